@@ -1,0 +1,8 @@
+"""Classification: calibrators of binary scores."""
+
+from __future__ import annotations
+
+from abers.calibration.interval import VennInterval
+from abers.calibration.venn_abers import Hull, VennAbers
+
+__all__ = ["Hull", "VennAbers", "VennInterval"]

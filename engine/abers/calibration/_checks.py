@@ -1,0 +1,161 @@
+"""What a calibrator accepts: scores, labels, weights and times, one or many.
+
+Governing rule: everything is checked and converted before anything is changed,
+and a refusal names the value, its row, and the remedy.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from numbers import Real
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from abers.exceptions import (
+    InputError,
+    LabelError,
+    ParameterError,
+    ScoreError,
+    TimeError,
+    WeightError,
+)
+from abers.reference import LEARN, ONE, PREDICT, REMOVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abers.calibration._typing import Bytes, Floats, Integers
+
+_LARGEST = sys.float_info.max
+_LABELS = {0: 0, 1: 1}  # True, 1.0 and numpy's ones are equal to 1 and hash alike
+_Array = TypeVar("_Array", bound="NDArray[np.generic]")
+_STEPS = (PREDICT, LEARN, REMOVE)
+
+
+def _finite(value: object, what: str, error: type[InputError], remedy: str) -> float:
+    if type(value) is float and -_LARGEST <= value <= _LARGEST:
+        return value + 0.0  # -0.0 becomes 0.0
+    if not isinstance(value, Real | np.bool_) or not math.isfinite(number := _as_float(value)):
+        msg = f"{what} {value!r} is not a finite number; {remedy}"
+        raise error(msg)
+    return number + 0.0
+
+
+def _as_float(value: Real | np.bool_) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def score(value: object) -> float:
+    """Check one score: any finite real number."""
+    return _finite(value, "score", ScoreError, "drop the observation or repair the model's output")
+
+
+def time(value: object) -> float:
+    """Check one event time: any finite real number."""
+    return _finite(value, "time", TimeError, "give the event time as a number, such as seconds")
+
+
+def label(value: object) -> int:
+    """Check one label: 0, 1, False or True."""
+    try:
+        return _LABELS[value]  # type: ignore[index]
+    except (KeyError, TypeError):
+        msg = f"label {value!r} is not 0 or 1; map the positive class to 1 and all others to 0"
+        raise LabelError(msg) from None
+
+
+def weight(value: object, largest: int) -> int:
+    """Check one weight and round it to a multiple of 2**-30, the unit of the result."""
+    if value == 1.0:
+        return ONE
+    remedy = "weights are positive and finite"
+    units = _finite(value, "weight", WeightError, remedy) * ONE
+    if not 0.5 < units <= largest:
+        msg = (
+            f"weight {value!r} is out of range; weights lie between 2**-30 and "
+            f"{largest // ONE} (they are rounded to multiples of 2**-30)"
+        )
+        raise WeightError(msg)
+    return round(units)
+
+
+def _column(values: ArrayLike, check: Callable[[object], float], what: str) -> NDArray[np.generic]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        msg = f"{what} must be one-dimensional, not of shape {array.shape}"
+        raise ParameterError(msg)
+    if array.dtype.kind not in "fiub":  # strings or objects: say which row, or convert
+        array = np.array([_in_row(i, check, value) for i, value in enumerate(values)])  # type: ignore[arg-type]
+    return array
+
+
+def _in_row(row: int, check: Callable[[object], float], value: object) -> float:
+    try:
+        return check(value)
+    except InputError as error:
+        msg = f"row {row}: {error}"
+        raise type(error)(msg) from None
+
+
+def _floats(values: ArrayLike, check: Callable[[object], float], what: str) -> Floats:
+    with np.errstate(over="ignore"):  # a long double too large becomes infinite and is refused
+        array = np.ascontiguousarray(_column(values, check, what), dtype=np.float64) + 0.0
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        _in_row(int(bad[0]), check, float(array[bad[0]]))
+    return array
+
+
+def scores(values: ArrayLike) -> Floats:
+    """Check an array of scores."""
+    return _floats(values, score, "scores")
+
+
+def times(values: ArrayLike, length: int) -> Floats:
+    """Check an array of event times."""
+    return _same_length(_floats(values, time, "times"), length, "times")
+
+
+def labels(values: ArrayLike, length: int) -> Bytes:
+    """Check an array of labels."""
+    column = _column(values, label, "labels")
+    bad = np.flatnonzero((column != 0) & (column != 1))
+    if bad.size:
+        _in_row(int(bad[0]), label, column[bad[0]].item())
+    return _same_length(column.astype(np.uint8), length, "labels")
+
+
+def weights(values: ArrayLike, length: int, largest: int) -> Integers:
+    """Check an array of weights and round them to multiples of 2**-30, the unit of the result."""
+
+    def check(value: object) -> int:
+        return weight(value, largest)
+
+    units = _floats(values, check, "weights") * ONE
+    bad = np.flatnonzero(~((units > 0.5) & (units <= largest)))  # noqa: PLR2004 - rounds to 0
+    if bad.size:
+        _in_row(int(bad[0]), check, float(units[bad[0]]) / ONE)
+    return _same_length(np.rint(units).astype(np.int64), length, "weights")
+
+
+def steps(values: ArrayLike, length: int) -> Bytes:
+    """Check an array of steps: 0 predicts, 1 learns, 2 removes."""
+    column = np.asarray(values)
+    if column.ndim != 1 or not np.isin(column, _STEPS).all():
+        msg = "steps must be one-dimensional and hold only 0 (predict), 1 (learn) and 2 (remove)"
+        raise ParameterError(msg)
+    return _same_length(column.astype(np.uint8), length, "steps")
+
+
+def _same_length(array: _Array, length: int, what: str) -> _Array:
+    if len(array) != length:
+        msg = f"{what} has {len(array)} rows, scores has {length}; give one of each per row"
+        raise ParameterError(msg)
+    return array

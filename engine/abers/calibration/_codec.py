@@ -1,0 +1,218 @@
+"""The saved form of a calibrator: magic, version, columns, checksum.
+
+Governing rule: the bytes are a function of what is remembered alone, never of
+how it is stored, so two calibrators that answer alike have equal bytes, on
+either backend; and bytes that no calibrator could have written are refused.
+
+Layout, little-endian: 8 bytes of magic with the version, the payload, 16 bytes
+of blake2b over both. The payload is a fixed header and the columns, each a
+letter for its type, a count, and the raw values. Without forgetting the columns
+are the groups (score, weight of label 0, weight of label 1) in score order;
+with forgetting the observations (score, label, weight, time), by arrival for a
+window, else in the order of time, score, label, weight. Weights are whole
+numbers of 2**-30, or of 1 where all of them are (`unit`), in the narrowest type.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abers._backend import core
+from abers.exceptions import StateError
+from abers.reference import ONE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abers._core import CalibrationSet
+    from abers.calibration._typing import Integers
+
+MAGIC = b"abersVA\x01"
+_DIGEST = 16
+_HEADER = struct.Struct("<QddQQB")
+_COLUMN = struct.Struct("<cQ")
+_TYPES = {b"d": "<f8", b"B": "<u1", b"H": "<u2", b"I": "<u4", b"Q": "<u8"}
+_REMEDY = "the bytes are damaged or not abers's; restore them from a copy"
+
+
+class _Header(NamedTuple):
+    window: int
+    max_age: float
+    half_life: float
+    size: int
+    late: int
+    unit: int
+
+
+def seal(payload: bytes) -> bytes:
+    """Put magic, version and checksum around a payload."""
+    return MAGIC + payload + _digest(payload)
+
+
+def unseal(blob: bytes) -> bytes:
+    """Check magic, version and checksum, and take them off."""
+    if blob[: len(MAGIC) - 1] != MAGIC[:-1]:
+        msg = f"not a saved calibrator; {_REMEDY}"
+        raise StateError(msg)
+    if blob[len(MAGIC) - 1 : len(MAGIC)] != MAGIC[-1:]:
+        msg = (
+            f"saved calibrator of format {list(blob[len(MAGIC) - 1 : len(MAGIC)])}, this abers "
+            f"reads format {MAGIC[-1]}; load it with the version of abers that wrote it"
+        )
+        raise StateError(msg)
+    payload = blob[len(MAGIC) : -_DIGEST]
+    if blob[len(MAGIC) + len(payload) :] != _digest(payload):
+        msg = f"saved calibrator has a wrong checksum; {_REMEDY}"
+        raise StateError(msg)
+    return payload
+
+
+def _digest(payload: bytes) -> bytes:
+    digest = blake2b(MAGIC, digest_size=_DIGEST)
+    digest.update(payload)
+    return digest.digest()
+
+
+def dump(held: CalibrationSet, max_age: float) -> bytes:
+    """Write out all that a calibration set remembers."""
+    if held.window or held.lifetime:
+        scores, labels, weights, times = _observations(held)
+        unit = _whole(weights)
+        columns = [scores, labels, _narrow(weights, unit=unit), *([times] if held.lifetime else [])]
+    else:
+        scores, negatives, positives = _groups(held)
+        unit = _whole(negatives) and _whole(positives)
+        columns = [scores, _narrow(negatives, unit=unit), _narrow(positives, unit=unit)]
+    header = _Header(held.window, max_age, held.half_life, held.size, held.late, unit)
+    return b"".join([_HEADER.pack(*header), *(part for c in columns for part in _packed(c))])
+
+
+def load(payload: bytes) -> tuple[CalibrationSet, _Header]:
+    """Make the calibration set that `dump` wrote, or raise a StateError."""
+    try:
+        header, columns = _parse(payload)
+    except (struct.error, ValueError, KeyError) as error:
+        msg = f"saved calibrator is cut short or garbled ({error}); {_REMEDY}"
+        raise StateError(msg) from None
+    forgets = _check_header(header)
+    held: CalibrationSet = core.CalibrationSet(header.window, header.max_age, header.half_life)
+    shape = "duu" + "d" * (forgets and not header.window)
+    kinds = "".join("d" if letter == "d" else "u" for letter, _ in columns)
+    _require(kinds == shape and len({len(column) for _, column in columns}) == 1, "columns")
+    arrays = [column for _, column in columns]
+    (_fill_observations if forgets else _fill_groups)(held, header, arrays)
+    _require(held.size == header.size, "the number of observations")
+    return held, header
+
+
+def _check_header(header: _Header) -> bool:
+    forgets = sum(map(bool, header[:3]))
+    ages = (header.max_age, header.half_life)
+    sound = (
+        forgets <= 1
+        and all(math.isfinite(age) and age >= 0 for age in ages)
+        and header.window < 1 << 63
+        and header.size < 1 << 63
+        and header.late < 1 << 63
+        and header.unit in {0, 1}
+        and (any(ages) or not header.late)
+    )
+    _require(sound, "header")
+    return bool(forgets)
+
+
+def _fill_groups(held: CalibrationSet, header: _Header, columns: list[NDArray[Any]]) -> None:
+    scores = columns[0]
+    negatives, positives = (_units(column, header, held.limit) for column in columns[1:])
+    _require(bool(np.isfinite(scores).all() and (np.diff(scores) > 0).all()), "scores")
+    _require(bool((negatives + positives > 0).all()), "weights")
+    total = _total(negatives) + _total(positives)
+    _require(total <= held.limit and (header.size == 0) == (total == 0), "weights")
+    _require(header.size == total // ONE if header.unit else header.size <= total, "weights")
+    held.load_groups(scores + 0.0, negatives, positives, header.size)
+
+
+def _fill_observations(held: CalibrationSet, header: _Header, columns: list[NDArray[Any]]) -> None:
+    scores, labels = columns[:2]
+    weights = _units(columns[2], header, held.limit)
+    times = columns[3] if held.lifetime else np.full(len(scores), np.nan)
+    _require(bool(np.isfinite(scores).all() and (labels <= 1).all()), "scores or labels")
+    _require(bool((weights > 0).all()) and _total(weights) <= held.limit, "weights")
+    if held.lifetime:
+        order = np.lexsort((weights, labels, scores, times))
+        canonical = bool((order == np.arange(len(order))).all())
+        _require(canonical and bool(np.isfinite(times).all()), "times")
+        _require(not len(times) or times[0] >= times[-1] - held.lifetime, "times")
+    else:
+        _require(len(scores) <= held.window, "window")
+    held.load_observations(
+        scores + 0.0, labels.astype(np.uint8), weights, times + 0.0, header.late
+    )
+
+
+def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion
+    if not condition:
+        msg = f"saved calibrator is inconsistent ({what}); {_REMEDY}"
+        raise StateError(msg)
+
+
+def _parse(payload: bytes) -> tuple[_Header, list[tuple[str, NDArray[Any]]]]:
+    header = _Header(*_HEADER.unpack_from(payload))
+    at, columns = _HEADER.size, []
+    while at < len(payload):
+        letter, count = _COLUMN.unpack_from(payload, at)
+        at += _COLUMN.size
+        column = np.frombuffer(payload, _TYPES[letter], count, at)
+        columns.append((letter.decode(), column))
+        at += column.nbytes
+    return header, columns
+
+
+def _packed(column: NDArray[Any]) -> tuple[bytes, bytes]:
+    letter = column.dtype.char.replace("L", "Q").encode()
+    return _COLUMN.pack(letter, len(column)), column.astype(_TYPES[letter], copy=False).tobytes()
+
+
+def _groups(held: CalibrationSet) -> tuple[NDArray[np.float64], Integers, Integers]:
+    count = held.group_count()
+    columns = (np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64))
+    held.groups(*columns)
+    return columns
+
+
+def _observations(held: CalibrationSet) -> tuple[NDArray[Any], ...]:
+    count = held.observation_count()
+    columns = (
+        np.empty(count),
+        np.empty(count, np.uint8),
+        np.empty(count, np.int64),
+        np.empty(count),
+    )
+    held.observations(*columns)
+    return columns
+
+
+def _whole(weights: Integers) -> bool:
+    return not (weights & (ONE - 1)).any()
+
+
+def _narrow(weights: Integers, *, unit: bool) -> NDArray[Any]:
+    values = weights >> 30 if unit else weights
+    return values.astype(np.min_scalar_type(values.max(initial=0)))
+
+
+def _units(column: NDArray[Any], header: _Header, limit: int) -> Integers:
+    """Undo `_narrow`: weights in units of 2**-30, none above the limit."""
+    scale = ONE if header.unit else 1
+    _require(int(column.max(initial=0)) <= limit // scale, "weights")
+    return column.astype(np.int64) * scale
+
+
+def _total(weights: Integers) -> int:
+    """Sum exactly, which a 64-bit sum of untrusted weights may not."""
+    return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())

@@ -1,0 +1,708 @@
+"""The incremental Venn-Abers calibrator, the class that everything else stands on.
+
+Governing rule: this module checks, converts and explains; the calibration set
+of the chosen backend does the mathematics, and all its steps go through one
+primitive, so there is no fast engine beside a right one.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from abers._backend import core
+from abers.calibration import _checks, _codec
+from abers.calibration.interval import VennInterval
+from abers.exceptions import (
+    ForgettingError,
+    NotHeldError,
+    ParameterError,
+    TimeError,
+    WeightError,
+)
+from abers.reference import LEARN, LIMIT, ONE, PREDICT, REMOVE
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from abers._core import CalibrationSet
+    from abers.calibration._typing import Bytes, Floats, Integers
+
+__all__ = ["Hull", "VennAbers"]
+
+_NO_TIME = float("nan")
+
+
+class Hull(NamedTuple):
+    """The isotonic regression of label on score, a row a block.
+
+    Parameters
+    ----------
+    lower, upper
+        Smallest and largest score of each block, ascending.
+    weight
+        Total weight of each block.
+    positives
+        Weight of label 1 in each block.
+    value
+        The fitted probability, positives / weight, strictly increasing.
+    """
+
+    lower: Floats
+    upper: Floats
+    weight: Floats
+    positives: Floats
+    value: Floats
+
+
+class VennAbers:
+    """Calibrate the scores of any binary model, one labelled observation at a time.
+
+    The inductive Venn-Abers predictor (IVAP) with an exact incremental update: a
+    prediction costs about a microsecond whether a thousand or a million
+    observations are held, and equals the definition to the last bit.
+
+    Parameters
+    ----------
+    window
+        Keep only the last `window` learned observations.
+    max_age
+        Keep only observations whose event time is at most `max_age` before the
+        newest time seen, in the unit of the times.
+    half_life
+        Let the weight of an observation halve every `half_life` of event time;
+        after 30 half-lives it is dropped.
+
+    At most one of the three may be given; with none, everything is kept.
+
+    Raises
+    ------
+    ParameterError
+        If more than one of the three is given, or one is not positive.
+
+    Notes
+    -----
+    **Guarantee.** With a scorer fixed before the calibration data and
+    exchangeable observations of equal weight, one of `p0` and `p1` is perfectly
+    calibrated at every step, also with a `window` (Vovk & Petej 2014, Theorem 1).
+    Unequal weights, a half-life, a scorer that keeps learning, or drift void the
+    guarantee. It is marginal at each step, not conditional on the past.
+
+    **Ties** in the score are pooled; the order of arrival never matters.
+
+    **Weights** are rounded to multiples of 2**-30 on entry; all sums are exact,
+    and may total 2**33 (2**28 with a half-life).
+
+    **Time.** A prediction at a time answers as if everything too old by then
+    were gone, but changes nothing. A label too old to be kept is counted in
+    `late` and not learned. Predictions whose times jump back and forth over a
+    range move the observations of that range out and in each time.
+
+    **Threads** may share a calibrator: every call is atomic, and a call on arrays
+    releases the interpreter lock while it runs.
+
+    References
+    ----------
+    Vovk & Petej (2014), Venn-Abers predictors, section 4; Vovk, Petej & Fedorova
+    (2015), Large-scale probabilistic predictors with and without guarantees of
+    validity, section 3.
+
+    Examples
+    --------
+    >>> from abers import VennAbers
+    >>> calibrator = VennAbers()
+    >>> for score, label in [(0.1, 0), (0.4, 1), (0.35, 0), (0.8, 1)]:
+    ...     calibrator.learn_one(score, label)
+    >>> calibrator.predict_one(0.5)
+    VennInterval(p0=0.5, p1=1.0)
+    >>> round(calibrator.predict_one(0.5).log, 4)
+    0.6667
+    """
+
+    def __init__(
+        self,
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+    ) -> None:
+        if sum(option is not None for option in (window, max_age, half_life)) > 1:
+            msg = "window, max_age and half_life exclude each other; give at most one"
+            raise ParameterError(msg)
+        self._set(
+            core.CalibrationSet(
+                _window(window), _span(max_age, "max_age"), _span(half_life, "half_life")
+            ),
+            max_age,
+        )
+
+    def _set(self, held: CalibrationSet, max_age: float | None) -> None:
+        self._held = held
+        self._max_age = max_age or None
+        self._half_life = held.half_life or None
+        self._aging = held.lifetime > 0
+        self._forgets = self._aging or held.window > 0
+        self._heaviest = (held.limit if self._half_life else LIMIT) // 2
+        self._lock = threading.Lock()
+
+    @property
+    def window(self) -> int | None:
+        """Number of observations kept at most, None without a window."""
+        return self._held.window or None
+
+    @property
+    def max_age(self) -> float | None:
+        """Greatest age of an observation, None without one."""
+        return self._max_age
+
+    @property
+    def half_life(self) -> float | None:
+        """Time in which a weight halves, None if weights stay."""
+        return self._half_life
+
+    @property
+    def late(self) -> int:
+        """Number of labels that came too old to be learned."""
+        return self._held.late
+
+    def __len__(self) -> int:
+        """Count the observations held."""
+        return self._held.size
+
+    def __repr__(self) -> str:
+        """Name the rule of forgetting and the number of observations."""
+        options = {"window": self.window, "max_age": self.max_age, "half_life": self.half_life}
+        given = [f"{name}={value}" for name, value in options.items() if value is not None]
+        return f"<VennAbers({', '.join(given)}) of {len(self)} observations>"
+
+    # One at a time
+
+    def predict_one(
+        self, score: float, time: float | None = None, weight: float = 1.0
+    ) -> VennInterval:
+        """Predict the probability of label 1 for one score.
+
+        Parameters
+        ----------
+        score
+            The model's score, any finite number; larger means label 1 is likelier.
+        time
+            Event time of the query, only with `max_age` or `half_life`; by default
+            the newest time seen.
+        weight
+            Weight that the observation will have when it is learned.
+
+        Returns
+        -------
+        VennInterval
+            The pair (p0, p1); (0, 1) when nothing is held.
+
+        Raises
+        ------
+        ScoreError, TimeError, WeightError
+            If an argument cannot be used.
+
+        Examples
+        --------
+        >>> VennAbers().predict_one(0.3)
+        VennInterval(p0=0.0, p1=1.0)
+        """
+        score = _checks.score(score)
+        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
+        when = _NO_TIME if time is None else self._time(time)
+        with self._lock:
+            return VennInterval._make(self._held.predict(score, units, when))
+
+    def learn_one(
+        self, score: float, label: int, *, weight: float = 1.0, time: float | None = None
+    ) -> None:
+        """Learn one labelled observation.
+
+        Parameters
+        ----------
+        score
+            The score with which the observation was predicted.
+        label
+            0 or 1 (False or True).
+        weight
+            Positive weight, rounded to a multiple of 2**-30.
+        time
+            Event time of the observation; required with `max_age` or `half_life`.
+
+        Raises
+        ------
+        ScoreError, LabelError, WeightError, TimeError
+            If an argument cannot be used; nothing is learned then.
+        """
+        score, label = _checks.score(score), _checks.label(label)
+        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
+        if self._aging or time is not None:
+            when = self._time(time)
+        else:
+            when = _NO_TIME
+        with self._lock:
+            learned = self._held.learn(score, label, units, when)
+        if not learned:
+            raise WeightError(self._overflow())
+
+    def remove_one(self, score: float, label: int, *, weight: float = 1.0) -> None:
+        """Undo one `learn_one` with the same arguments, exactly.
+
+        Parameters
+        ----------
+        score, label, weight
+            As they were learned. Weights are pooled by score and label, so a
+            different split of the same weight can be removed too.
+
+        Raises
+        ------
+        NotHeldError
+            If no such weight is held.
+        ForgettingError
+            If the calibrator forgets by itself.
+        ScoreError, LabelError, WeightError
+            If an argument cannot be used.
+        """
+        self._refuse_if_forgetting()
+        score, label = _checks.score(score), _checks.label(label)
+        units = _checks.weight(weight, self._heaviest)
+        with self._lock:
+            removed = self._held.remove(score, label, units)
+        if not removed:
+            raise NotHeldError(_not_held(score, label, units))
+
+    # Many at a time
+
+    def predict_many(
+        self,
+        scores: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Predict for an array of scores; as `predict_one` for each.
+
+        Parameters
+        ----------
+        scores
+            Array of shape (n,).
+        weights, times
+            Arrays of shape (n,), as in `predict_one`.
+
+        Returns
+        -------
+        p0, p1
+            Two arrays of shape (n,).
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used; the message names the first one.
+
+        Examples
+        --------
+        >>> calibrator = VennAbers()
+        >>> calibrator.learn_many([0.1, 0.4, 0.35, 0.8], [0, 1, 0, 1])
+        >>> p0, p1 = calibrator.predict_many([0.2, 0.5])
+        >>> p0.tolist(), p1.tolist()
+        ([0.0, 0.5], [0.5, 1.0])
+        """
+        column = _checks.scores(scores)
+        n = len(column)
+        units, when = self._units(weights, n), self._times(times, n, required=False)
+        return self._run(
+            np.full(n, PREDICT, np.uint8), column, np.zeros(n, np.uint8), units, when
+        )
+
+    def learn_many(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> None:
+        """Learn arrays of observations; as `learn_one` for each, or nothing if a row is bad.
+
+        Parameters
+        ----------
+        scores, labels
+            Arrays of shape (n,).
+        weights, times
+            Arrays of shape (n,), as in `learn_one`.
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used; the message names the first one.
+        """
+        column = _checks.scores(scores)
+        n = len(column)
+        units, when = self._units(weights, n), self._times(times, n, required=True)
+        self._run(np.full(n, LEARN, np.uint8), column, _checks.labels(labels, n), units, when)
+
+    def prequential(
+        self,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        delay: int = 0,
+        weights: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Predict, then learn, through a whole stream in one call.
+
+        Parameters
+        ----------
+        scores, labels
+            Arrays of shape (n,), in stream order.
+        delay
+            The label of an observation is learned after `delay` later observations
+            have been predicted; those still out at the end are learned then.
+        weights, times
+            Arrays of shape (n,), as in `learn_one`.
+
+        Returns
+        -------
+        p0, p1
+            Two arrays of shape (n,): the prediction of each observation from the
+            labels learned before it.
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used; nothing is learned then.
+
+        Examples
+        --------
+        >>> p0, p1 = VennAbers().prequential([0.1, 0.4, 0.35, 0.8], [0, 1, 0, 1])
+        >>> p0.tolist(), p1.tolist()
+        ([0.0, 0.0, 0.0, 0.5], [1.0, 1.0, 1.0, 1.0])
+        """
+        column = _checks.scores(scores)
+        n = len(column)
+        units, when = self._units(weights, n), self._times(times, n, required=True)
+        row, steps = _interleaved(n, delay)
+        p0, p1 = self._run(
+            steps,
+            column[row],
+            _checks.labels(labels, n)[row],
+            None if units is None else units[row],
+            None if when is None else when[row],
+        )
+        predicted = steps == PREDICT
+        return p0[predicted], p1[predicted]
+
+    def run(
+        self,
+        steps: ArrayLike,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Run any sequence of steps; the primitive that all calls on arrays use.
+
+        Parameters
+        ----------
+        steps
+            Array of shape (n,): 0 predicts, 1 learns, 2 removes.
+        scores, labels
+            Arrays of shape (n,); the label of a prediction is ignored.
+        weights, times
+            Arrays of shape (n,), as in `learn_one`.
+
+        Returns
+        -------
+        p0, p1
+            Two arrays of shape (n,), NaN where nothing was predicted.
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used; the message names the first one, and the
+            calibrator is as it was.
+
+        Examples
+        --------
+        >>> p0, p1 = VennAbers().run([1, 0, 2, 0], [0.3] * 4, [1, 0, 1, 0])
+        >>> p0.tolist(), p1.tolist()
+        ([nan, 0.5, nan, 0.0], [nan, 1.0, nan, 1.0])
+        """
+        column = _checks.scores(scores)
+        n = len(column)
+        kinds = _checks.steps(steps, n)
+        if (kinds == REMOVE).any():
+            self._refuse_if_forgetting()
+        units = self._units(weights, n)
+        when = self._times(times, n, required=bool((kinds == LEARN).any()))
+        return self._run(kinds, column, _checks.labels(labels, n), units, when)
+
+    def _run(
+        self,
+        steps: Bytes,
+        scores: Floats,
+        labels: Bytes,
+        units: Integers | None,
+        when: Floats | None,
+    ) -> tuple[Floats, Floats]:
+        n = len(scores)
+        p0, p1 = np.full(n, np.nan), np.full(n, np.nan)
+        with self._lock:
+            saved = self._dump() if self._forgets and self._may_overflow(units) else None
+            done = self._held.run(steps, scores, labels, units, when, p0, p1)
+            if done < n:
+                self._undo(saved, steps[:done], scores[:done], labels[:done], units)
+        if done < n:
+            unit = ONE if units is None else int(units[done])
+            if steps[done] == LEARN:
+                raise WeightError(f"row {done}: {self._overflow()}")
+            raise NotHeldError(f"row {done}: {_not_held(float(scores[done]), int(labels[done]), unit)}")
+        return p0, p1
+
+    def _may_overflow(self, units: Integers | None) -> bool:
+        return units is not None and self._held.total + float(units.sum(dtype=float)) > 2.0**57
+
+    def _undo(
+        self,
+        saved: bytes | None,
+        steps: Bytes,
+        scores: Floats,
+        labels: Bytes,
+        units: Integers | None,
+    ) -> None:
+        """Take back the steps of a batch that was refused half-way."""
+        if saved is not None:
+            self._held, _ = _codec.load(saved)
+            return
+        back = np.flatnonzero(steps != PREDICT)[::-1]
+        inverse = np.where(steps[back] == LEARN, REMOVE, LEARN).astype(np.uint8)
+        unit = None if units is None else units[back]
+        nothing = np.empty(0)
+        self._held.run(inverse, scores[back], labels[back], unit, None, nothing, nothing)
+
+    # The fit itself
+
+    def isotonic(self, score: float) -> float | None:
+        """Value of the isotonic regression of label on score.
+
+        Parameters
+        ----------
+        score
+            Any finite number.
+
+        Returns
+        -------
+        float or None
+            The fitted value of the block that covers the score; linear between two
+            blocks, constant outside; None when nothing is held.
+
+        Raises
+        ------
+        ScoreError
+            If the score is no finite number.
+
+        Examples
+        --------
+        >>> calibrator = VennAbers()
+        >>> calibrator.learn_many([0.0, 1.0], [0, 1])
+        >>> calibrator.isotonic(0.25)
+        0.25
+        """
+        score = _checks.score(score)
+        with self._lock:
+            around = self._held.around(score)
+        if around is None:
+            return None
+        left, low, right, high = around
+        if low == high or score <= left:
+            return low
+        if score >= right:
+            return high
+        # Halves keep the difference of two huge scores finite.
+        share = (score / 2 - left / 2) / (right / 2 - left / 2) if abs(left) > 1 else (
+            (score - left) / (right - left)
+        )
+        return min(max(low + share * (high - low), low), high)
+
+    def hull(self) -> Hull:
+        """List the blocks of the isotonic regression: the lower hull of the cumulative sum diagram.
+
+        Returns
+        -------
+        Hull
+            Arrays of shape (number of blocks,).
+
+        Examples
+        --------
+        >>> calibrator = VennAbers()
+        >>> calibrator.learn_many([0.1, 0.2, 0.3], [1, 0, 1])
+        >>> calibrator.hull().value.tolist()
+        [0.5, 1.0]
+        """
+        with self._lock:
+            count = self._held.block_count()
+            lower, upper, value = np.empty(count), np.empty(count), np.empty(count)
+            weight, positives = np.empty(count, np.int64), np.empty(count, np.int64)
+            self._held.blocks(lower, upper, weight, positives, value)
+        return Hull(lower, upper, weight / ONE, positives / ONE, value)
+
+    # Saving
+
+    def state_bytes(self) -> bytes:
+        """Give what is remembered in canonical form: equal for calibrators that answer alike.
+
+        Returns
+        -------
+        bytes
+            The payload of `to_bytes`, without version and checksum.
+        """
+        with self._lock:
+            return self._dump()
+
+    def _dump(self) -> bytes:
+        return _codec.dump(self._held, self._max_age or 0.0)
+
+    def to_bytes(self) -> bytes:
+        """Save the calibrator: versioned, with a checksum, the same on both backends.
+
+        Returns
+        -------
+        bytes
+            What `from_bytes` takes.
+        """
+        return _codec.seal(self.state_bytes())
+
+    @classmethod
+    def from_bytes(cls, blob: bytes) -> VennAbers:
+        """Restore a calibrator that goes on bit for bit as the saved one would have.
+
+        Parameters
+        ----------
+        blob
+            What `to_bytes` gave.
+
+        Returns
+        -------
+        VennAbers
+            The calibrator.
+
+        Raises
+        ------
+        StateError
+            If the bytes are damaged or of an unknown version.
+
+        Examples
+        --------
+        >>> calibrator = VennAbers(window=1000)
+        >>> calibrator.learn_one(0.7, 1)
+        >>> VennAbers.from_bytes(calibrator.to_bytes()).predict_one(0.5)
+        VennInterval(p0=0.0, p1=1.0)
+        """
+        held, header = _codec.load(_codec.unseal(bytes(blob)))
+        restored = cls.__new__(cls)
+        restored._set(held, header.max_age)  # noqa: SLF001 - of the same class
+        return restored
+
+    def __reduce__(self) -> tuple[object, tuple[bytes]]:
+        """Pickle and copy by way of the saved form."""
+        return type(self).from_bytes, (self.to_bytes(),)
+
+    def _check(self) -> None:
+        """Assert every invariant of the core; an AssertionError shows the state."""
+        with self._lock:
+            self._held.check()
+
+    # Checks that depend on the rule of forgetting
+
+    def _time(self, time: float | None) -> float:
+        if not self._aging:
+            msg = f"time {time!r} given to a calibrator without max_age or half_life; leave it out"
+            raise TimeError(msg)
+        if time is None:
+            msg = "time is missing; with max_age or half_life each observation needs its event time"
+            raise TimeError(msg)
+        return self._resolvable(_checks.time(time))
+
+    def _units(self, weights: ArrayLike | None, length: int) -> Integers | None:
+        return None if weights is None else _checks.weights(weights, length, self._heaviest)
+
+    def _times(self, times: ArrayLike | None, length: int, *, required: bool) -> Floats | None:
+        if times is None:
+            if required and self._aging and length:
+                self._time(None)
+            return None
+        if not self._aging:
+            msg = "times given to a calibrator without max_age or half_life; leave them out"
+            raise TimeError(msg)
+        column = _checks.times(times, length)
+        if length:
+            self._resolvable(float(column[np.abs(column).argmax()]))
+        return column
+
+    def _resolvable(self, time: float) -> float:
+        if self._half_life and abs(time) / self._half_life > 2.0**50:
+            msg = f"time {time!r} is more than 2**50 half-lives from zero; use a later zero of time"
+            raise TimeError(msg)
+        return time
+
+    def _refuse_if_forgetting(self) -> None:
+        if self._forgets:
+            msg = f"{self!r} forgets by itself; only a calibrator that keeps all can remove"
+            raise ForgettingError(msg)
+
+    def _overflow(self) -> str:
+        return (
+            f"the total weight would pass {self._held.limit / ONE:.0f}; "
+            "scale the weights down or forget earlier"
+        )
+
+
+def _window(window: int | None) -> int:
+    if window is None:
+        return 0
+    if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 1:
+        msg = f"window={window!r} is not a positive whole number of observations"
+        raise ParameterError(msg)
+    if window >= 1 << 63:
+        msg = f"window={window!r} is out of range; leave it out to keep everything"
+        raise ParameterError(msg)
+    return int(window)
+
+
+def _span(span: float | None, name: str) -> float:
+    if span is None:
+        return 0.0
+    try:
+        number = _checks.time(span)
+    except TimeError:
+        number = 0.0
+    if number <= 0.0:
+        msg = f"{name}={span!r} is not a positive, finite span of time"
+        raise ParameterError(msg)
+    return number
+
+
+def _interleaved(n: int, delay: int) -> tuple[NDArray[np.int64], Bytes]:
+    """Rows and steps of a stream of `n` in which each label comes `delay` predictions late."""
+    if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
+        msg = f"delay={delay!r} is not a whole number of observations"
+        raise ParameterError(msg)
+    ahead = min(int(delay), n)
+    row = np.empty(2 * n, np.int64)
+    steps = np.empty(2 * n, np.uint8)
+    both = slice(ahead, 2 * n - ahead)
+    row[:ahead], steps[:ahead] = np.arange(ahead), PREDICT
+    row[both][0::2], steps[both][0::2] = np.arange(ahead, n), PREDICT
+    row[both][1::2], steps[both][1::2] = np.arange(n - ahead), LEARN
+    row[2 * n - ahead :], steps[2 * n - ahead :] = np.arange(n - ahead, n), LEARN
+    return row, steps
+
+
+def _not_held(score: float, label: int, units: int) -> str:
+    return (
+        f"no weight {units / ONE:g} of score {score!r} with label {label} is held; "
+        "remove only what was learned, with the weight it had"
+    )

@@ -1,0 +1,94 @@
+"""Every error that abers raises on purpose, in one small tree.
+
+Governing rule: a message says what was wrong, where, and how to mend it; and
+an error that blames the input leaves the state as it was. ::
+
+    AbersError
+    ├── InputError (also a ValueError)
+    │   ├── ScoreError        a score that is no finite number
+    │   ├── LabelError        a label outside {0, 1}
+    │   ├── WeightError       a weight that is not positive, or too large
+    │   ├── TimeError         an event time that is missing, unwanted or not finite
+    │   ├── ParameterError    an argument that makes no sense
+    │   ├── NotHeldError      removing an observation that is not there
+    │   └── ForgettingError   removing from a calibrator that forgets by itself
+    ├── StateError (also a ValueError)         saved state that cannot be used
+    ├── RecordError (also a ValueError)        a record of an input that cannot be used
+    ├── BackendError (also an ImportError)     the backend asked for is not there
+    └── MissingExtraError (also an ImportError)  an optional library is not installed
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AbersError",
+    "BackendError",
+    "FallbackWarning",
+    "ForgettingError",
+    "InputError",
+    "LabelError",
+    "MissingExtraError",
+    "NotHeldError",
+    "ParameterError",
+    "RecordError",
+    "ScoreError",
+    "StateError",
+    "TimeError",
+    "WeightError",
+]
+
+
+class AbersError(Exception):
+    """Root of all errors that abers raises on purpose."""
+
+
+class InputError(AbersError, ValueError):
+    """A value handed in cannot be used; nothing was changed."""
+
+
+class ScoreError(InputError):
+    """A score is not a finite number."""
+
+
+class LabelError(InputError):
+    """A label is neither 0 nor 1."""
+
+
+class WeightError(InputError):
+    """A weight is not positive, too small to count, or makes the total too large."""
+
+
+class TimeError(InputError):
+    """An event time is missing, not wanted, or not a finite number."""
+
+
+class ParameterError(InputError):
+    """An argument other than a score, label, weight or time makes no sense."""
+
+
+class NotHeldError(InputError):
+    """The observation to be removed is not held."""
+
+
+class ForgettingError(InputError):
+    """A calibrator that forgets by itself cannot be told what to remove."""
+
+
+class StateError(AbersError, ValueError):
+    """Saved state is damaged, of an unknown version, or of another kind."""
+
+
+class RecordError(AbersError, ValueError):
+    """A record of an input stream cannot be used."""
+
+
+class BackendError(AbersError, ImportError):
+    """The backend asked for in ``ABERS_BACKEND`` cannot be had."""
+
+
+class MissingExtraError(AbersError, ImportError):
+    """An optional library is not installed."""
+
+
+class FallbackWarning(RuntimeWarning):
+    """The native core is missing, so the slow reference implementation runs."""
