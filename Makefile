@@ -1,22 +1,50 @@
-# `make run` and `make test` need nothing but Python >= 3.11; see scripts/setup.
+# `make run` and `make test` need nothing installed but make: see scripts/setup.
 
-# The checkout is installed editable, so only these make a new set-up necessary.
-SOURCES := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts/find-python \
-           $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp)
 BIN := .venv/bin
+# Editable: only these make another set-up necessary.
+PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts/find-python \
+             $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp)
 
-.PHONY: run test test-long lint bench docs setup clean
+.PHONY: run test test-long lint bench docs setup clean \
+        test-native test-reference test-sanitized test-wheel
 
 run: .venv/run.stamp
 	$(BIN)/abers replay Phishing --delay 50 --output predictions.jsonl
 
+test:
+	scripts/stages setup lint docs test-native test-reference test-sanitized test-wheel
+
 setup: .venv/dev.stamp
 
-.venv/run.stamp: $(SOURCES)
+.venv/run.stamp: $(PACKAGING)
 	scripts/setup run
 
-.venv/dev.stamp: $(SOURCES)
+.venv/dev.stamp: $(PACKAGING)
 	scripts/setup dev
+
+lint: setup
+	scripts/lint
+
+docs: setup
+	$(BIN)/zensical build --strict
+
+test-native: setup
+	$(BIN)/pytest
+
+test-reference: setup
+	ABERS_BACKEND=reference $(BIN)/pytest tests/engine
+
+test-sanitized: setup
+	scripts/test-sanitized
+
+test-wheel: setup
+	scripts/test-wheel
+
+test-long: setup
+	$(BIN)/pytest --hypothesis-profile=long -m "long or not long"
+
+bench: setup
+	$(BIN)/python -m benchmarks
 
 clean:
 	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

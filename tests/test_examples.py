@@ -1,0 +1,38 @@
+"""The examples of docstrings, README and docs: each is run and gives what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import abers
+import abers_connectors
+
+CHECKOUT = Path(__file__).parents[1]
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+MODULES = [
+    module.name
+    for package in (abers, abers_connectors)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.endswith(("__main__", "_native"))
+]
+PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("name", ["abers", "abers_connectors", *MODULES])
+def test_docstrings(name: str) -> None:
+    """Every example in the docstrings of a module gives the result it shows."""
+    module = importlib.import_module(name)
+    assert doctest.testmod(module, optionflags=OPTIONS).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages(page: Path) -> None:
+    """Every example on a page of the documentation gives the result it shows."""
+    shown = doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS)
+    assert shown.failed == 0
