@@ -1,9 +1,10 @@
 # `make run` and `make test` need nothing installed but make: see scripts/setup.
 
 BIN := .venv/bin
-# Editable: only these make another set-up necessary.
+# The install is editable: only these make another set-up necessary.
 PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts/find-python \
-             $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp)
+             $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp) \
+             $(wildcard engine/abers/*/__init__.py connectors/abers_connectors/*/__init__.py)
 
 .PHONY: run test test-long lint bench docs setup clean \
         test-native test-reference test-sanitized test-wheel
