@@ -1,0 +1,1 @@
+"""Connections of abers to the world: files, brokers and the command line."""
