@@ -1,0 +1,7 @@
+"""Watching whether predictions still mean what they say."""
+
+from __future__ import annotations
+
+from abers.monitoring.scores import PrequentialScores
+
+__all__ = ["PrequentialScores"]
