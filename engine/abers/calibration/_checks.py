@@ -62,6 +62,11 @@ def time(value: object) -> float:
     return _finite(value, "time", TimeError, "give the event time as a number, such as seconds")
 
 
+def resolvable(time: float, half_life: float) -> bool:
+    """Tell whether doubles resolve half-lives at a time: it is at most 2**50 of them from zero."""
+    return abs(time) / half_life <= 2.0**50
+
+
 def label(value: object) -> int:
     """Check one label: 0, 1, False or True."""
     try:
@@ -73,11 +78,11 @@ def label(value: object) -> int:
 
 def weight(value: object, largest: int) -> int:
     """Check one weight and round it to a multiple of 2**-30, the unit of the result."""
-    if value == 1.0:
+    if type(value) is float and value == 1.0:  # an array that equals 1 is no weight
         return ONE
     remedy = "weights are positive and finite"
     units = _finite(value, "weight", WeightError, remedy) * ONE
-    if not 0.5 < units <= largest:
+    if not 0.5 < units <= largest:  # noqa: PLR2004 - rounds to 0
         msg = (
             f"weight {value!r} is out of range; weights lie between 2**-30 and "
             f"{largest // ONE} (they are rounded to multiples of 2**-30)"
@@ -87,12 +92,21 @@ def weight(value: object, largest: int) -> int:
 
 
 def _column(values: ArrayLike, check: Callable[[object], float], what: str) -> NDArray[np.generic]:
-    array = np.asarray(values)
+    array = _one_dimensional(values, what)
+    if array.dtype.kind not in "fiub":  # strings or objects: say which row, or convert
+        array = np.array([_in_row(i, check, value) for i, value in enumerate(values)])  # type: ignore[arg-type]
+    return array
+
+
+def _one_dimensional(values: ArrayLike, what: str) -> NDArray[np.generic]:
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        msg = f"{what} must be one-dimensional; {error}"
+        raise ParameterError(msg) from None
     if array.ndim != 1:
         msg = f"{what} must be one-dimensional, not of shape {array.shape}"
         raise ParameterError(msg)
-    if array.dtype.kind not in "fiub":  # strings or objects: say which row, or convert
-        array = np.array([_in_row(i, check, value) for i, value in enumerate(values)])  # type: ignore[arg-type]
     return array
 
 
@@ -135,21 +149,27 @@ def labels(values: ArrayLike, length: int) -> Bytes:
 def weights(values: ArrayLike, length: int, largest: int) -> Integers:
     """Check an array of weights and round them to multiples of 2**-30, the unit of the result."""
 
-    def check(value: object) -> int:
-        return weight(value, largest)
+    def check(value: object) -> float:
+        return weight(value, largest) / ONE
 
-    units = _floats(values, check, "weights") * ONE
+    column = _floats(values, check, "weights")
+    with np.errstate(over="ignore"):  # then it is too large
+        units = column * ONE
     bad = np.flatnonzero(~((units > 0.5) & (units <= largest)))  # noqa: PLR2004 - rounds to 0
     if bad.size:
-        _in_row(int(bad[0]), check, float(units[bad[0]]) / ONE)
+        _in_row(int(bad[0]), check, float(column[bad[0]]))
     return _same_length(np.rint(units).astype(np.int64), length, "weights")
 
 
 def steps(values: ArrayLike, length: int) -> Bytes:
     """Check an array of steps: 0 predicts, 1 learns, 2 removes."""
-    column = np.asarray(values)
-    if column.ndim != 1 or not np.isin(column, _STEPS).all():
-        msg = "steps must be one-dimensional and hold only 0 (predict), 1 (learn) and 2 (remove)"
+    column = _one_dimensional(values, "steps")
+    bad = np.flatnonzero(~np.isin(column, _STEPS))
+    if bad.size:
+        msg = (
+            f"row {bad[0]}: step {column.tolist()[bad[0]]!r} is unknown; "
+            "steps are 0 (predict), 1 (learn) and 2 (remove)"
+        )
         raise ParameterError(msg)
     return _same_length(column.astype(np.uint8), length, "steps")
 

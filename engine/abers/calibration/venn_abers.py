@@ -8,7 +8,7 @@ primitive, so there is no fast engine beside a right one.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from abers.exceptions import (
     TimeError,
     WeightError,
 )
-from abers.reference import LEARN, LIMIT, ONE, PREDICT, REMOVE
+from abers.reference import LEARN, ONE, PREDICT, REMOVE
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -55,6 +55,16 @@ class Hull(NamedTuple):
     weight: Floats
     positives: Floats
     value: Floats
+
+
+class _Steps(NamedTuple):
+    """Checked columns, a row a step, as `CalibrationSet.run` takes them."""
+
+    kinds: Bytes
+    scores: Floats
+    labels: Bytes
+    units: Integers | None
+    when: Floats | None
 
 
 class VennAbers:
@@ -130,20 +140,16 @@ class VennAbers:
         if sum(option is not None for option in (window, max_age, half_life)) > 1:
             msg = "window, max_age and half_life exclude each other; give at most one"
             raise ParameterError(msg)
-        self._set(
-            core.CalibrationSet(
-                _window(window), _span(max_age, "max_age"), _span(half_life, "half_life")
-            ),
-            max_age,
-        )
+        age = _span(max_age, "max_age")
+        self._set(core.CalibrationSet(_window(window), age, _span(half_life, "half_life")), age)
 
-    def _set(self, held: CalibrationSet, max_age: float | None) -> None:
+    def _set(self, held: CalibrationSet, max_age: float) -> None:
         self._held = held
         self._max_age = max_age or None
         self._half_life = held.half_life or None
         self._aging = held.lifetime > 0
         self._forgets = self._aging or held.window > 0
-        self._heaviest = (held.limit if self._half_life else LIMIT) // 2
+        self._heaviest = (held.limit + 1) // 2
         self._lock = threading.Lock()
 
     @property
@@ -209,7 +215,7 @@ class VennAbers:
         VennInterval(p0=0.0, p1=1.0)
         """
         score = _checks.score(score)
-        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
+        units = _checks.weight(weight, self._heaviest)
         when = _NO_TIME if time is None else self._time(time)
         with self._lock:
             return VennInterval._make(self._held.predict(score, units, when))
@@ -236,11 +242,8 @@ class VennAbers:
             If an argument cannot be used; nothing is learned then.
         """
         score, label = _checks.score(score), _checks.label(label)
-        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
-        if self._aging or time is not None:
-            when = self._time(time)
-        else:
-            when = _NO_TIME
+        units = _checks.weight(weight, self._heaviest)
+        when = self._time(time) if self._aging or time is not None else _NO_TIME
         with self._lock:
             learned = self._held.learn(score, label, units, when)
         if not learned:
@@ -311,9 +314,8 @@ class VennAbers:
         column = _checks.scores(scores)
         n = len(column)
         units, when = self._units(weights, n), self._times(times, n, required=False)
-        return self._run(
-            np.full(n, PREDICT, np.uint8), column, np.zeros(n, np.uint8), units, when
-        )
+        kinds, labels = np.full(n, PREDICT, np.uint8), np.zeros(n, np.uint8)
+        return self._run(_Steps(kinds, column, labels, units, when))
 
     def learn_many(
         self,
@@ -340,7 +342,8 @@ class VennAbers:
         column = _checks.scores(scores)
         n = len(column)
         units, when = self._units(weights, n), self._times(times, n, required=True)
-        self._run(np.full(n, LEARN, np.uint8), column, _checks.labels(labels, n), units, when)
+        kinds = np.full(n, LEARN, np.uint8)
+        self._run(_Steps(kinds, column, _checks.labels(labels, n), units, when))
 
     def prequential(
         self,
@@ -383,15 +386,16 @@ class VennAbers:
         column = _checks.scores(scores)
         n = len(column)
         units, when = self._units(weights, n), self._times(times, n, required=True)
-        row, steps = _interleaved(n, delay)
-        p0, p1 = self._run(
-            steps,
+        row, kinds = _interleaved(n, delay)
+        steps = _Steps(
+            kinds,
             column[row],
             _checks.labels(labels, n)[row],
             None if units is None else units[row],
             None if when is None else when[row],
         )
-        predicted = steps == PREDICT
+        p0, p1 = self._run(steps, row)
+        predicted = kinds == PREDICT
         return p0[predicted], p1[predicted]
 
     def run(
@@ -438,50 +442,45 @@ class VennAbers:
             self._refuse_if_forgetting()
         units = self._units(weights, n)
         when = self._times(times, n, required=bool((kinds == LEARN).any()))
-        return self._run(kinds, column, _checks.labels(labels, n), units, when)
+        return self._run(_Steps(kinds, column, _checks.labels(labels, n), units, when))
 
-    def _run(
-        self,
-        steps: Bytes,
-        scores: Floats,
-        labels: Bytes,
-        units: Integers | None,
-        when: Floats | None,
-    ) -> tuple[Floats, Floats]:
-        n = len(scores)
+    def _run(self, steps: _Steps, rows: NDArray[np.int64] | None = None) -> tuple[Floats, Floats]:
+        """Run checked steps; `rows` are those of the caller, where a step is not a row."""
+        n = len(steps.kinds)
         p0, p1 = np.full(n, np.nan), np.full(n, np.nan)
         with self._lock:
-            saved = self._dump() if self._forgets and self._may_overflow(units) else None
-            done = self._held.run(steps, scores, labels, units, when, p0, p1)
+            saved = self._dump() if self._forgets and self._may_overflow(steps.units) else None
+            done = self._held.run(*steps, p0, p1)
             if done < n:
-                self._undo(saved, steps[:done], scores[:done], labels[:done], units)
+                self._undo(steps, done, saved)
         if done < n:
-            unit = ONE if units is None else int(units[done])
-            if steps[done] == LEARN:
-                raise WeightError(f"row {done}: {self._overflow()}")
-            raise NotHeldError(f"row {done}: {_not_held(float(scores[done]), int(labels[done]), unit)}")
+            self._refuse(steps, done, done if rows is None else int(rows[done]))
         return p0, p1
 
     def _may_overflow(self, units: Integers | None) -> bool:
         return units is not None and self._held.total + float(units.sum(dtype=float)) > 2.0**57
 
-    def _undo(
-        self,
-        saved: bytes | None,
-        steps: Bytes,
-        scores: Floats,
-        labels: Bytes,
-        units: Integers | None,
-    ) -> None:
+    def _undo(self, steps: _Steps, done: int, saved: bytes | None) -> None:
         """Take back the steps of a batch that was refused half-way."""
         if saved is not None:
             self._held, _ = _codec.load(saved)
             return
-        back = np.flatnonzero(steps != PREDICT)[::-1]
-        inverse = np.where(steps[back] == LEARN, REMOVE, LEARN).astype(np.uint8)
-        unit = None if units is None else units[back]
+        back = np.flatnonzero(steps.kinds[:done] != PREDICT)[::-1]
+        inverse = np.where(steps.kinds[back] == LEARN, REMOVE, LEARN).astype(np.uint8)
+        units = None if steps.units is None else steps.units[back]
         nothing = np.empty(0)
-        self._held.run(inverse, scores[back], labels[back], unit, None, nothing, nothing)
+        self._held.run(
+            inverse, steps.scores[back], steps.labels[back], units, None, nothing, nothing
+        )
+
+    def _refuse(self, steps: _Steps, at: int, row: int) -> NoReturn:
+        if steps.kinds[at] == LEARN:
+            msg = f"row {row}: {self._overflow()}"
+            raise WeightError(msg)
+        units = ONE if steps.units is None else int(steps.units[at])
+        what = _not_held(float(steps.scores[at]), int(steps.labels[at]), units)
+        msg = f"row {row}: {what}"
+        raise NotHeldError(msg)
 
     # The fit itself
 
@@ -522,8 +521,10 @@ class VennAbers:
         if score >= right:
             return high
         # Halves keep the difference of two huge scores finite.
-        share = (score / 2 - left / 2) / (right / 2 - left / 2) if abs(left) > 1 else (
-            (score - left) / (right - left)
+        share = (
+            (score / 2 - left / 2) / (right / 2 - left / 2)
+            if abs(left) > 1
+            else ((score - left) / (right - left))
         )
         return min(max(low + share * (high - low), low), high)
 
@@ -639,11 +640,11 @@ class VennAbers:
             raise TimeError(msg)
         column = _checks.times(times, length)
         if length:
-            self._resolvable(float(column[np.abs(column).argmax()]))
+            self._resolvable(float(column[np.argmax(np.abs(column))]))
         return column
 
     def _resolvable(self, time: float) -> float:
-        if self._half_life and abs(time) / self._half_life > 2.0**50:
+        if self._half_life and not _checks.resolvable(time, self._half_life):
             msg = f"time {time!r} is more than 2**50 half-lives from zero; use a later zero of time"
             raise TimeError(msg)
         return time
