@@ -1,10 +1,10 @@
-from typing import Annotated
-
 import numpy as np
 from numpy.typing import NDArray
 
 class CalibrationSet:
-    def __init__(self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0) -> None: ...
+    def __init__(
+        self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0
+    ) -> None: ...
     @property
     def window(self) -> int: ...
     @property
@@ -19,3 +19,62 @@ class CalibrationSet:
     def total(self) -> int: ...
     @property
     def late(self) -> int: ...
+    def predict(
+        self, score: float, weight: int = 1073741824, time: float = ...
+    ) -> tuple[float, float]: ...
+    def learn(
+        self, score: float, label: int, weight: int = 1073741824, time: float = ...
+    ) -> bool: ...
+    def remove(self, score: float, label: int, weight: int = 1073741824) -> bool: ...
+    def run(
+        self,
+        steps: NDArray[np.uint8],
+        scores: NDArray[np.float64],
+        labels: NDArray[np.uint8],
+        weights: NDArray[np.int64] | None,
+        times: NDArray[np.float64] | None,
+        p0: NDArray[np.float64],
+        p1: NDArray[np.float64],
+    ) -> int: ...
+    def around(self, score: float) -> tuple[float, float, float, float] | None: ...
+    def group_count(self) -> int: ...
+    def groups(
+        self,
+        scores: NDArray[np.float64],
+        negatives: NDArray[np.int64],
+        positives: NDArray[np.int64],
+    ) -> None: ...
+    def block_count(self) -> int: ...
+    def blocks(
+        self,
+        lower: NDArray[np.float64],
+        upper: NDArray[np.float64],
+        weight: NDArray[np.int64],
+        positives: NDArray[np.int64],
+        value: NDArray[np.float64],
+    ) -> None: ...
+    def observation_count(self) -> int: ...
+    def observations(
+        self,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.uint8],
+        weights: NDArray[np.int64],
+        times: NDArray[np.float64],
+    ) -> None: ...
+    def load_groups(
+        self,
+        scores: NDArray[np.float64],
+        negatives: NDArray[np.int64],
+        positives: NDArray[np.int64],
+        size: int,
+    ) -> None: ...
+    def load_observations(
+        self,
+        scores: NDArray[np.float64],
+        labels: NDArray[np.uint8],
+        weights: NDArray[np.int64],
+        times: NDArray[np.float64],
+        late: int,
+    ) -> None: ...
+    def check(self) -> None: ...
+    def __sizeof__(self) -> int: ...

@@ -1,3 +1,170 @@
+// The native core as a Python module; the typed stub is `_core.pyi`.
+//
+// Governing rule: arguments are checked in Python before they come here; arrays are read and
+// filled in place; whatever takes time runs without the interpreter lock.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 
-NB_MODULE(_native, m) { m.doc() = "The native core of abers."; }
+#include "calibration_set.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace abers {
+namespace {
+
+template <class T>
+using Column = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+
+using Floats = Column<double>;
+using Integers = Column<std::int64_t>;
+using Bytes = Column<std::uint8_t>;
+
+void require_length(std::size_t wanted, std::initializer_list<std::size_t> lengths) {
+  for (const std::size_t length : lengths) {
+    if (length != wanted) throw nb::value_error("columns differ in length");
+  }
+}
+
+// Steps done until one was refused; all of them if none was.
+std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
+                const Column<const double>& scores, const Column<const std::uint8_t>& labels,
+                const std::optional<Column<const std::int64_t>>& weights,
+                const std::optional<Column<const double>>& times, const Floats& p0,
+                const Floats& p1) {
+  const std::size_t n = steps.size();
+  require_length(n, {scores.size(), labels.size(), weights ? weights->size() : n,
+                     times ? times->size() : n});
+  const std::int64_t* weight = weights ? weights->data() : nullptr;
+  const double* time = times ? times->data() : nullptr;
+  const bool predicts = p0.size() == n && p1.size() == n;
+  const nb::gil_scoped_release unlocked;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double score = scores.data()[i];
+    const int label = labels.data()[i];
+    const std::int64_t w = weight ? weight[i] : kOne;
+    const double t = time ? time[i] : std::nan("");
+    switch (steps.data()[i]) {
+      case kPredict:
+        if (predicts) std::tie(p0.data()[i], p1.data()[i]) = set.predict(score, w, t);
+        break;
+      case kLearn:
+        if (!set.learn(score, label, w, t)) return i;
+        break;
+      default:
+        if (!set.remove(score, label, w)) return i;
+    }
+  }
+  return n;
+}
+
+void groups(CalibrationSet& set, const Floats& scores, const Integers& negatives,
+            const Integers& positives) {
+  const auto all = set.groups();
+  require_length(all.size(), {scores.size(), negatives.size(), positives.size()});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    scores.data()[i] = all[i].score;
+    negatives.data()[i] = all[i].negatives;
+    positives.data()[i] = all[i].positives;
+  }
+}
+
+void blocks(CalibrationSet& set, const Floats& lower, const Floats& upper, const Integers& weight,
+            const Integers& positives, const Floats& value) {
+  const auto all = set.blocks();
+  require_length(all.size(),
+                 {lower.size(), upper.size(), weight.size(), positives.size(), value.size()});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    lower.data()[i] = all[i].lower;
+    upper.data()[i] = all[i].upper;
+    weight.data()[i] = all[i].weight;
+    positives.data()[i] = all[i].positives;
+    value.data()[i] = all[i].value;
+  }
+}
+
+void observations(const CalibrationSet& set, const Floats& scores, const Bytes& labels,
+                  const Integers& weights, const Floats& times) {
+  const auto all = set.observations();
+  require_length(all.size(), {scores.size(), labels.size(), weights.size(), times.size()});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    scores.data()[i] = all[i].score;
+    labels.data()[i] = static_cast<std::uint8_t>(all[i].label);
+    weights.data()[i] = all[i].weight;
+    times.data()[i] = all[i].time;
+  }
+}
+
+void load_groups(CalibrationSet& set, const Column<const double>& scores,
+                 const Column<const std::int64_t>& negatives,
+                 const Column<const std::int64_t>& positives, std::int64_t size) {
+  require_length(scores.size(), {negatives.size(), positives.size()});
+  std::vector<Group> all(scores.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = {scores.data()[i], negatives.data()[i], positives.data()[i]};
+  }
+  set.load_groups(all, size);
+}
+
+void load_observations(CalibrationSet& set, const Column<const double>& scores,
+                       const Column<const std::uint8_t>& labels,
+                       const Column<const std::int64_t>& weights,
+                       const Column<const double>& times, std::int64_t late) {
+  require_length(scores.size(), {labels.size(), weights.size(), times.size()});
+  std::vector<Observation> all(scores.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = {times.data()[i], scores.data()[i], weights.data()[i], labels.data()[i]};
+  }
+  set.load_observations(all, late);
+}
+
+void check(const CalibrationSet& set) {
+  try {
+    set.check();
+  } catch (const CheckFailure& failure) {
+    PyErr_SetString(PyExc_AssertionError, failure.what());
+    throw nb::python_error();
+  }
+}
+
+}  // namespace
+}  // namespace abers
+
+NB_MODULE(_core, m) {
+  using abers::CalibrationSet;
+  m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
+  nb::class_<CalibrationSet>(m, "CalibrationSet")
+      .def(nb::init<std::size_t, double, double>(), "window"_a = 0, "max_age"_a = 0.0,
+           "half_life"_a = 0.0)
+      .def_prop_ro("window", &CalibrationSet::window)
+      .def_prop_ro("half_life", &CalibrationSet::half_life)
+      .def_prop_ro("lifetime", &CalibrationSet::lifetime)
+      .def_prop_ro("limit", &CalibrationSet::limit)
+      .def_prop_ro("size", &CalibrationSet::size)
+      .def_prop_ro("total", &CalibrationSet::total)
+      .def_prop_ro("late", &CalibrationSet::late)
+      .def("predict", &CalibrationSet::predict, "score"_a, "weight"_a = abers::kOne,
+           "time"_a = std::nan(""))
+      .def("learn", &CalibrationSet::learn, "score"_a, "label"_a, "weight"_a = abers::kOne,
+           "time"_a = std::nan(""))
+      .def("remove", &CalibrationSet::remove, "score"_a, "label"_a, "weight"_a = abers::kOne)
+      .def("run", &abers::run, "steps"_a, "scores"_a, "labels"_a, "weights"_a.none(),
+           "times"_a.none(), "p0"_a, "p1"_a)
+      .def("around", &CalibrationSet::around, "score"_a)
+      .def("group_count", [](CalibrationSet& set) { return set.groups().size(); })
+      .def("groups", &abers::groups, "scores"_a, "negatives"_a, "positives"_a)
+      .def("block_count", [](CalibrationSet& set) { return set.blocks().size(); })
+      .def("blocks", &abers::blocks, "lower"_a, "upper"_a, "weight"_a, "positives"_a, "value"_a)
+      .def("observation_count",
+           [](const CalibrationSet& set) { return set.observations().size(); })
+      .def("observations", &abers::observations, "scores"_a, "labels"_a, "weights"_a, "times"_a)
+      .def("load_groups", &abers::load_groups, "scores"_a, "negatives"_a, "positives"_a, "size"_a)
+      .def("load_observations", &abers::load_observations, "scores"_a, "labels"_a, "weights"_a,
+           "times"_a, "late"_a)
+      .def("check", &abers::check)
+      .def("__sizeof__", &CalibrationSet::bytes);
+}

@@ -1,0 +1,306 @@
+// The calibration set: a diagram, and the rule by which its observations are forgotten.
+//
+// Governing rule: the same contract as `abers/reference.py`, which is the specification; whatever
+// is kept lazily here (the horizon, the scale of decaying weights, counts instead of weights) must
+// never show in an answer.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "check.hpp"
+#include "diagram.hpp"
+#include "forgetting.hpp"
+
+namespace abers {
+
+constexpr int kLifetime = 30;  // half-lives after which an observation is dropped
+constexpr int kRescale = 4;    // half-lives between two changes of the common scale
+constexpr std::int64_t kLimit = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLimitDecaying = std::int64_t{1} << 58;  // room for 2^kRescale
+
+enum Step : std::uint8_t { kPredict = 0, kLearn = 1, kRemove = 2 };
+
+class CalibrationSet {
+ public:
+  CalibrationSet(std::size_t window, double max_age, double half_life)
+      : window_(window),
+        half_life_(half_life),
+        lifetime_(half_life > 0 ? kLifetime * half_life : max_age) {
+    if (half_life_ > 0) diagram_.emplace<Diagram<Weighted>>();
+  }
+
+  CalibrationSet(const CalibrationSet&) = delete;
+  CalibrationSet& operator=(const CalibrationSet&) = delete;
+
+  std::size_t window() const { return window_; }
+  double half_life() const { return half_life_; }
+  double lifetime() const { return lifetime_; }
+  std::int64_t limit() const { return half_life_ > 0 ? kLimitDecaying : kLimit; }
+  std::int64_t size() const { return size_; }
+  std::int64_t total() const { return total_; }
+  std::int64_t late() const { return late_; }
+
+  std::pair<double, double> predict(double score, std::int64_t weight, double time) {
+    if (lifetime_ > 0 && size_ > 0) {
+      const double now = time > newest_ ? time : newest_;
+      look_from(now);
+      if (half_life_ > 0) {
+        weight = std::max<std::int64_t>(1, decayed(weight, std::isnan(time) ? newest_ : time));
+      }
+    }
+    if (weight != kOne) use_weights();
+    if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
+      return counted->predict(score, 1);
+    }
+    return std::get<Diagram<Weighted>>(diagram_).predict(score, weight);
+  }
+
+  // False, with nothing changed, if the total weight would pass the limit.
+  bool learn(double score, int label, std::int64_t weight, double time) {
+    if (lifetime_ > 0) return learn_aging({time, score, weight, label});
+    if (window_ > 0 && arrivals_.size() == window_) {
+      const Observation oldest = arrivals_[0];
+      if (weight > kLimit - (total_ - oldest.weight)) return false;
+      add(oldest.score, oldest.label, -oldest.weight);
+      total_ -= oldest.weight;
+      arrivals_.replace(score, label, weight);
+    } else {
+      if (weight > kLimit - total_) return false;
+      if (window_ > 0) arrivals_.push(score, label, weight, window_);
+      ++size_;
+    }
+    total_ += weight;
+    add(score, label, weight);
+    return true;
+  }
+
+  // False, with nothing changed, if that weight is not held.
+  bool remove(double score, int label, std::int64_t weight) {
+    if (held(score, label) < weight || (size_ == 1) != (total_ == weight)) return false;
+    --size_;
+    total_ -= weight;
+    add(score, label, -weight);
+    return true;
+  }
+
+  std::optional<Neighbours> around(double score) {
+    look_from(newest_);
+    return std::visit([&](const auto& d) { return d.around(score); }, diagram_);
+  }
+
+  std::vector<Block> blocks() {
+    look_from(newest_);
+    return std::visit([](const auto& d) { return d.blocks(); }, diagram_);
+  }
+
+  std::vector<Group> groups() {
+    look_from(newest_);
+    return current_groups();
+  }
+
+  // What is remembered one by one: by arrival, or in canonical order.
+  std::vector<Observation> observations() const {
+    if (lifetime_ > 0) return ages_.sorted();
+    std::vector<Observation> all;
+    all.reserve(arrivals_.size());
+    for (std::size_t i = 0; i < arrivals_.size(); ++i) all.push_back(arrivals_[i]);
+    return all;
+  }
+
+  // Fills an empty set that keeps everything.
+  void load_groups(const std::vector<Group>& groups, std::int64_t size) {
+    size_ = size;
+    total_ = 0;
+    bool counts = true;
+    for (const Group& g : groups) {
+      total_ += g.negatives + g.positives;
+      counts = counts && (g.negatives | g.positives) % kOne == 0;
+    }
+    if (!counts || total_ >> kOneBits != size || size > Counted::kLimit) {
+      diagram_.emplace<Diagram<Weighted>>();
+    }
+    std::visit([&](auto& d) { d.build(groups); }, diagram_);
+  }
+
+  // Fills an empty set that forgets; none of the observations drives out another.
+  void load_observations(std::vector<Observation> observations, std::int64_t late) {
+    late_ = late;
+    size_ = static_cast<std::int64_t>(observations.size());
+    for (const Observation& o : observations) {
+      total_ += o.weight;
+      if (lifetime_ > 0) {
+        ages_.push(o, o.time);
+        newest_ = o.time;  // they come in the order of time
+      } else {
+        arrivals_.push(o.score, o.label, o.weight, window_);
+      }
+    }
+    if (lifetime_ > 0 && size_ > 0) now_ = newest_;
+    if (half_life_ > 0 && size_ > 0) exponent_ = scale_at(now_);
+    rebuild(observations);
+  }
+
+  void check() const {
+    std::visit([](const auto& d) { check_tree(d.tree()); }, diagram_);
+  }
+
+  std::size_t bytes() const {
+    return sizeof(*this) + arrivals_.bytes() + ages_.bytes() +
+           std::visit([](const auto& d) { return d.bytes(); }, diagram_);
+  }
+
+ private:
+  bool learn_aging(const Observation& observation) {
+    if (observation.time < newest_ - lifetime_) {
+      ++late_;
+      return true;
+    }
+    const double newest = std::max(newest_, observation.time);
+    const double horizon = newest - lifetime_;
+    if (observation.weight > limit() - total_ &&
+        observation.weight > limit() - (total_ - ages_.weight_before(horizon))) {
+      return false;
+    }
+    newest_ = newest;
+    if (newest_ > now_) look_from(newest_);
+    ages_.drop_before(horizon, [&](const Observation& old) {
+      --size_;
+      total_ -= old.weight;
+    });
+    ++size_;
+    total_ += observation.weight;
+    if (ages_.push(observation, now_ - lifetime_)) add_aged(observation, 1);
+    return true;
+  }
+
+  // Brings the diagram to what a query at `now` sees. Later queries usually look from later times,
+  // so that each observation is hidden once; learning at earlier ones does not move it back.
+  void look_from(double now) {
+    if (lifetime_ == 0 || size_ == 0 || now == now_) return;
+    now_ = now;
+    const std::int64_t exponent = half_life_ > 0 ? scale_at(now) : 0;
+    const bool rescaled = exponent != exponent_;
+    const auto moved = [&](int sign) {
+      return [&, sign](const Observation& o) {
+        if (!rescaled) add_aged(o, sign);
+      };
+    };
+    ages_.move_horizon(now - lifetime_, moved(-1), moved(1));
+    if (rescaled) {
+      exponent_ = exponent;
+      rebuild(ages_.shown());
+    }
+  }
+
+  std::int64_t scale_at(double now) const {
+    const auto whole = static_cast<std::int64_t>(std::floor(now / half_life_));
+    const std::int64_t part = whole % kRescale;
+    return whole - (part < 0 ? part + kRescale : part);
+  }
+
+  // Weight on the common scale: rounded once within a half-life, shifted by whole ones.
+  std::int64_t decayed(std::int64_t weight, double time) const {
+    const double lives = time / half_life_;
+    const double whole = std::floor(lives);
+    const auto mantissa = static_cast<std::int64_t>(
+        std::nearbyint(static_cast<double>(weight) * std::exp2(lives - whole)));
+    const std::int64_t shift = static_cast<std::int64_t>(whole) - exponent_;
+    if (shift >= 0) return mantissa << shift;
+    return shift > -64 ? mantissa >> -shift : 0;
+  }
+
+  std::int64_t weight_now(const Observation& o) const {
+    return half_life_ > 0 ? decayed(o.weight, o.time) : o.weight;
+  }
+
+  void add_aged(const Observation& o, int sign) {
+    const std::int64_t weight = weight_now(o);
+    if (weight > 0) add(o.score, o.label, sign * weight);
+  }
+
+  void add(double score, int label, std::int64_t weight) {
+    if ((weight != kOne && weight != -kOne) || size_ > Counted::kLimit) use_weights();
+    if (auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
+      counted->add(score, label, weight >> kOneBits);
+    } else {
+      std::get<Diagram<Weighted>>(diagram_).add(score, label, weight);
+    }
+#ifdef ABERS_CHECK
+    check();
+#endif
+  }
+
+  std::int64_t held(double score, int label) const {
+    if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
+      return counted->held(score, label) << kOneBits;
+    }
+    return std::get<Diagram<Weighted>>(diagram_).held(score, label);
+  }
+
+  // Goes over from counts to fixed point, for good.
+  void use_weights() {
+    if (std::holds_alternative<Diagram<Weighted>>(diagram_)) return;
+    const std::vector<Group> groups = current_groups();
+    diagram_.emplace<Diagram<Weighted>>().build(groups);
+  }
+
+  std::vector<Group> current_groups() const {
+    std::vector<Group> all;
+    const auto collect = [&](const Group& g) { all.push_back(g); };
+    std::visit([&](const auto& d) { d.for_each_group(collect); }, diagram_);
+    return all;
+  }
+
+  // Builds the diagram from observations.
+  void rebuild(const std::vector<Observation>& observations) {
+    std::vector<Group> groups;
+    groups.reserve(observations.size());
+    bool counts = half_life_ == 0;
+    for (const Observation& o : observations) {
+      const std::int64_t weight = weight_now(o);
+      counts = counts && weight == kOne;
+      if (weight > 0) groups.push_back({o.score, o.label ? 0 : weight, o.label ? weight : 0});
+    }
+    if (!counts) use_weights();
+    pool_ties(groups);
+    std::visit([&](auto& d) { d.build(groups); }, diagram_);
+  }
+
+  static void pool_ties(std::vector<Group>& groups) {
+    std::sort(groups.begin(), groups.end(),
+              [](const Group& a, const Group& b) { return a.score < b.score; });
+    std::size_t last = 0;
+    for (std::size_t i = 1; i < groups.size(); ++i) {
+      if (groups[i].score == groups[last].score) {
+        groups[last].negatives += groups[i].negatives;
+        groups[last].positives += groups[i].positives;
+      } else {
+        groups[++last] = groups[i];
+      }
+    }
+    if (!groups.empty()) groups.resize(last + 1);
+  }
+
+  std::size_t window_;
+  double half_life_;
+  double lifetime_;
+  std::int64_t size_ = 0;
+  std::int64_t total_ = 0;  // of the weights as they were learned
+  std::int64_t late_ = 0;
+  double newest_ = -std::numeric_limits<double>::infinity();
+  double now_ = -std::numeric_limits<double>::infinity();  // what the diagram shows
+  std::int64_t exponent_ = 0;                              // of its scale
+  std::variant<Diagram<Counted>, Diagram<Weighted>> diagram_;
+  Arrivals arrivals_;
+  Ages ages_;
+};
+
+}  // namespace abers

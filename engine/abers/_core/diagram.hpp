@@ -1,0 +1,370 @@
+// The cumulative sum diagram of a calibration set: what it predicts and what its blocks are.
+//
+// Governing rule: p0 and p1 are slopes of common lower tangents of the points before the query and
+// the points from it on, the latter moved by the query's own increment; nothing is recomputed that
+// the stored hull already tells.
+//
+// With [L, R] the block of the whole diagram that covers the query, for label 1 the tangent's left
+// end lies in [L, query] and its right end is a vertex of the whole hull at R or later; for label 0
+// it is the other way round. So one end is a search on the stored hull and the other looks only
+// inside one block.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tree.hpp"
+
+namespace abers {
+
+struct Group {
+  double score;
+  std::int64_t negatives;  // weights in fixed point
+  std::int64_t positives;
+};
+
+struct Block {
+  double lower;
+  double upper;
+  std::int64_t weight;  // fixed point
+  std::int64_t positives;
+  double value;
+};
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kMargin = 1.0 + 1e-14;  // more than the rounding of slopes
+
+// A score and its fitted value on the left, and on the right.
+using Neighbours = std::tuple<double, double, double, double>;
+
+template <class A>
+class Diagram {
+ public:
+  using Sum = typename A::Sum;
+  using Product = typename A::Product;
+  using P = Point<A>;
+  using D = Direction<A>;
+
+  Diagram() { build({}); }
+
+  void add(double score, int label, Sum weight) {
+    tree_.change(score, weight, label ? weight : 0);
+  }
+
+  void build(const std::vector<Group>& groups) {
+    tree_.build(groups.size(), [&](std::size_t i, double& score, Sum& dx, Sum& dy) {
+      score = groups[i].score;
+      dy = groups[i].positives >> A::kShift;
+      dx = dy + (groups[i].negatives >> A::kShift);
+    });
+  }
+
+  // The two probabilities of a query with the given weight.
+  std::pair<double, double> predict(double score, Sum weight) const {
+    const Place at = locate(score);
+    return {probability_0(at, weight), at.has_right ? probability_1(at, weight) : 1.0};
+  }
+
+  // Weight of one label at exactly this score.
+  Sum held(double score, int label) const {
+    const Place at = locate(score);
+    if (!at.exists) return 0;
+    const D step = at.bucket->increment(at.index);
+    return static_cast<Sum>(label ? step.dy : step.dx - step.dy);
+  }
+
+  // Nearest scores of the fit on either side of a score, each with its fitted value.
+  std::optional<Neighbours> around(double score) const {
+    const P last = tree_.total(tree_.root());
+    if (last.x == 0) return std::nullopt;
+    const double inside = std::min(score, last.score);
+    const Place at = locate(inside);
+    const Block block = block_between(at.left, at.right);
+    if (inside >= block.lower || std::isinf(at.left.score)) {
+      return Neighbours{block.upper, block.value, block.lower, block.value};
+    }
+    const Place before = locate(at.left.score);
+    const Block previous = block_between(before.left, before.right);
+    return Neighbours{previous.upper, previous.value, block.lower, block.value};
+  }
+
+  // All blocks of the isotonic regression in score order.
+  std::vector<Block> blocks() const {
+    std::vector<Block> found;
+    const double last = tree_.total(tree_.root()).score;
+    for (double upper = -std::numeric_limits<double>::infinity(); upper < last;) {
+      const Place at = locate(next_after(upper));
+      found.push_back(block_between(at.left, at.right));
+      upper = at.right.score;
+    }
+    return found;
+  }
+
+  // Calls visit(group) for every group in score order.
+  template <class Visit>
+  void for_each_group(const Visit& visit) const {
+    tree_.for_each_leaf([&](const Leaf<A>& bucket) {
+      for (std::size_t i = 0; i < bucket.size(); ++i) {
+        if (std::isinf(bucket.score(i))) continue;  // the sentinel
+        const D step = bucket.increment(i);
+        visit(Group{bucket.score(i), fixed(step.dx - step.dy), fixed(step.dy)});
+      }
+    });
+  }
+
+  std::size_t bytes() const { return tree_.bytes(); }
+  const Tree<A>& tree() const { return tree_; }
+
+ private:
+  struct Piece {  // a subtree that lies as a whole on one side of the query
+    Ref ref;
+    P start;
+    Sum end;  // its last x
+  };
+
+  struct Pieces {
+    std::array<Piece, kDepth> items;
+    std::size_t size = 0;
+    void push(Ref ref, const P& start, Sum end) { items[size++] = {ref, start, end}; }
+    const Piece* begin() const { return items.data(); }
+    const Piece* end() const { return items.data() + size; }
+  };
+
+  // Where a score falls: the block [left, right] of the whole diagram that covers it (without
+  // `right` above all scores), the pieces of that block before and after it, and its bucket.
+  struct Place {
+    double score;
+    P left;
+    P right;
+    bool has_right;
+    bool exists;  // there is a group at this very score
+    Pieces before;
+    Pieces after;
+    const Leaf<A>* bucket;
+    P start;               // of the bucket
+    std::size_t index;     // first point of the bucket at or after the score
+    std::size_t vertices;  // number of hull vertices of the bucket before it
+    double steepest_left;  // no edge of the whole hull left of `left` is steeper
+    double flattest_right;  // none right of `right` is flatter
+  };
+
+  Place locate(double score) const {
+    Place at;
+    at.score = score;
+    Ref ref = tree_.root();
+    P start = origin();
+    Sum end = tree_.weight();
+    // The bridges above that begin or end nearest to the query: the hull's next edge beyond the
+    // block may be one of them.
+    const Node<A>* next_left = nullptr;
+    const Node<A>* next_right = nullptr;
+    const Node<A>* bridge = nullptr;  // the one that covers the query
+    while (!is_leaf(ref)) {
+      const Node<A>& n = tree_.node(ref);
+      const P start_of_right = Tree<A>::start_of_right(n, start);
+      bool right = score > n.v_score;
+      if (bridge || (score > n.u_score && !right)) {
+        if (!bridge) {
+          bridge = &n;
+          at.left = Tree<A>::left_end(n, start);
+          at.right = Tree<A>::right_end(n, start);
+        }
+        right = score >= n.first_right;
+        if (right) {
+          at.before.push(n.left, start, start_of_right.x);
+        } else {
+          at.after.push(n.right, start_of_right, end);
+        }
+      } else if (right) {
+        if (!next_left || n.v_score > next_left->v_score) next_left = &n;
+      } else {
+        if (!next_right || n.u_score < next_right->u_score) next_right = &n;
+      }
+      if (right) {
+        start = start_of_right;
+      } else {
+        end = start_of_right.x;
+      }
+      ref = right ? n.right : n.left;
+    }
+    const Leaf<A>& bucket = tree_.leaf(ref);
+    at.bucket = &bucket;
+    at.start = start;
+    at.index = bucket.lower_bound(score);
+    at.exists = at.index < bucket.size() && bucket.score(at.index) == score;
+    at.vertices = bucket.vertices_before(at.index);
+    at.has_right = bridge || at.vertices < bucket.hull().size();
+    at.steepest_left = bridge ? bridge->before : -kInfinity;
+    at.flattest_right = bridge ? bridge->after : kInfinity;
+    if (!bridge) find_in_bucket(at);
+    if (next_left && next_left->v_score == at.left.score) {
+      at.steepest_left = std::max(at.steepest_left, Tree<A>::slope(*next_left));
+    }
+    if (at.has_right && next_right && next_right->u_score == at.right.score) {
+      at.flattest_right = std::min(at.flattest_right, Tree<A>::slope(*next_right));
+    }
+    return at;
+  }
+
+  // The block of a query that no bridge covers: an edge of its bucket's hull.
+  static void find_in_bucket(Place& at) {
+    const Leaf<A>& bucket = *at.bucket;
+    const auto& hull = bucket.hull();
+    const std::size_t k = at.vertices;
+    at.left = Tree<A>::in_leaf(bucket, hull[k - 1], at.start);
+    if (k > 1) at.steepest_left = bucket.slope_between(hull[k - 2], hull[k - 1]);
+    if (at.has_right) at.right = Tree<A>::in_leaf(bucket, hull[k], at.start);
+    if (k + 1 < hull.size()) at.flattest_right = bucket.slope_between(hull[k], hull[k + 1]);
+  }
+
+  // The query with label 1. Invariant: no point after the query lies below the line from `a` to
+  // its tangent point; each round `a` moves to the point before the query farthest below that
+  // line, which makes it steeper, until there is none.
+  double probability_1(const Place& at, Sum weight) const {
+    P a = at.left;
+    for (;;) {
+      const P from{a.x - weight, a.y - weight, 0.0};
+      P c = at.right;
+      if (!(slope_of(between<A>(from, c)) * kMargin < at.flattest_right)) {
+        c = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
+          return p.score < at.score || compare<A>(between<A>(from, q), between<A>(from, p)) < 0;
+        });
+      }
+      const D along = between<A>(from, c);
+      const P lower = lowest_before(at, a, along);
+      if (lower.x == a.x) return rounded_ratio(along.dy, along.dx);
+      a = lower;
+    }
+  }
+
+  // The query with label 0: the same seen from the right, each round making the line flatter.
+  double probability_0(const Place& at, Sum weight) const {
+    P own = at.index ? Tree<A>::in_leaf(*at.bucket, at.index - 1, at.start) : at.start;
+    own.score = at.score;
+    P c = at.has_right ? at.right : own;
+    for (;;) {
+      const P to{c.x + weight, c.y, 0.0};
+      P a = at.left;
+      if (!(slope_of(between<A>(a, to)) > at.steepest_left * kMargin)) {
+        a = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
+          return q.score < at.score && compare<A>(between<A>(p, q), between<A>(p, to)) < 0;
+        });
+      }
+      const D along = between<A>(a, to);
+      P lower = c;
+      if (!at.exists) lower_of(lower, own, along);
+      lowest_after(at, lower, along);
+      if (lower.x == c.x) return rounded_ratio(along.dy, along.dx);
+      c = lower;
+    }
+  }
+
+  static double slope_of(const D& d) {
+    return static_cast<double>(d.dy) / static_cast<double>(d.dx);
+  }
+
+  static P origin() { return {0, 0, 0.0}; }
+
+  // Replaces `best` by `p` if p lies lower, measured against a direction.
+  static void lower_of(P& best, const P& p, const D& along) {
+    if (compare<A>(between<A>(best, p), along) < 0) best = p;
+  }
+
+  // Of the points of the block before the query, one that is lowest, or `best` if none is lower.
+  P lowest_before(const Place& at, P best, const D& along) const {
+    for (const Piece& piece : at.before) lowest_in(piece, best, along);
+    const auto& hull = at.bucket->hull();
+    if (at.vertices > 0) lowest_vertex(at, 0, at.vertices, best, along);
+    const std::size_t begin = at.vertices > 0 ? hull[at.vertices - 1] + std::size_t{1} : 0;
+    lowest_point(at, begin, at.index, best, along);
+    return best;
+  }
+
+  void lowest_after(const Place& at, P& best, const D& along) const {
+    for (const Piece& piece : at.after) lowest_in(piece, best, along);
+    const auto& hull = at.bucket->hull();
+    const bool bounded = at.vertices < hull.size();
+    if (bounded) lowest_vertex(at, at.vertices, hull.size(), best, along);
+    lowest_point(at, at.index, bounded ? hull[at.vertices] : at.bucket->size(), best, along);
+  }
+
+  // A piece is skipped unseen if the line through its own bridge, below which it has no points,
+  // lies above the line through `best`.
+  void lowest_in(const Piece& piece, P& best, const D& along) const {
+    if (!is_leaf(piece.ref) && above(piece, best, along)) return;
+    const auto falls = [&](const P& p, const P& q) {
+      return compare<A>(between<A>(p, q), along) < 0;
+    };
+    lower_of(best, tree_.search(piece.ref, piece.start, falls), along);
+  }
+
+  bool above(const Piece& piece, const P& best, const D& along) const {
+    const Node<A>& n = tree_.node(piece.ref);
+    const P u = Tree<A>::left_end(n, piece.start);
+    const double slope = slope_of(along);
+    const double height = static_cast<double>(u.y - best.y) - slope * static_cast<double>(u.x - best.x);
+    const double turn = Tree<A>::slope(n) - slope;
+    const double error = 1e-14 * static_cast<double>(piece.end + std::max(best.x, u.x));
+    return height + turn * static_cast<double>(piece.start.x - u.x) > error &&
+           height + turn * static_cast<double>(piece.end - u.x) > error;
+  }
+
+  void lowest_vertex(const Place& at, std::size_t from, std::size_t to, P& best,
+                     const D& along) const {
+    const auto falls = [&](const P& p, const P& q) {
+      return compare<A>(between<A>(p, q), along) < 0;
+    };
+    const std::size_t i = Tree<A>::search_leaf(*at.bucket, from, to, at.start, falls);
+    lower_of(best, Tree<A>::in_leaf(*at.bucket, i, at.start), along);
+  }
+
+  void lowest_point(const Place& at, std::size_t from, std::size_t to, P& best,
+                    const D& along) const {
+    if (at.bucket->clear(from, to, static_cast<double>(best.x - at.start.x),
+                         static_cast<double>(best.y - at.start.y), slope_of(along))) {
+      return;
+    }
+    for (std::size_t i = from; i < to; ++i) {
+      lower_of(best, Tree<A>::in_leaf(*at.bucket, i, at.start), along);
+    }
+  }
+
+  // Smallest score held that is greater than `score`, which is not the largest.
+  double next_after(double score) const {
+    Ref ref = tree_.root();
+    Ref later = ref;
+    while (!is_leaf(ref)) {
+      const Node<A>& n = tree_.node(ref);
+      const bool right = score >= n.first_right;
+      if (!right) later = n.right;
+      ref = right ? n.right : n.left;
+    }
+    const Leaf<A>& bucket = tree_.leaf(ref);
+    std::size_t i = bucket.lower_bound(score);
+    if (i < bucket.size() && bucket.score(i) == score) ++i;
+    if (i < bucket.size()) return bucket.score(i);
+    while (!is_leaf(later)) later = tree_.node(later).left;
+    return tree_.leaf(later).score(0);
+  }
+
+  Block block_between(const P& left, const P& right) const {
+    const D step = between<A>(left, right);
+    return {next_after(left.score), right.score, fixed(step.dx), fixed(step.dy),
+            rounded_ratio(step.dy, step.dx)};
+  }
+
+  static std::int64_t fixed(Product weight) {
+    return static_cast<std::int64_t>(weight) << A::kShift;
+  }
+
+  Tree<A> tree_;
+};
+
+}  // namespace abers

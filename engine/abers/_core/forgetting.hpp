@@ -1,0 +1,157 @@
+// What is remembered one by one in order to be forgotten: by arrival, or by age.
+//
+// Governing rule: this is the canonical state of a calibrator that forgets; the diagram is made
+// from it and can always be made again.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <tuple>
+#include <vector>
+
+#include "arithmetic.hpp"
+
+namespace abers {
+
+struct Observation {
+  double time;
+  double score;
+  std::int64_t weight;  // fixed point
+  std::int32_t label;
+
+  bool operator<(const Observation& other) const {  // canonical order
+    return std::tie(time, score, label, weight) <
+           std::tie(other.time, other.score, other.label, other.weight);
+  }
+};
+
+inline bool is_newer(const Observation& a, const Observation& b) { return a.time > b.time; }
+
+// The last observations in order of arrival, in a ring. Weights take memory once one is not 1.
+class Arrivals {
+ public:
+  std::size_t size() const { return scores_.size(); }
+
+  // The i-th oldest.
+  Observation operator[](std::size_t i) const {
+    const std::size_t at = (oldest_ + i) % size();
+    return {std::nan(""), scores_[at], weights_.empty() ? kOne : weights_[at], labels_[at]};
+  }
+
+  void push(double score, int label, std::int64_t weight, std::size_t window) {
+    grow(window);
+    keep_weight(weight);
+    scores_.push_back(score);
+    labels_.push_back(static_cast<std::uint8_t>(label));
+    if (!weights_.empty()) weights_.back() = weight;
+  }
+
+  // Puts the newest in the place of the oldest.
+  void replace(double score, int label, std::int64_t weight) {
+    if (weight != kOne && weights_.empty()) weights_.assign(size(), kOne);
+    scores_[oldest_] = score;
+    labels_[oldest_] = static_cast<std::uint8_t>(label);
+    if (!weights_.empty()) weights_[oldest_] = weight;
+    oldest_ = oldest_ + 1 == size() ? 0 : oldest_ + 1;
+  }
+
+  std::size_t bytes() const {
+    return scores_.capacity() * sizeof(double) + labels_.capacity() +
+           weights_.capacity() * sizeof(std::int64_t);
+  }
+
+ private:
+  void grow(std::size_t window) {  // doubles, but never beyond the window
+    if (size() < scores_.capacity()) return;
+    const std::size_t room = std::min(window, std::max<std::size_t>(64, 2 * size()));
+    scores_.reserve(room);
+    labels_.reserve(room);
+  }
+
+  void keep_weight(std::int64_t weight) {
+    if (!weights_.empty()) {
+      weights_.push_back(kOne);
+    } else if (weight != kOne) {
+      weights_.assign(size() + 1, kOne);
+    }
+  }
+
+  std::vector<double> scores_;
+  std::vector<std::uint8_t> labels_;
+  std::vector<std::int64_t> weights_;
+  std::size_t oldest_ = 0;
+};
+
+// Observations by age. Those before the horizon of the latest query are hidden: out of the
+// diagram, but back in it when a query looks at an earlier time.
+class Ages {
+ public:
+  std::size_t size() const { return shown_.size() + hidden_.size(); }
+  const std::vector<Observation>& shown() const { return shown_; }
+
+  // Adds an observation; false if it lies before the horizon and stays hidden.
+  bool push(const Observation& observation, double horizon) {
+    if (observation.time >= horizon) {
+      shown_.push_back(observation);
+      std::push_heap(shown_.begin(), shown_.end(), is_newer);
+      return true;
+    }
+    hidden_.insert(std::upper_bound(hidden_.begin(), hidden_.end(), observation), observation);
+    return false;
+  }
+
+  // Moves the horizon; hide(o) and show(o) are called for what crosses it.
+  template <class Hide, class Show>
+  void move_horizon(double horizon, const Hide& hide, const Show& show) {
+    while (!shown_.empty() && shown_.front().time < horizon) {
+      std::pop_heap(shown_.begin(), shown_.end(), is_newer);
+      hide(shown_.back());
+      // Equal times leave the heap in any order; the canonical one keeps `hidden_` sorted.
+      hidden_.insert(std::upper_bound(hidden_.begin(), hidden_.end(), shown_.back()),
+                     shown_.back());
+      shown_.pop_back();
+    }
+    while (!hidden_.empty() && hidden_.back().time >= horizon) {
+      show(hidden_.back());
+      shown_.push_back(hidden_.back());
+      std::push_heap(shown_.begin(), shown_.end(), is_newer);
+      hidden_.pop_back();
+    }
+  }
+
+  // Drops what is hidden and older than `horizon` for good; drop(o) is called for each.
+  template <class Drop>
+  void drop_before(double horizon, const Drop& drop) {
+    while (!hidden_.empty() && hidden_.front().time < horizon) {
+      drop(hidden_.front());
+      hidden_.pop_front();
+    }
+  }
+
+  // Weight of all that is older than `horizon`.
+  std::int64_t weight_before(double horizon) const {
+    std::int64_t sum = 0;
+    const auto add = [&](const Observation& o) { sum += o.time < horizon ? o.weight : 0; };
+    std::for_each(shown_.begin(), shown_.end(), add);
+    std::for_each(hidden_.begin(), hidden_.end(), add);
+    return sum;
+  }
+
+  std::vector<Observation> sorted() const {
+    std::vector<Observation> all(hidden_.begin(), hidden_.end());
+    all.insert(all.end(), shown_.begin(), shown_.end());
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  std::size_t bytes() const { return (shown_.capacity() + hidden_.size()) * sizeof(Observation); }
+
+ private:
+  std::vector<Observation> shown_;   // a heap, the oldest in front
+  std::deque<Observation> hidden_;   // in canonical order
+};
+
+}  // namespace abers
