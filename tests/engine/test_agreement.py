@@ -1,0 +1,263 @@
+"""The native core against the reference, class to class, bit for bit.
+
+Governing rule: the two are driven through the very same calls, and after each batch everything
+that can be read from one is equal to what is read from the other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.cases import EXTREMES, FEW, GAPS, LABELS, SCORES
+
+from abers import backend, reference
+from abers.reference import LEARN, ONE, PREDICT, REMOVE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+if backend() != "native":
+    pytest.skip("needs the native core", allow_module_level=True)
+
+from abers import _core
+
+Pair = tuple[_core.CalibrationSet, reference.CalibrationSet]
+Batch = tuple["NDArray[Any]", ...]
+
+RULES: dict[str, tuple[int, float, float]] = {
+    "unlimited": (0, 0.0, 0.0),
+    "window": (300, 0.0, 0.0),
+    "narrow window": (3, 0.0, 0.0),
+    "max_age": (0, 40.0, 0.0),
+    "half_life": (0, 0.0, 6.0),
+    "short half_life": (0, 0.0, 0.05),
+}
+EVERY_RULE = pytest.mark.parametrize("options", RULES.values(), ids=RULES)
+
+UNITS = st.one_of(
+    st.just(ONE),
+    st.integers(1, 40),
+    st.integers(1, 1 << 50),
+    st.sampled_from((1, ONE // 3, 3 * ONE)),
+)
+
+
+def both(options: tuple[int, float, float]) -> Pair:
+    """Make a set of each implementation."""
+    return _core.CalibrationSet(*options), reference.CalibrationSet(*options)
+
+
+def run(pair: Pair, batch: Batch, *, timed: bool) -> int:
+    """Run a batch through both, and compare what they predict and where they stop."""
+    steps, scores, labels, units, times = batch
+    answers = []
+    for held in pair:
+        p0, p1 = np.full(len(steps), np.nan), np.full(len(steps), np.nan)
+        when = times if timed else None
+        answers.append((held.run(steps, scores, labels, units, when, p0, p1), p0, p1))
+    (done, p0, p1), (expected, q0, q1) = answers
+    assert done == expected
+    assert np.array_equal(p0, q0, equal_nan=True)
+    assert np.array_equal(p1, q1, equal_nan=True)
+    return done
+
+
+def contents(held: Any) -> list[Any]:  # noqa: ANN401
+    """Read everything that a set tells about itself."""
+    n, blocks, kept = held.group_count(), held.block_count(), held.observation_count()
+    groups = (np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
+    hull = (
+        np.empty(blocks),
+        np.empty(blocks),
+        np.empty(blocks, np.int64),
+        np.empty(blocks, np.int64),
+        np.empty(blocks),
+    )
+    rows = (np.empty(kept), np.empty(kept, np.uint8), np.empty(kept, np.int64), np.empty(kept))
+    held.groups(*groups)
+    held.blocks(*hull)
+    held.observations(*rows)
+    columns = [column.tobytes() for column in (*groups, *hull, *rows[:3])]
+    times = np.nan_to_num(rows[3], nan=-1.0).tobytes()  # one NaN is as good as another
+    around = [held.around(score) for score in (-1.0, 0.0, 0.3, 0.5, 1.0, 1e308)]
+    return [held.size, held.total, held.late, held.limit, held.lifetime, columns, times, around]
+
+
+def same(pair: Pair) -> None:
+    """Assert that both tell the same, and that both are sound."""
+    ours, theirs = pair
+    assert contents(ours) == contents(theirs)
+    ours.check()
+    theirs.check()
+
+
+# Short and hostile
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    """Draw a batch of steps with ties, wild weights and times that go back and forth."""
+    few = draw(st.booleans())
+    rows = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from((PREDICT, LEARN, LEARN, REMOVE)),
+                st.sampled_from((*FEW, *EXTREMES)) if few else SCORES,
+                LABELS,
+                UNITS,
+                GAPS,
+            ),
+            max_size=60,
+        )
+    )
+    steps, scores, labels, units, gaps = zip(*rows, strict=True) if rows else ((),) * 5
+    return (
+        np.array(steps, np.uint8),
+        np.array(scores, float) + 0.0,
+        np.array(labels, np.uint8),
+        np.array(units, np.int64),
+        np.cumsum(np.array(gaps, float)),
+    )
+
+
+@EVERY_RULE
+@given(st.lists(batches(), max_size=3))
+def test_any_steps(options: tuple[int, float, float], drawn: list[Batch]) -> None:
+    """Any steps, also refused ones, give the same answers, contents and stops."""
+    pair = both(options)
+    timed = any(options[1:])
+    for batch in drawn:
+        if any(options):
+            batch[0][batch[0] == REMOVE] = LEARN
+        done = run(pair, batch, timed=timed)
+        same(pair)
+        run(pair, tuple(column[done + 1 :] for column in batch), timed=timed)
+        same(pair)
+
+
+@EVERY_RULE
+@given(batches(), batches())
+def test_restored_sets_agree(
+    options: tuple[int, float, float], before: Batch, after: Batch
+) -> None:
+    """What one writes the other reads, and both go on alike."""
+    pair = both(options)
+    timed = any(options[1:])
+    for batch in (before, after):
+        batch[0][batch[0] == REMOVE] = LEARN
+    run(pair, before, timed=timed)
+    ours, theirs = both(options)
+    for source, target in ((pair[0], theirs), (pair[1], ours)):
+        if any(options):
+            kept = source.observation_count()
+            rows = (
+                np.empty(kept),
+                np.empty(kept, np.uint8),
+                np.empty(kept, np.int64),
+                np.empty(kept),
+            )
+            source.observations(*rows)
+            target.load_observations(*rows, source.late)
+        else:
+            n = source.group_count()
+            groups = (np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
+            source.groups(*groups)
+            target.load_groups(*groups, source.size)
+    same((ours, theirs))
+    run((ours, theirs), after, timed=timed)
+    run(pair, after, timed=timed)
+    assert contents(ours) == contents(pair[0])
+    same((ours, theirs))
+
+
+@pytest.mark.parametrize("weight", [1, ONE, (1 << 62) - 1, 1 << 62])
+def test_the_largest_sums(weight: int) -> None:
+    """At the limit of the total and of a query's weight nothing overflows."""
+    pair = both((0, 0.0, 0.0))
+    steps = np.array([LEARN] * 4 + [PREDICT] * 5 + [LEARN], np.uint8)
+    scores = np.array([0.1, 0.2, 0.3, 0.4, 0.05, 0.15, 0.25, 0.35, 0.5, 0.9])
+    labels = np.array([1, 0, 1, 0, 0, 0, 0, 0, 0, 1], np.uint8)
+    quarter = 1 << 61
+    units = np.array([quarter, quarter, quarter, quarter - 1, *[weight] * 5, 1], np.int64)
+    assert run(pair, (steps, scores, labels, units, scores), timed=False) == 9
+    same(pair)
+
+
+# Long
+
+
+def long_batch(rng: np.random.Generator, kind: str, n: int) -> Batch:
+    """Make a batch of a stream: a quarter predictions, with weights and times of one kind."""
+    scores = {
+        "smooth": rng.random(n),
+        "ties": np.round(rng.random(n), 2),
+        "two": rng.integers(0, 2, n) / 3,
+        "wild": rng.choice(np.array(EXTREMES), n) + 0.0,
+        "ascending": np.sort(rng.random(n)),
+        "descending": -np.sort(rng.random(n)),
+    }[kind]
+    labels = (rng.random(n) < np.clip(np.abs(scores), 0.1, 0.9)).astype(np.uint8)
+    weights = {
+        "unit": np.full(n, ONE),
+        "few": rng.choice(np.array([ONE, 2 * ONE, ONE // 2]), n),
+        "wild": (2.0 ** rng.uniform(0, 50, n)).astype(np.int64),
+    }[("unit", "few", "wild")[rng.integers(3)]]
+    times = np.cumsum(rng.choice(np.array([0.0, 0.01, 0.2, -0.3, 2.0]), n))
+    steps = rng.choice(np.array([PREDICT, LEARN, LEARN, LEARN], np.uint8), n)
+    return steps, scores, labels, weights, times
+
+
+def live(options: tuple[int, float, float], kind: str, seed: int, n: int) -> None:
+    """Go through a long stream, with removals where nothing is forgotten."""
+    rng = np.random.default_rng(seed)
+    pair, timed, now = both(options), any(options[1:]), 0.0
+    learned: list[Batch] = []
+    for _ in range(n // 200):
+        batch = long_batch(rng, kind, 200)
+        batch[4].__iadd__(now)
+        now = float(batch[4].max())
+        assert run(pair, batch, timed=timed) == 200
+        if not any(options):
+            learned.append(tuple(column[batch[0] == LEARN] for column in batch))
+            if len(learned) > 4 and rng.random() < 0.4:
+                gone = learned.pop(rng.integers(len(learned)))
+                gone[0][:] = REMOVE
+                order = rng.permutation(len(gone[0]))
+                assert run(pair, tuple(c[order] for c in gone), timed=False) == len(order)
+        same(pair)
+
+
+@EVERY_RULE
+@pytest.mark.parametrize("kind", ["smooth", "ties", "two", "wild", "ascending", "descending"])
+def test_long_streams(options: tuple[int, float, float], kind: str) -> None:
+    """A stream of thousands of steps gives the same answers and contents throughout."""
+    live(options, kind, seed=0, n=2_000)
+
+
+@pytest.mark.long
+@EVERY_RULE
+@pytest.mark.parametrize("kind", ["smooth", "ties", "two", "wild", "ascending", "descending"])
+@pytest.mark.parametrize("seed", range(5))
+def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: int) -> None:
+    """Streams of tens of thousands of steps give the same answers and contents throughout."""
+    live(options, kind, seed=1 + seed, n=20_000)
+
+
+# Deep trees, where the reference answers few questions
+
+
+@EVERY_RULE
+def test_deep_trees(options: tuple[int, float, float]) -> None:
+    """With many observations held, sampled questions get the same answers."""
+    rng = np.random.default_rng(11)
+    pair, timed = both((options[0] * 20, options[1] * 50, options[2] * 50)), any(options[1:])
+    for kind in ("smooth", "ties", "ascending", "smooth"):
+        steps, scores, labels, units, times = long_batch(rng, kind, 6_000)
+        steps[:] = LEARN
+        steps[rng.integers(0, 6_000, 30)] = PREDICT
+        run(pair, (steps, scores, labels, units, np.abs(times)), timed=timed)
+        same(pair)
