@@ -35,7 +35,17 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Bytes = NDArray[np.uint8]
 
-__all__ = ["LEARN", "ONE", "PREDICT", "REMOVE", "CalibrationSet"]
+__all__ = [
+    "LEARN",
+    "ONE",
+    "PREDICT",
+    "REMOVE",
+    "Block",
+    "CalibrationSet",
+    "Observation",
+    "decayed",
+    "pool",
+]
 
 PREDICT, LEARN, REMOVE = 0, 1, 2  # the steps of `CalibrationSet.run`
 ONE = 1 << 30  # the weight 1
