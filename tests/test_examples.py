@@ -19,7 +19,7 @@ MODULES = [
     module.name
     for package in (abers, abers_connectors)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    if not module.name.endswith(("__main__", "_native"))
+    if not module.name.endswith(("__main__", "_core"))
 ]
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 

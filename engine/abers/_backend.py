@@ -21,6 +21,10 @@ __all__ = ["backend", "core"]
 def _native() -> ModuleType:
     from abers import _core  # noqa: PLC0415 - absent from a wheel built without a compiler
 
+    # In a checkout that was not built, the folder of the C++ sources is a namespace package.
+    if _core.__spec__ is None or not _core.__spec__.has_location:
+        msg = "only its sources are there"
+        raise ImportError(msg)
     return _core
 
 

@@ -2,9 +2,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 class CalibrationSet:
-    def __init__(
-        self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0
-    ) -> None: ...
+    def __init__(self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0) -> None: ...
     @property
     def window(self) -> int: ...
     @property
