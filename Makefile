@@ -6,7 +6,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
              $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp) \
              $(wildcard engine/abers/*/__init__.py connectors/abers_connectors/*/__init__.py)
 
-.PHONY: run test test-long lint bench docs setup clean \
+.PHONY: run test test-long lint format bench docs setup clean \
         test-native test-reference test-sanitized test-wheel
 
 run: .venv/run.stamp
@@ -25,6 +25,10 @@ setup: .venv/dev.stamp
 
 lint: setup
 	scripts/lint
+
+format: setup
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i engine/abers/_core/*.cpp engine/abers/_core/*.hpp
 
 docs: setup
 	$(BIN)/zensical build --strict
