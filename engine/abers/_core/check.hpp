@@ -4,6 +4,7 @@
 // the part of the state where it is.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <sstream>
@@ -46,9 +47,15 @@ class TreeCheck {
       require(i == 0 || bucket.score(i - 1) < bucket.score(i), "scores ascend", state);
       all.push_back(Tree<A>::in_leaf(bucket, i, start));
     }
-    Leaf<A> fresh = bucket;
+    Leaf<A> fresh;
+    for (std::size_t i = 0; i < bucket.size(); ++i) {
+      const auto step = bucket.increment(i);
+      fresh.append(bucket.score(i), static_cast<typename A::Sum>(step.dx),
+                   static_cast<typename A::Sum>(step.dy));
+    }
     fresh.scan();
-    require(!all.empty() && fresh.hull() == bucket.hull(), "hull of a bucket", state);
+    require(!all.empty() && std::ranges::equal(fresh.hull(), bucket.hull()), "hull of a bucket",
+            state);
     return all;
   }
 
@@ -94,7 +101,7 @@ class TreeCheck {
       out << "\n  " << p.score << ": " << p.x << ", " << p.y;
     }
     out << "\n  hull:";
-    for (const auto i : bucket.hull()) out << ' ' << i;
+    for (const std::size_t i : bucket.hull()) out << ' ' << i;
     return out.str();
   }
 

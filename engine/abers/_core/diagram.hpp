@@ -72,6 +72,8 @@ class Diagram {
     return {probability_0(at, weight), at.has_right ? probability_1(at, weight) : 1.0};
   }
 
+  void prefetch(double score) const { tree_.prefetch(score); }
+
   // Weight of one label at exactly this score.
   Sum held(double score, int label) const {
     const Place at = locate(score);
@@ -127,12 +129,15 @@ class Diagram {
     Ref ref;
     P start;
     Sum end;  // its last x
+    P top;    // the end of its parent's bridge, a vertex of its own hull, and
+    double before;  // bounds on the slopes of the edges beside it
+    double after;
   };
 
   struct Pieces {
     std::array<Piece, kDepth> items;
     std::size_t size = 0;
-    void push(Ref ref, const P& start, Sum end) { items[size++] = {ref, start, end}; }
+    void push(const Piece& piece) { items[size++] = piece; }
     const Piece* begin() const { return items.data(); }
     const Piece* end() const { return items.data() + size; }
   };
@@ -178,9 +183,11 @@ class Diagram {
         }
         right = score >= n.first_right;
         if (right) {
-          at.before.push(n.left, start, start_of_right.x);
+          at.before.push({n.left, start, start_of_right.x, Tree<A>::left_end(n, start), n.before,
+                          n.after});
         } else {
-          at.after.push(n.right, start_of_right, end);
+          at.after.push({n.right, start_of_right, end, Tree<A>::right_end(n, start), n.before,
+                         n.after});
         }
       } else if (right) {
         if (!next_left || n.v_score > next_left->v_score) next_left = &n;
@@ -216,7 +223,7 @@ class Diagram {
   // The block of a query that no bridge covers: an edge of its bucket's hull.
   static void find_in_bucket(Place& at) {
     const Leaf<A>& bucket = *at.bucket;
-    const auto& hull = bucket.hull();
+    const auto hull = bucket.hull();
     const std::size_t k = at.vertices;
     at.left = Tree<A>::in_leaf(bucket, hull[k - 1], at.start);
     if (k > 1) at.steepest_left = bucket.slope_between(hull[k - 2], hull[k - 1]);
@@ -280,7 +287,7 @@ class Diagram {
   // Of the points of the block before the query, one that is lowest, or `best` if none is lower.
   P lowest_before(const Place& at, P best, const D& along) const {
     for (const Piece& piece : at.before) lowest_in(piece, best, along);
-    const auto& hull = at.bucket->hull();
+    const auto hull = at.bucket->hull();
     if (at.vertices > 0) lowest_vertex(at, 0, at.vertices, best, along);
     const std::size_t begin = at.vertices > 0 ? hull[at.vertices - 1] + std::size_t{1} : 0;
     lowest_point(at, begin, at.index, best, along);
@@ -289,39 +296,67 @@ class Diagram {
 
   void lowest_after(const Place& at, P& best, const D& along) const {
     for (const Piece& piece : at.after) lowest_in(piece, best, along);
-    const auto& hull = at.bucket->hull();
+    const auto hull = at.bucket->hull();
     const bool bounded = at.vertices < hull.size();
     if (bounded) lowest_vertex(at, at.vertices, hull.size(), best, along);
     lowest_point(at, at.index, bounded ? hull[at.vertices] : at.bucket->size(), best, along);
   }
 
-  // A piece is skipped unseen if the line through its own bridge, below which it has no points,
-  // lies above the line through `best`.
+  // Mostly the nodes tell that no point of a piece is lower, and its buckets stay unseen.
   void lowest_in(const Piece& piece, P& best, const D& along) const {
-    if (!is_leaf(piece.ref) && above(piece, best, along)) return;
-    const auto falls = [&](const P& p, const P& q) {
-      return compare<A>(between<A>(p, q), along) < 0;
-    };
-    lower_of(best, tree_.search(piece.ref, piece.start, falls), along);
+    Ref ref = piece.ref;
+    P start = piece.start;
+    Sum end = piece.end;
+    if (settled(piece.top, piece.before, piece.after, start.x, end, best, along)) return;
+    while (!is_leaf(ref)) {
+      const Node<A>& n = tree_.node(ref);
+      const P u = Tree<A>::left_end(n, start);
+      const P v = Tree<A>::right_end(n, start);
+      const double rise = Tree<A>::slope(n);
+      if (compare<A>(between<A>(u, v), along) < 0) {
+        if (settled(v, rise, n.after, start.x, end, best, along)) return;
+        start = Tree<A>::start_of_right(n, start);
+        ref = n.right;
+      } else {
+        if (settled(u, n.before, rise, start.x, end, best, along)) return;
+        end = Tree<A>::start_of_right(n, start).x;
+        ref = n.left;
+      }
+    }
+    const Leaf<A>& bucket = tree_.leaf(ref);
+    const std::size_t i = Tree<A>::search_leaf(bucket, 0, bucket.hull().size(), start, Falls{along});
+    lower_of(best, Tree<A>::in_leaf(bucket, i, start), along);
   }
 
-  bool above(const Piece& piece, const P& best, const D& along) const {
-    const Node<A>& n = tree_.node(piece.ref);
-    const P u = Tree<A>::left_end(n, piece.start);
+  // Whether a hull vertex, with bounds on the slopes of the edges before and after it, tells all
+  // about the points from x = `begin` to x = `end`: it is the lowest of them, or none is lower
+  // than `best`. Rounding can only make the answer no.
+  bool settled(const P& vertex, double before, double after, Sum begin, Sum end, P& best,
+               const D& along) const {
     const double slope = slope_of(along);
-    const double height = static_cast<double>(u.y - best.y) - slope * static_cast<double>(u.x - best.x);
-    const double turn = Tree<A>::slope(n) - slope;
-    const double error = 1e-14 * static_cast<double>(piece.end + std::max(best.x, u.x));
-    return height + turn * static_cast<double>(piece.start.x - u.x) > error &&
-           height + turn * static_cast<double>(piece.end - u.x) > error;
+    if (before * kMargin < slope && slope * kMargin < after) {
+      lower_of(best, vertex, along);
+      return true;
+    }
+    const double height = static_cast<double>(vertex.y - best.y) -
+                          slope * static_cast<double>(vertex.x - best.x);
+    const double left = (slope - before) * static_cast<double>(vertex.x - begin);
+    const double right = (after - slope) * static_cast<double>(end - vertex.x);
+    const double error = 1e-14 * static_cast<double>(tree_.weight());
+    return height + std::min(std::min(0.0, left), right) > error;
   }
+
+  // The edges of a hull that lead down, measured against a direction.
+  struct Falls {
+    const D& along;
+    bool operator()(const P& p, const P& q) const {
+      return compare<A>(between<A>(p, q), along) < 0;
+    }
+  };
 
   void lowest_vertex(const Place& at, std::size_t from, std::size_t to, P& best,
                      const D& along) const {
-    const auto falls = [&](const P& p, const P& q) {
-      return compare<A>(between<A>(p, q), along) < 0;
-    };
-    const std::size_t i = Tree<A>::search_leaf(*at.bucket, from, to, at.start, falls);
+    const std::size_t i = Tree<A>::search_leaf(*at.bucket, from, to, at.start, Falls{along});
     lower_of(best, Tree<A>::in_leaf(*at.bucket, i, at.start), along);
   }
 

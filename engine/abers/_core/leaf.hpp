@@ -3,6 +3,9 @@
 // Governing rule: coordinates are relative to the start of the bucket, and each group owns the
 // point at its end; so a bucket knows nothing of its neighbours and buckets share no points.
 //
+// All arrays of a bucket lie in one block of memory, since at a million observations nothing costs
+// as much as a line that is not in the cache: one address tells all that is to be fetched.
+//
 // Invariants: `score` ascends strictly; (x, y) are the cumulative sums of the groups, x strictly
 // ascending; `hull` lists the indices of the vertices of the lower hull of these points, the first
 // and the last point among them, with strictly increasing slopes.
@@ -13,8 +16,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
-#include <vector>
+#include <memory>
+#include <span>
 
 #include "arithmetic.hpp"
 
@@ -36,26 +41,24 @@ class Leaf {
  public:
   using Sum = typename A::Sum;
   using Stored = typename A::Stored;
+  using Index = std::uint8_t;
 #ifdef ABERS_CHECK
   static constexpr std::size_t kCapacity = 8;  // so that small tests grow large trees
 #else
-#ifndef CAP
-#define CAP 256
-#endif
-  static constexpr std::size_t kCapacity = CAP;
+  static constexpr std::size_t kCapacity = 128;  // repairs cost more above, the tree below
 #endif
 
-  std::size_t size() const { return score_.size(); }
-  double score(std::size_t i) const { return score_[i]; }
+  std::size_t size() const { return size_; }
+  double score(std::size_t i) const { return scores()[i]; }
   Point<A> point(std::size_t i) const {
-    return {static_cast<Sum>(x_[i]), static_cast<Sum>(y_[i]), score_[i]};
+    return {static_cast<Sum>(xs()[i]), static_cast<Sum>(ys()[i]), scores()[i]};
   }
   Point<A> total() const { return point(size() - 1); }
-  const std::vector<std::uint16_t>& hull() const { return hull_; }
+  std::span<const Index> hull() const { return {indices(), hull_size_}; }
 
   // Weight and weight of label 1 of one group.
   Direction<A> increment(std::size_t i) const {
-    if (i == 0) return {static_cast<Sum>(x_[0]), static_cast<Sum>(y_[0])};
+    if (i == 0) return {static_cast<Sum>(xs()[0]), static_cast<Sum>(ys()[0])};
     return between<A>(point(i - 1), point(i));
   }
 
@@ -63,41 +66,56 @@ class Leaf {
     return steepness(between<A>(point(i), point(k)));
   }
 
+  // Asks for all lines of the block at once, instead of waiting for one after the other.
+  void prefetch() const {
+    constexpr std::size_t line = 64;
+    for (std::size_t at = 0; at < size_ * sizeof(double); at += line) touch(at);
+    for (std::size_t at = 0; at < size_ * sizeof(Stored); at += line) {
+      touch(capacity_ * sizeof(double) + at);
+      touch(capacity_ * (sizeof(double) + sizeof(Stored)) + at);
+    }
+    touch(capacity_ * (sizeof(double) + 2 * sizeof(Stored)));
+  }
+
   // Index of the first group whose score is not below `score`; without branches on the data.
   std::size_t lower_bound(double score) const {
-    const double* base = score_.data();
-    std::size_t n = size();
+    if (size_ == 0) return 0;
+    const double* base = scores();
+    std::size_t n = size_;
     while (n > 1) {
       const std::size_t half = n / 2;
       base += (base[half - 1] < score) ? half : 0;
       n -= half;
     }
-    return static_cast<std::size_t>(base - score_.data()) + (n == 1 && *base < score ? 1 : 0);
+    return static_cast<std::size_t>(base - scores()) + (*base < score ? 1 : 0);
   }
 
   // Number of hull vertices before point i.
   std::size_t vertices_before(std::size_t i) const {
-    return static_cast<std::size_t>(std::lower_bound(hull_.begin(), hull_.end(), i) -
-                                    hull_.begin());
+    const auto vertices = hull();
+    return static_cast<std::size_t>(
+        std::lower_bound(vertices.begin(), vertices.end(), i) - vertices.begin());
   }
 
   // Appends a group with a score above all others; the hull is due afterwards (`scan`).
   void append(double score, Sum dx, Sum dy) {
-    const Sum x = size() ? static_cast<Sum>(x_.back()) : 0;
-    const Sum y = size() ? static_cast<Sum>(y_.back()) : 0;
-    score_.push_back(score);
-    x_.push_back(static_cast<Stored>(x + dx));
-    y_.push_back(static_cast<Stored>(y + dy));
+    if (size_ == capacity_) reserve(size_ + kGrowth);
+    const Point<A> last = size_ ? total() : Point<A>{0, 0, 0.0};
+    scores()[size_] = score;
+    xs()[size_] = static_cast<Stored>(last.x + dx);
+    ys()[size_] = static_cast<Stored>(last.y + dy);
+    ++size_;
   }
 
   // Whether surely none of the points [from, to) lies on or below a line, given by a point relative
   // to the start of the bucket and a slope. Rounding can only make the answer no.
   bool clear(std::size_t from, std::size_t to, double x, double y, double slope) const {
-    const double error = 1e-14 * (std::abs(x) + std::abs(y) + to_double(x_.back()) + 1.0);
+    const double error =
+        1e-14 * (std::abs(x) + std::abs(y) + to_double(xs()[size_ - 1]) + 1.0);
     const double height = y - slope * x + error;
     unsigned below = 0;  // a sum of flags, which compilers turn into vector code
     for (std::size_t i = from; i < to; ++i) {
-      below |= static_cast<unsigned>(to_double(y_[i]) - slope * to_double(x_[i]) <= height);
+      below |= static_cast<unsigned>(to_double(ys()[i]) - slope * to_double(xs()[i]) <= height);
     }
     return below == 0;
   }
@@ -107,40 +125,35 @@ class Leaf {
   Change change(double score, Sum dx, Sum dy) {
     const std::size_t at = lower_bound(score);
     const std::size_t left = vertices_before(at);  // these vertices do not move
-    if (at == size() || score_[at] != score) insert_group(at, left, score);
-    for (std::size_t i = at; i < size(); ++i) x_[i] = static_cast<Stored>(x_[i] + dx);
-    for (std::size_t i = at; i < size(); ++i) y_[i] = static_cast<Stored>(y_[i] + dy);
+    if (at == size_ || scores()[at] != score) insert_group(at, left, score);
+    for (std::size_t i = at; i < size_; ++i) xs()[i] = static_cast<Stored>(xs()[i] + dx);
+    for (std::size_t i = at; i < size_; ++i) ys()[i] = static_cast<Stored>(ys()[i] + dy);
     if (increment(at).dx != 0) return repair(at, left, score, {dx, dy}, false);
-    const bool vertex = left < hull_.size() && hull_[left] == at;
+    const bool vertex = left < hull_size_ && hull_at(left) == at;
     erase_group(at, left);
     return repair(at, left, score, {dx, dy}, vertex);
   }
 
   // Computes the hull from nothing: the scan of Graham, left to right.
   void scan() {
-    hull_.clear();
-    for (std::size_t i = 0; i < size(); ++i) {
-      while (hull_.size() > 1 && bends_down(hull_[hull_.size() - 2], hull_.back(), i)) {
-        hull_.pop_back();
+    hull_size_ = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      while (hull_size_ > 1 &&
+             bends_down(hull_at(hull_size_ - 2u), hull_at(hull_size_ - 1u), i)) {
+        --hull_size_;
       }
-      hull_.push_back(static_cast<std::uint16_t>(i));
+      indices()[hull_size_++] = static_cast<Index>(i);
     }
-    hull_.shrink_to_fit();
   }
 
   // Moves the upper half of the groups into a new bucket.
   Leaf split() {
-    const std::size_t half = size() / 2;
+    const std::size_t half = size_ / 2;
     Leaf upper;
-    upper.reserve(size() - half);
-    for (std::size_t i = half; i < size(); ++i) {
-      const auto step = increment(i);
-      upper.append(score_[i], static_cast<Sum>(step.dx), static_cast<Sum>(step.dy));
-    }
-    score_.resize(half);
-    x_.resize(half);
-    y_.resize(half);
-    shrink();
+    upper.reserve(size_ - half + kGrowth / 2);
+    for (std::size_t i = half; i < size_; ++i) upper.append_from(*this, i);
+    size_ = static_cast<std::uint16_t>(half);
+    reserve(half + kGrowth / 2);
     scan();
     upper.scan();
     return upper;
@@ -148,28 +161,48 @@ class Leaf {
 
   // Appends all groups of the bucket to the right of this one.
   void absorb(const Leaf& upper) {
-    reserve(size() + upper.size());
-    for (std::size_t i = 0; i < upper.size(); ++i) {
-      const auto step = upper.increment(i);
-      append(upper.score_[i], static_cast<Sum>(step.dx), static_cast<Sum>(step.dy));
-    }
+    reserve(size_ + upper.size_ + kGrowth / 2);
+    for (std::size_t i = 0; i < upper.size_; ++i) append_from(upper, i);
     scan();
   }
 
-  void reserve(std::size_t n) {
-    score_.reserve(n);
-    x_.reserve(n);
-    y_.reserve(n);
+  // Moves into a block for `capacity` groups, at least as many as there are.
+  void reserve(std::size_t capacity) {
+    Leaf grown;
+    grown.capacity_ = static_cast<std::uint16_t>(capacity);
+    grown.block_ = std::make_unique_for_overwrite<std::byte[]>(
+        capacity * (sizeof(double) + 2 * sizeof(Stored) + sizeof(Index)));
+    if (block_) {
+      std::copy_n(scores(), size_, grown.scores());
+      std::copy_n(xs(), size_, grown.xs());
+      std::copy_n(ys(), size_, grown.ys());
+      std::copy_n(indices(), std::min<std::size_t>(hull_size_, size_), grown.indices());
+    }
+    capacity_ = grown.capacity_;
+    block_ = std::move(grown.block_);
   }
 
   std::size_t bytes() const {
-    return sizeof(*this) + score_.capacity() * sizeof(double) +
-           (x_.capacity() + y_.capacity()) * sizeof(Stored) +
-           hull_.capacity() * sizeof(std::uint16_t);
+    return sizeof(*this) +
+           capacity_ * (sizeof(double) + 2 * sizeof(Stored) + sizeof(Index));
   }
 
  private:
-  static constexpr std::size_t kGrowth = kCapacity / 8;  // groups of slack
+  static constexpr std::size_t kGrowth = kCapacity / 8;  // groups of slack at most
+
+  // The block: scores, x, y, then the indices of the vertices, each with room for `capacity_`.
+  double* scores() const { return reinterpret_cast<double*>(block_.get()); }
+  Stored* xs() const { return reinterpret_cast<Stored*>(scores() + capacity_); }
+  Stored* ys() const { return xs() + capacity_; }
+  Index* indices() const { return reinterpret_cast<Index*>(ys() + capacity_); }
+  std::size_t hull_at(std::size_t k) const { return indices()[k]; }
+
+  void touch(std::size_t at) const { __builtin_prefetch(block_.get() + at); }
+
+  void append_from(const Leaf& other, std::size_t i) {
+    const auto step = other.increment(i);
+    append(other.score(i), static_cast<Sum>(step.dx), static_cast<Sum>(step.dy));
+  }
 
   // Whether the middle point lies on or above the line through the other two.
   bool bends_down(std::size_t a, std::size_t b, std::size_t c) const {
@@ -177,40 +210,54 @@ class Leaf {
   }
 
   void insert_group(std::size_t at, std::size_t left, double score) {
-    if (size() == score_.capacity()) reserve(size() + kGrowth);
-    const Stored x = at ? x_[at - 1] : 0;
-    const Stored y = at ? y_[at - 1] : 0;
-    score_.insert(score_.begin() + static_cast<std::ptrdiff_t>(at), score);
-    x_.insert(x_.begin() + static_cast<std::ptrdiff_t>(at), x);
-    y_.insert(y_.begin() + static_cast<std::ptrdiff_t>(at), y);
-    for (std::size_t k = left; k < hull_.size(); ++k) ++hull_[k];
+    if (size_ == capacity_) reserve(size_ + kGrowth);
+    const Stored x = at ? xs()[at - 1] : 0;
+    const Stored y = at ? ys()[at - 1] : 0;
+    insert(scores(), at, score);
+    insert(xs(), at, x);
+    insert(ys(), at, y);
+    ++size_;
+    for (std::size_t k = left; k < hull_size_; ++k) ++indices()[k];
   }
 
   void erase_group(std::size_t at, std::size_t left) {
-    score_.erase(score_.begin() + static_cast<std::ptrdiff_t>(at));
-    x_.erase(x_.begin() + static_cast<std::ptrdiff_t>(at));
-    y_.erase(y_.begin() + static_cast<std::ptrdiff_t>(at));
-    if (left < hull_.size() && hull_[left] == at) {
-      hull_.erase(hull_.begin() + static_cast<std::ptrdiff_t>(left));
+    erase(scores(), at);
+    erase(xs(), at);
+    erase(ys(), at);
+    --size_;
+    if (left < hull_size_ && hull_at(left) == at) {
+      std::copy(indices() + left + 1, indices() + hull_size_, indices() + left);
+      --hull_size_;
     }
-    for (std::size_t k = left; k < hull_.size(); ++k) --hull_[k];
+    for (std::size_t k = left; k < hull_size_; ++k) --indices()[k];
+  }
+
+  template <class T>
+  void insert(T* values, std::size_t at, T value) const {
+    std::copy_backward(values + at, values + size_, values + size_ + 1);
+    values[at] = value;
+  }
+
+  template <class T>
+  void erase(T* values, std::size_t at) const {
+    std::copy(values + at + 1, values + size_, values + at);
   }
 
   // The hull while it is repaired: the first `kept` vertices of the old one, then fresh ones.
   struct Chain {
     std::size_t kept = 0;
     std::size_t fresh = 0;
-    std::array<std::uint16_t, kCapacity + 1> items;
+    std::array<Index, kCapacity + 1> items;
 
     std::size_t size() const { return kept + fresh; }
-    void push(std::size_t i) { items[fresh++] = static_cast<std::uint16_t>(i); }
+    void push(std::size_t i) { items[fresh++] = static_cast<Index>(i); }
     void pop() { --(fresh ? fresh : kept); }
   };
 
   // The vertex `back` places before the end of a chain.
   std::size_t vertex(const Chain& chain, std::size_t back) const {
     return back < chain.fresh ? chain.items[chain.fresh - 1 - back]
-                              : hull_[chain.size() - 1 - back];
+                              : hull_at(chain.size() - 1 - back);
   }
 
   // Whether point i comes to lie so that the last vertex of the chain is one no more.
@@ -233,14 +280,14 @@ class Leaf {
                 bool lost_vertex) {
     Chain chain;
     chain.kept = left;
-    const bool bounded = left < hull_.size();
-    std::size_t settled = bounded ? hull_[left] : size() - 1;  // edges right of it are as before
-    std::size_t begin = left ? hull_[left - 1] + std::size_t{1} : 0;
+    const bool bounded = left < hull_size_;
+    std::size_t settled = bounded ? hull_at(left) : size() - 1;  // edges right of it are as before
+    std::size_t begin = left ? hull_at(left - 1) + std::size_t{1} : 0;
     std::size_t end = size() ? settled + 1 : 0;
     if (left && bounded && !lost_vertex) {
       // Below the chord of one edge only the points on one side can appear: on the left if the
       // chord turned up, on the right if it turned down; most often not even those.
-      const Point<A> from = point(hull_[left - 1]);
+      const Point<A> from = point(hull_at(left - 1));
       const Direction<A> chord = between<A>(from, point(settled));
       const auto turn = compare<A>(moved, chord);
       if (turn > 0) {
@@ -258,8 +305,8 @@ class Leaf {
       for (std::size_t i = begin; i < end; ++i) read(chain, i);
     }
     std::size_t next = left + bounded;  // first old vertex that has not been read
-    while (next < hull_.size() && hides_last(chain, hull_[next])) {
-      settled = hull_[next++];
+    while (next < hull_size_ && hides_last(chain, hull_at(next))) {
+      settled = hull_at(next++);
       read(chain, settled);
     }
     const Change change = summary(chain, settled, score);
@@ -272,12 +319,12 @@ class Leaf {
     constexpr double none = std::numeric_limits<double>::infinity();
     Change change{score, score, unknown, unknown};
     if (chain.kept) {
-      const std::size_t last_kept = hull_[chain.kept - 1];
-      change.first = score_[last_kept];
+      const std::size_t last_kept = hull_at(chain.kept - 1);
+      change.first = scores()[last_kept];
       change.leaving = chain.fresh ? slope_between(last_kept, chain.items[0]) : none;
     }
-    if (size() && score_[settled] >= score) {
-      change.last = score_[settled];
+    if (size() && scores()[settled] >= score) {
+      change.last = scores()[settled];
       change.arriving = chain.size() > 1 ? slope_between(vertex(chain, 1), settled) : -none;
     }
     return change;
@@ -290,27 +337,21 @@ class Leaf {
 
   // Replaces the old vertices from the first one not kept up to `next` by the fresh ones.
   void splice(const Chain& chain, std::size_t next) {
-    const std::size_t common = std::min(next - chain.kept, chain.fresh);
-    const auto fresh = chain.items.begin();
-    const auto middle = std::copy_n(
-        fresh, common, hull_.begin() + static_cast<std::ptrdiff_t>(chain.kept));
-    if (common < chain.fresh) {
-      hull_.insert(middle, fresh + common, fresh + chain.fresh);
-    } else {
-      hull_.erase(middle, hull_.begin() + static_cast<std::ptrdiff_t>(next));
+    const std::size_t end = chain.kept + chain.fresh;
+    Index* const hull = indices();
+    if (end < next) {
+      std::copy(hull + next, hull + hull_size_, hull + end);
+    } else if (end > next) {
+      std::copy_backward(hull + next, hull + hull_size_, hull + hull_size_ + (end - next));
     }
+    std::copy_n(chain.items.begin(), chain.fresh, hull + chain.kept);
+    hull_size_ = static_cast<std::uint16_t>(hull_size_ + end - next);
   }
 
-  void shrink() {
-    score_.shrink_to_fit();
-    x_.shrink_to_fit();
-    y_.shrink_to_fit();
-  }
-
-  std::vector<double> score_;
-  std::vector<Stored> x_;
-  std::vector<Stored> y_;
-  std::vector<std::uint16_t> hull_;
+  std::unique_ptr<std::byte[]> block_;
+  std::uint16_t size_ = 0;
+  std::uint16_t hull_size_ = 0;
+  std::uint16_t capacity_ = 0;
 };
 
 }  // namespace abers

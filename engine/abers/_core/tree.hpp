@@ -107,7 +107,7 @@ class Tree {
   template <class GoRight>
   static std::size_t search_leaf(const Leaf<A>& bucket, std::size_t from, std::size_t to,
                                  const P& start, const GoRight& go_right) {
-    const auto& hull = bucket.hull();
+    const auto hull = bucket.hull();
     while (to - from > 1) {
       const std::size_t k = from + (to - from) / 2 - 1;
       if (go_right(in_leaf(bucket, hull[k], start), in_leaf(bucket, hull[k + 1], start))) {
@@ -117,6 +117,16 @@ class Tree {
       }
     }
     return hull[from];
+  }
+
+  // Asks for what a step at `score` will need, so that it is there in time.
+  void prefetch(double score) const {
+    Ref ref = root_;
+    while (!is_leaf(ref)) {
+      const Node<A>& n = nodes_[ref];
+      ref = score >= n.first_right ? n.right : n.left;
+    }
+    leaf(ref).prefetch();
   }
 
   // Adds (dx, dy) at `score`; repairs bridges on the way up, then the balance.
@@ -511,7 +521,7 @@ class Tree {
   }
 
   void free_leaf(Ref ref) {
-    leaves_[ref & ~kLeafBit] = Leaf<A>();
+    leaves_[ref & ~kLeafBit] = {};
     free_leaves_.push_back(ref);
   }
 
