@@ -202,7 +202,7 @@ class CalibrationSet:
     # What is held at a time.
 
     def _bag(self, time: float = math.nan) -> Sequence[tuple[float, tuple[int, int]]]:
-        """Groups (score, (weight of label 0, weight of label 1)) as a query at `time` sees them."""
+        """List the groups (score, (weight of label 0, of label 1)) as a query at `time` sees them."""
         if not self.lifetime:
             return list(self._groups.items())
         horizon = max(self.newest, time) - self.lifetime
@@ -223,7 +223,7 @@ class CalibrationSet:
 
     # Many steps at once, and the way in and out of saved state. Arrays are filled in place.
 
-    def run(
+    def run(  # noqa: PLR0913, PLR0917 - one array a column
         self,
         steps: Bytes,
         scores: Floats,
@@ -291,7 +291,7 @@ class CalibrationSet:
     def load_observations(
         self, scores: Floats, labels: Bytes, weights: Integers, times: Floats, late: int
     ) -> None:
-        """Fill an empty set that forgets from its observations, none of which drives out another."""
+        """Fill an empty set that forgets from its observations; none drives out another."""
         columns = (array.tolist() for array in (scores, labels, weights, times))
         for row in zip(*columns, strict=True):
             self.learn(*row)
