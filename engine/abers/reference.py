@@ -138,8 +138,11 @@ class CalibrationSet:
         with_0 = (score, (negatives + weight, positives))
         with_1 = (score, (negatives, positives + weight))
         p0, p1 = (
-            next(block.value for block in pool([*bag[:at], group, *bag[after:]])
-                 if block.upper >= score)
+            next(
+                block.value
+                for block in pool([*bag[:at], group, *bag[after:]])
+                if block.upper >= score
+            )
             for group in (with_0, with_1)
         )
         return p0, p1
@@ -202,7 +205,7 @@ class CalibrationSet:
     # What is held at a time.
 
     def _bag(self, time: float = math.nan) -> Sequence[tuple[float, tuple[int, int]]]:
-        """List the groups (score, (weight of label 0, of label 1)) as a query at `time` sees them."""
+        """List groups (score, (weight of label 0, of label 1)) as a query at `time` sees them."""
         if not self.lifetime:
             return list(self._groups.items())
         horizon = max(self.newest, time) - self.lifetime
@@ -273,9 +276,7 @@ class CalibrationSet:
         """Count the observations that are remembered one by one."""
         return len(self._arrived) + len(self._aging)
 
-    def observations(
-        self, scores: Floats, labels: Bytes, weights: Integers, times: Floats
-    ) -> None:
+    def observations(self, scores: Floats, labels: Bytes, weights: Integers, times: Floats) -> None:
         """Write out the observations remembered one by one: by arrival, or in canonical order."""
         for i, old in enumerate(self._arrived or self._aging):
             times[i], scores[i], labels[i], weights[i] = old
