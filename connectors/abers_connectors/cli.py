@@ -197,15 +197,15 @@ def replay(  # noqa: PLR0913 - the options of the command
         named = {"score": score, "label": label, "id": id_, "time": time}
         source, scorer = open_stream(
             stream,
-            learner=learner,
+            learner_name=learner,
             columns={field: column for field, column in named.items() if column is not None},
             probabilities=probabilities,
         )
         calibrator = VennAbers(window=window, max_age=max_age, half_life=half_life)
-        with opened(output) as sink, terminal.watching(output) as watched:
+        with opened(output) as sink, terminal.watching(source, output) as observations:
             run = Replay(source, scorer, calibrator, sink, delay=delay)
             started = perf_counter()
-            run.run(watched(source))
+            run.run(observations)
             seconds = perf_counter() - started
         summary = run.summary(seconds)
         if as_json:

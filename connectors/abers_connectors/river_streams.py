@@ -12,9 +12,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from abers.exceptions import MissingExtraError, ParameterError
+from abers.exceptions import MissingExtraError, ParameterError, RecordError
 from abers_connectors._suggest import did_you_mean
 from abers_connectors.records import Observation
 
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from river.base import Classifier
+    from river.compose import Pipeline
     from river.datasets.base import FileDataset
 
-__all__ = ["LEARNERS", "BundledStream", "RiverLearner", "bundled_streams"]
+__all__ = ["LEARNERS", "BundledStream", "RiverLearner", "bundled_streams", "learner"]
 
 LEARNERS = {
     "bayes": "river.naive_bayes.GaussianNB",
@@ -125,38 +127,33 @@ class BundledStream:
 
 
 class RiverLearner:
-    """A river classifier behind a standard scaler, as the scorer of a replay.
+    """A river classifier as the scorer of a replay.
 
     Parameters
     ----------
+    classifier
+        Any binary classifier, or a pipeline that ends in one.
     name
-        A key of `LEARNERS`, or the full name of a river classifier, which is made with its
-        defaults.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such classifier, it needs arguments, or it gives no probabilities.
-    MissingExtraError
-        If river is not installed.
+        What messages call it.
 
     Examples
     --------
-    >>> RiverLearner("logistic").score(Observation(1, id="a", time=0, label=1, x={"amount": 3.0}))
+    >>> from river.linear_model import LogisticRegression
+    >>> scorer = RiverLearner(LogisticRegression(), "mine")
+    >>> scorer.score(Observation(1, id="a", time=0, label=1, x={"amount": 3.0}))
     0.5
     """
 
     probabilities = True
 
-    def __init__(self, name: str) -> None:
-        _require_river()
-        from river.preprocessing import StandardScaler
-
-        self._model = StandardScaler() | _classifier(name)
+    def __init__(self, classifier: Classifier | Pipeline, name: str) -> None:
+        self._classifier = classifier
+        self._name = name
 
     def score(self, observation: Observation) -> float:
         """Give the probability of label 1; 1/2 as long as the learner has seen no label."""
-        probabilities = self._model.predict_proba_one(observation.x)
+        with self._blamed(observation):
+            probabilities = self._classifier.predict_proba_one(observation.x)
         if not probabilities:
             return 0.5
         # Rounding in a learner may go a little beyond 1; a NaN stays one, and is refused.
@@ -164,11 +161,45 @@ class RiverLearner:
 
     def learn(self, observation: Observation) -> None:
         """Learn features and label."""
-        self._model.learn_one(observation.x, bool(observation.label))
+        with self._blamed(observation):
+            self._classifier.learn_one(observation.x, bool(observation.label))
+
+    @contextmanager
+    def _blamed(self, observation: Observation) -> Iterator[None]:
+        """Turn whatever a learner raises, on features that it cannot use, into a sentence."""
+        try:
+            yield
+        except Exception as error:
+            msg = (
+                f"--learner {self._name} failed at observation {observation.position} "
+                f"({type(error).__name__}: {error}); choose another"
+            )
+            raise RecordError(msg) from error
 
 
-def _classifier(name: str) -> Classifier:
-    from river.base import Classifier
+def learner(name: str) -> RiverLearner:
+    """Make a learner by name, behind a standard scaler.
+
+    Parameters
+    ----------
+    name
+        A key of `LEARNERS`, or the full name of a river classifier, which is made with its
+        defaults.
+
+    Returns
+    -------
+    RiverLearner
+        The scorer.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such classifier, or it needs arguments.
+    MissingExtraError
+        If river is not installed.
+    """
+    _require_river()
+    from river.preprocessing import StandardScaler
 
     kind = _named(LEARNERS.get(name, name))
     if kind is None:
@@ -180,14 +211,11 @@ def _classifier(name: str) -> Classifier:
         raise ParameterError(msg)
     seed = {"seed": _SEED} if "seed" in inspect.signature(kind).parameters else {}
     try:
-        model = kind(**seed)
-    except TypeError as error:
-        msg = f"--learner {name} cannot be made without arguments ({error}); choose another"
-        raise ParameterError(msg) from None
-    if type(model).predict_proba_one is Classifier.predict_proba_one:
-        msg = f"--learner {name} gives no probabilities; choose one that does"
-        raise ParameterError(msg)
-    return model
+        classifier = kind(**seed)
+    except Exception as error:
+        msg = f"--learner {name} cannot be made with its defaults ({error}); choose another"
+        raise ParameterError(msg) from error
+    return RiverLearner(StandardScaler() | classifier, name)
 
 
 def _named(path: str) -> type[Classifier] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from abers.exceptions import ParameterError
 from abers_connectors._suggest import did_you_mean
 from abers_connectors.files import FileSource, GivenScores
-from abers_connectors.river_streams import BundledStream, RiverLearner
+from abers_connectors.river_streams import BundledStream, learner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ __all__ = ["open_stream"]
 def open_stream(
     stream: str,
     *,
-    learner: str | None = None,
+    learner_name: str | None = None,
     columns: Mapping[str, str] | None = None,
     probabilities: bool = False,
 ) -> tuple[Source, Scorer]:
@@ -36,7 +36,7 @@ def open_stream(
     ----------
     stream
         Name of a bundled stream, or path of a file.
-    learner
+    learner_name
         What scores a bundled stream, by default a logistic regression.
     columns
         Names of a file's columns, where they differ from the default.
@@ -58,7 +58,7 @@ def open_stream(
     path = Path(stream)
     if path.suffix or len(path.parts) > 1:
         _require_file(path, stream)
-        if learner is not None:
+        if learner_name is not None:
             msg = f"--learner is for bundled streams; {stream} brings its scores, leave it out"
             raise ParameterError(msg)
         source = FileSource(stream, columns or {}, probabilities=probabilities)
@@ -67,7 +67,7 @@ def open_stream(
     for option in [*(columns or ()), *(["probabilities"] if probabilities else ())]:
         msg = f"--{option} is for files; {stream} is scored by its learner, leave it out"
         raise ParameterError(msg)
-    return bundled, RiverLearner(learner or "logistic")
+    return bundled, learner(learner_name or "logistic")
 
 
 def _require_file(path: Path, stream: str) -> None:

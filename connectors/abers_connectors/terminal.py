@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from abers_connectors.records import Observation, Source
     from abers_connectors.replay import Means, Summary
@@ -37,21 +37,23 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def watching(output: str) -> Iterator[Callable[[Source], Iterator[Observation]]]:
-    """Show a progress bar for the time of a `with` block, on a terminal that is free for it.
+def watching(source: Source, output: str) -> Iterator[Iterator[Observation]]:
+    """Show a progress bar for the time of a `with` block.
 
     Parameters
     ----------
+    source
+        What is read in the block.
     output
-        Where the predictions go: a bar would only disturb them on the same terminal.
+        Where the predictions go. From standard output they may well end on the same terminal,
+        where a bar would disturb them.
 
     Yields
     ------
-    Callable
-        A function that gives the observations of a source and moves the bar meanwhile.
+    Iterator
+        The observations of the source, which move the bar on their way.
     """
     console = _console()
-    hidden = not console.is_terminal or (output == "-" and sys.stdout.isatty())
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -59,18 +61,19 @@ def watching(output: str) -> Iterator[Callable[[Source], Iterator[Observation]]]
         TextColumn("{task.fields[count]:,} observations", markup=False),
         TimeRemainingColumn(),
     )
+    hidden = output == "-" or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        yield _watched(source, progress)
 
-        def watched(source: Source) -> Iterator[Observation]:
-            task = progress.add_task(source.name, total=None, count=0)
-            for count, observation in enumerate(source, start=1):
-                yield observation
-                if count % _EVERY == 0:
-                    fraction = source.fraction()
-                    total = None if fraction is None else 1.0
-                    progress.update(task, completed=fraction or 0.0, total=total, count=count)
 
-        yield watched
+def _watched(source: Source, progress: Progress) -> Iterator[Observation]:
+    task = progress.add_task(source.name, total=None, count=0)
+    for count, observation in enumerate(source, start=1):
+        yield observation
+        if count % _EVERY == 0:
+            fraction = source.fraction()
+            total = None if fraction is None else 1.0
+            progress.update(task, completed=fraction or 0.0, total=total, count=count)
 
 
 def show_summary(summary: Summary, stream: str, delay: int) -> None:

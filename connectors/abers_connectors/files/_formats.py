@@ -35,8 +35,8 @@ def _csv(name: str, file: TextIO) -> Iterator[tuple[int, Record]]:
                 yield rows.line_num, dict(zip(header, row, strict=True))
             elif row:
                 msg = (
-                    f"{name} line {rows.line_num}: {len(row)} fields where the header has "
-                    f"{len(header)}; complete the line, or quote a field that holds a comma"
+                    f"{name} line {rows.line_num} has {len(row)} of the header's {len(header)} "
+                    "fields; complete the line, or quote a field that holds a comma"
                 )
                 raise RecordError(msg)
     except csv.Error as error:

@@ -1,0 +1,55 @@
+"""What the tests of the command share: running it, in this process or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from typer.testing import CliRunner
+
+from abers_connectors.cli import app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+COMMAND = Path(sys.executable).with_name("abers")
+
+
+class Ran(NamedTuple):
+    """What became of a run of the command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
+    """Run the command in this process, in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def invoked(*words: str) -> Ran:
+        result = CliRunner().invoke(app, words, prog_name="abers", catch_exceptions=False)
+        return Ran(result.exit_code, result.stdout, result.stderr)
+
+    return invoked
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
+    """Start the installed command as a process, with variables added to its environment."""
+
+    def started(*words: str, to: int = subprocess.PIPE, **env: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [COMMAND, *words],
+            cwd=tmp_path,
+            env=os.environ | env,
+            stdout=to,
+            stderr=to,
+        )
+
+    return started
