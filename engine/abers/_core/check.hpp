@@ -61,12 +61,13 @@ class TreeCheck {
 
   std::vector<P> node_points(Ref ref, const P& start) const {
     const Node<A>& n = tree_.node(ref);
-    const std::string state = dump(n);
-    std::vector<P> all = points(n.left, start);
-    const std::vector<P> right = points(n.right, Tree<A>::start_of_right(n, start));
-    const P sum = tree_.total(n.left);
+    const Fork& fork = tree_.fork(ref);
+    const std::string state = dump(n, fork);
+    std::vector<P> all = points(fork.left, start);
+    const std::vector<P> right = points(fork.right, Tree<A>::start_of_right(n, start));
+    const P sum = tree_.total(fork.left);
     require(sum.x == n.left_total.x && sum.y == n.left_total.y, "total of the left child", state);
-    require(all.back().score < n.first_right && n.first_right <= right.front().score,
+    require(all.back().score < fork.first_right && fork.first_right <= right.front().score,
             "separator", state);
     const P u = Tree<A>::left_end(n, start);
     const P v = Tree<A>::right_end(n, start);
@@ -77,8 +78,10 @@ class TreeCheck {
       const bool inside = u.score <= p.score && p.score <= v.score;
       require(inside ? side >= 0 : side > 0, "a point lies below the bridge", state);
     }
-    const std::uint32_t a = leaves(n.left);
-    const std::uint32_t b = leaves(n.right);
+    const double rise = Tree<A>::slope(n) * (1 + 1e-6);
+    require(n.at_u.before <= rise && n.at_v.before <= rise, "edges before the bridge", state);
+    const std::uint32_t a = leaves(fork.left);
+    const std::uint32_t b = leaves(fork.right);
     require(n.leaves == a + b && a <= 3 * b && b <= 3 * a, "balance", state);
     return all;
   }
@@ -105,13 +108,14 @@ class TreeCheck {
     return out.str();
   }
 
-  static std::string dump(const Node<A>& n) {
+  static std::string dump(const Node<A>& n, const Fork& fork) {
     std::ostringstream out;
     out.precision(17);
     out << "node of " << n.leaves << " leaves, total of the left child (" << n.left_total.x << ", "
-        << n.left_total.y << "), right child from score " << n.first_right << "\n  bridge from "
+        << n.left_total.y << "), right child from score " << fork.first_right << "\n  bridge from "
         << n.u_score << " (" << n.u.x << ", " << n.u.y << ") to " << n.v_score << " (" << n.v.x
-        << ", " << n.v.y << "), slopes beside it " << n.before << ", " << n.after;
+        << ", " << n.v.y << "), slopes beside its ends " << n.at_u.before << ", " << n.at_u.after
+        << " and " << n.at_v.before << ", " << n.at_v.after;
     return out.str();
   }
 

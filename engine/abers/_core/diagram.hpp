@@ -129,9 +129,8 @@ class Diagram {
     Ref ref;
     P start;
     Sum end;  // its last x
-    P top;    // the end of its parent's bridge, a vertex of its own hull, and
-    double before;  // bounds on the slopes of the edges beside it
-    double after;
+    P top;    // the end of its parent's bridge, a vertex of its own hull
+    Beside beside;
   };
 
   struct Pieces {
@@ -173,6 +172,7 @@ class Diagram {
     const Node<A>* bridge = nullptr;  // the one that covers the query
     while (!is_leaf(ref)) {
       const Node<A>& n = tree_.node(ref);
+      const Fork& fork = tree_.fork(ref);
       const P start_of_right = Tree<A>::start_of_right(n, start);
       bool right = score > n.v_score;
       if (bridge || (score > n.u_score && !right)) {
@@ -181,13 +181,11 @@ class Diagram {
           at.left = Tree<A>::left_end(n, start);
           at.right = Tree<A>::right_end(n, start);
         }
-        right = score >= n.first_right;
+        right = score >= fork.first_right;
         if (right) {
-          at.before.push({n.left, start, start_of_right.x, Tree<A>::left_end(n, start), n.before,
-                          n.after});
+          at.before.push({fork.left, start, start_of_right.x, Tree<A>::left_end(n, start), n.at_u});
         } else {
-          at.after.push({n.right, start_of_right, end, Tree<A>::right_end(n, start), n.before,
-                         n.after});
+          at.after.push({fork.right, start_of_right, end, Tree<A>::right_end(n, start), n.at_v});
         }
       } else if (right) {
         if (!next_left || n.v_score > next_left->v_score) next_left = &n;
@@ -199,7 +197,7 @@ class Diagram {
       } else {
         end = start_of_right.x;
       }
-      ref = right ? n.right : n.left;
+      ref = right ? fork.right : fork.left;
     }
     const Leaf<A>& bucket = tree_.leaf(ref);
     at.bucket = &bucket;
@@ -208,8 +206,8 @@ class Diagram {
     at.exists = at.index < bucket.size() && bucket.score(at.index) == score;
     at.vertices = bucket.vertices_before(at.index);
     at.has_right = bridge || at.vertices < bucket.hull().size();
-    at.steepest_left = bridge ? bridge->before : -kInfinity;
-    at.flattest_right = bridge ? bridge->after : kInfinity;
+    at.steepest_left = bridge ? bridge->at_u.before : -kInfinity;
+    at.flattest_right = bridge ? bridge->at_v.after : kInfinity;
     if (!bridge) find_in_bucket(at);
     if (next_left && next_left->v_score == at.left.score) {
       at.steepest_left = std::max(at.steepest_left, Tree<A>::slope(*next_left));
@@ -307,20 +305,20 @@ class Diagram {
     Ref ref = piece.ref;
     P start = piece.start;
     Sum end = piece.end;
-    if (settled(piece.top, piece.before, piece.after, start.x, end, best, along)) return;
+    if (settled(piece.top, piece.beside.before, piece.beside.after, start.x, end, best, along)) return;
     while (!is_leaf(ref)) {
       const Node<A>& n = tree_.node(ref);
       const P u = Tree<A>::left_end(n, start);
       const P v = Tree<A>::right_end(n, start);
       const double rise = Tree<A>::slope(n);
       if (compare<A>(between<A>(u, v), along) < 0) {
-        if (settled(v, rise, n.after, start.x, end, best, along)) return;
+        if (settled(v, rise, n.at_v.after, start.x, end, best, along)) return;
         start = Tree<A>::start_of_right(n, start);
-        ref = n.right;
+        ref = tree_.fork(ref).right;
       } else {
-        if (settled(u, n.before, rise, start.x, end, best, along)) return;
+        if (settled(u, n.at_u.before, rise, start.x, end, best, along)) return;
         end = Tree<A>::start_of_right(n, start).x;
-        ref = n.left;
+        ref = tree_.fork(ref).left;
       }
     }
     const Leaf<A>& bucket = tree_.leaf(ref);
@@ -376,16 +374,15 @@ class Diagram {
     Ref ref = tree_.root();
     Ref later = ref;
     while (!is_leaf(ref)) {
-      const Node<A>& n = tree_.node(ref);
-      const bool right = score >= n.first_right;
-      if (!right) later = n.right;
-      ref = right ? n.right : n.left;
+      const Fork& fork = tree_.fork(ref);
+      if (score < fork.first_right) later = fork.right;
+      ref = fork.towards(score);
     }
     const Leaf<A>& bucket = tree_.leaf(ref);
     std::size_t i = bucket.lower_bound(score);
     if (i < bucket.size() && bucket.score(i) == score) ++i;
     if (i < bucket.size()) return bucket.score(i);
-    while (!is_leaf(later)) later = tree_.node(later).left;
+    while (!is_leaf(later)) later = tree_.fork(later).left;
     return tree_.leaf(later).score(0);
   }
 

@@ -30,11 +30,9 @@ void require_length(std::size_t wanted, std::initializer_list<std::size_t> lengt
   }
 }
 
-// How many steps ahead the memory of a step is asked for: two observations predicted and learned.
-#ifndef AHEAD
-#define AHEAD 4
-#endif
-constexpr std::size_t kAhead = AHEAD;
+// How many steps ahead the memory of a step is asked for: while four observations are predicted
+// and learned, which takes longer than the slowest memory.
+constexpr std::size_t kAhead = 8;
 
 // Steps done until one was refused; all of them if none was.
 std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,

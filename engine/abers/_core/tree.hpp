@@ -7,9 +7,9 @@
 //
 // Invariants of a node: all scores of the left child < first_right <= all scores of the right one;
 // left_total is the sum of the left child's increments; u and v are vertices of the children's
-// hulls and no point lies below the line through them, nor on it outside [u, v]; slopes of the
-// hull edges next to u and v lie outside (before, after), up to rounding; neither child has more
-// than three times the leaves of the other (weight balance; Hirai & Yamamoto 2011).
+// hulls and no point lies below the line through them, nor on it outside [u, v]; the hull edges next
+// to u and v have slopes outside (before, after); neither child has more than three times the
+// leaves of the other (weight balance; Hirai & Yamamoto 2011).
 #pragma once
 
 #include <algorithm>
@@ -37,6 +37,24 @@ struct Vertex {  // a point in stored width, relative to the start of a child
   typename A::Stored y;
 };
 
+// Bounds on the slopes of the hull edges to the left and to the right of a vertex. Single precision,
+// rounded outwards, so that a node of counts fills exactly one line of the cache.
+struct Beside {
+  float before;  // no edge to the left is steeper
+  float after;   // none to the right is flatter
+
+  static constexpr double kOut = 1.0 + 2e-7;  // more than the rounding to single precision
+  void set_before(double slope) { before = static_cast<float>(slope * kOut); }
+  void set_after(double slope) { after = static_cast<float>(slope / kOut); }
+
+  // Whether a slope is safely between the two, so that the vertex is the extreme one in its
+  // direction. Rounding can only make the answer no, which costs a search.
+  bool spans(double slope) const {
+    constexpr double margin = 1.0 + 1e-14;
+    return before * margin < slope && slope * margin < after;
+  }
+};
+
 template <class A>
 struct Node {
   Vertex<A> left_total;
@@ -44,12 +62,17 @@ struct Node {
   Vertex<A> v;  // right end of the bridge
   double u_score;
   double v_score;
+  Beside at_u;  // in the hull of the left child
+  Beside at_v;  // in the hull of the right child
+  std::uint32_t leaves;
+};
+
+// What it takes to find a score, apart from the node, so that all of it stays in the cache.
+struct Fork {
   double first_right;
-  double before;  // steepest edge to the left of u in the left child and of v in the right one
-  double after;   // flattest edge to the right of them
   Ref left;
   Ref right;
-  std::uint32_t leaves;
+  Ref towards(double score) const { return score >= first_right ? right : left; }
 };
 
 template <class A>
@@ -62,6 +85,7 @@ class Tree {
 
   Ref root() const { return root_; }
   const Node<A>& node(Ref ref) const { return nodes_[ref]; }
+  const Fork& fork(Ref ref) const { return forks_[ref]; }
   const Leaf<A>& leaf(Ref ref) const { return leaves_[ref & ~kLeafBit]; }
 
   Sum weight() const { return weight_; }  // of all groups
@@ -79,7 +103,7 @@ class Tree {
   }
   static P start_of_right(const Node<A>& n, const P& start) {
     return {start.x + static_cast<Sum>(n.left_total.x), start.y + static_cast<Sum>(n.left_total.y),
-            n.first_right};
+            0.0};
   }
   static P in_leaf(const Leaf<A>& leaf, std::size_t i, const P& start) {
     const P p = leaf.point(i);
@@ -94,9 +118,9 @@ class Tree {
       const Node<A>& n = nodes_[ref];
       if (go_right(left_end(n, start), right_end(n, start))) {
         start = start_of_right(n, start);
-        ref = n.right;
+        ref = forks_[ref].right;
       } else {
-        ref = n.left;
+        ref = forks_[ref].left;
       }
     }
     const Leaf<A>& bucket = leaf(ref);
@@ -123,8 +147,8 @@ class Tree {
   void prefetch(double score) const {
     Ref ref = root_;
     while (!is_leaf(ref)) {
-      const Node<A>& n = nodes_[ref];
-      ref = score >= n.first_right ? n.right : n.left;
+      __builtin_prefetch(&nodes_[ref]);
+      ref = forks_[ref].towards(score);
     }
     leaf(ref).prefetch();
   }
@@ -153,6 +177,7 @@ class Tree {
   template <class Next>
   void build(std::size_t groups, const Next& next) {
     nodes_.clear();
+    forks_.clear();
     leaves_.clear();
     free_nodes_.clear();
     free_leaves_.clear();
@@ -173,12 +198,13 @@ class Tree {
       bucket.scan();
     }
     nodes_.reserve(count);
+    forks_.reserve(count);
     root_ = join(0, count);
     weight_ = total(root_).x;
   }
 
   std::size_t bytes() const {
-    std::size_t total = nodes_.capacity() * sizeof(Node<A>);
+    std::size_t total = nodes_.capacity() * sizeof(Node<A>) + forks_.capacity() * sizeof(Fork);
     for (std::size_t i = 0; i < leaves_.size(); ++i) total += leaves_[i].bytes();
     return total;
   }
@@ -193,8 +219,8 @@ class Tree {
       if (is_leaf(ref)) {
         visit(leaf(ref));
       } else {
-        due.push_back(nodes_[ref].right);
-        due.push_back(nodes_[ref].left);
+        due.push_back(forks_[ref].right);
+        due.push_back(forks_[ref].left);
       }
     }
   }
@@ -202,7 +228,7 @@ class Tree {
   // Sum of all increments below `ref`.
   P total(Ref ref) const {
     P sum{0, 0, 0.0};
-    for (; !is_leaf(ref); ref = nodes_[ref].right) sum = start_of_right(nodes_[ref], sum);
+    for (; !is_leaf(ref); ref = forks_[ref].right) sum = start_of_right(nodes_[ref], sum);
     const P last = leaf(ref).total();
     return {sum.x + last.x, sum.y + last.y, last.score};
   }
@@ -247,10 +273,9 @@ class Tree {
     Path path;
     Ref ref = root_;
     while (!is_leaf(ref)) {
-      const Node<A>& n = nodes_[ref];
-      const bool right = score >= n.first_right;
-      path.steps[path.size++] = {ref, right};
-      ref = right ? n.right : n.left;
+      const Fork& fork = forks_[ref];
+      path.steps[path.size++] = {ref, score >= fork.first_right};
+      ref = fork.towards(score);
     }
     path.leaf = ref;
     return path;
@@ -270,26 +295,27 @@ class Tree {
     const bool touched = below.first <= end && end <= below.last;
     const bool under = n.u_score < score && score <= n.v_score;
     if (!touched && !under) return below;  // the change lies beyond the bridge, on the hull
-    if ((!touched || keeps_end(n, end, below)) && still_bridge(n)) {
+    Beside& beside = step.right ? n.at_v : n.at_u;
+    if ((!touched || keeps_vertex(beside, end, below)) && still_bridge(n)) {
       // What changed below the bridge does not show, but its slope does.
       const double rise = slope(n);
       return under ? Change{n.u_score, n.v_score, rise, rise} : below;
     }
     const double old_u = n.u_score;
     const double old_v = n.v_score;
-    find_bridge(n);
+    if (!touched || !move_one_end(step)) find_bridge(step.node);
     return joined(below, old_u, old_v, n);
   }
 
-  // Whether one end of the bridge is still a vertex of its child's hull though the hull has changed
-  // next to it; takes over the slope of the edge there.
-  static bool keeps_end(Node<A>& n, double end, const Change& below) {
-    if (end == below.first && !std::isnan(below.leaving)) {
-      n.after = std::min(n.after, below.leaving);
+  // Whether a vertex is still one of its hull though the hull has changed next to it; takes over
+  // the slope of the edge there.
+  static bool keeps_vertex(Beside& beside, double vertex, const Change& below) {
+    if (vertex == below.first && !std::isnan(below.leaving)) {
+      beside.set_after(below.leaving);
       return true;
     }
-    if (end == below.last && !std::isnan(below.arriving)) {
-      n.before = std::max(n.before, below.arriving);
+    if (vertex == below.last && !std::isnan(below.arriving)) {
+      beside.set_before(below.arriving);
       return true;
     }
     return false;
@@ -324,19 +350,31 @@ class Tree {
     return between<A>(left_end(n, zero), right_end(n, zero));
   }
 
-  // Whether the slope is safely between those of the edges next to the bridge. Rounding can only
-  // make the answer no, which costs a search.
   static bool still_bridge(const Node<A>& n) {
-    constexpr double margin = 1.0 + 16 * std::numeric_limits<double>::epsilon();
     const double rise = slope(n);
-    return n.before * margin < rise && rise * margin < n.after;
+    return n.at_u.spans(rise) && n.at_v.spans(rise);
+  }
+
+  // The leftmost vertex that the line from `v` on the right touches, and the rightmost one that
+  // the line from `u` on the left touches.
+  P tangent_to_left(Ref child, const P& start, const P& v) const {
+    return search(child, start, [&](const P& a, const P& b) {
+      return compare<A>(between<A>(a, b), between<A>(a, v)) < 0;
+    });
+  }
+  P tangent_to_right(Ref child, const P& start, const P& u) const {
+    return search(child, start, [&](const P& a, const P& b) {
+      return compare<A>(between<A>(u, b), between<A>(u, a)) <= 0;
+    });
   }
 
   // Extreme vertex of a child in a direction, the first or the last of two that are level, and the
   // slopes of the edges beside it.
   template <bool last>
-  P extreme(Ref child, const P& start, const D& along, double& before, double& after) const {
-    return search(child, start, [&](const P& a, const P& b) {
+  P extreme(Ref child, const P& start, const D& along, Beside& beside) const {
+    double before = -std::numeric_limits<double>::infinity();
+    double after = std::numeric_limits<double>::infinity();
+    const P found = search(child, start, [&](const P& a, const P& b) {
       const D edge = between<A>(a, b);
       const auto order = compare<A>(edge, along);
       const bool right = last ? order <= 0 : order < 0;
@@ -347,52 +385,71 @@ class Tree {
       }
       return right;
     });
+    beside.set_before(before);
+    beside.set_after(after);
+    return found;
+  }
+
+  void set_u(Node<A>& n, const P& u) const {
+    n.u = {static_cast<Stored>(u.x), static_cast<Stored>(u.y)};
+    n.u_score = u.score;
+  }
+  void set_v(Node<A>& n, const P& v) const {
+    n.v = {static_cast<Stored>(v.x - n.left_total.x), static_cast<Stored>(v.y - n.left_total.y)};
+    n.v_score = v.score;
+  }
+
+  // Finds the bridge if only its end in the changed child moves, without a look at the other child;
+  // false if the other end has to move too.
+  bool move_one_end(const Step& step) {
+    const P zero{0, 0, 0.0};
+    Node<A>& n = nodes_[step.node];
+    const Fork& fork = forks_[step.node];
+    if (step.right) {
+      const P u = left_end(n, zero);
+      const P start = start_of_right(n, zero);
+      const D along = between<A>(u, tangent_to_right(fork.right, start, u));
+      if (!n.at_u.spans(steepness(along))) return false;
+      set_v(n, extreme<true>(fork.right, start, along, n.at_v));
+    } else {
+      const P v = right_end(n, zero);
+      const D along = between<A>(tangent_to_left(fork.left, zero, v), v);
+      if (!n.at_v.spans(steepness(along))) return false;
+      set_u(n, extreme<false>(fork.left, zero, along, n.at_u));
+    }
+    return true;
   }
 
   // Finds the bridge: the tangent from a vertex u on the left to the right child, then the vertex
   // farthest below that line, until there is none. Each round makes the slope larger, so it ends;
   // in practice after one or two rounds, as with Newton's method.
-  void find_bridge(Node<A>& n) {
-    constexpr double inf = std::numeric_limits<double>::infinity();
+  void find_bridge(Ref ref) {
     const P zero{0, 0, 0.0};
+    Node<A>& n = nodes_[ref];
+    const Fork& fork = forks_[ref];
     const P start = start_of_right(n, zero);
     D along = bridge(n);  // the old one is a good guess; any direction to the right would do
     if (along.dx <= 0) along = {2, 1};
-    double before = -inf;
-    double after = inf;
-    P u = extreme<false>(n.left, zero, along, before, after);
+    P u = extreme<false>(fork.left, zero, along, n.at_u);
     for (;;) {
-      const P v = search(n.right, start, [&](const P& a, const P& b) {
-        return compare<A>(between<A>(u, b), between<A>(u, a)) <= 0;
-      });
+      const P v = tangent_to_right(fork.right, start, u);
       along = between<A>(u, v);
-      before = -inf;
-      after = inf;
-      const P lower = extreme<false>(n.left, zero, along, before, after);
-      const bool done = compare<A>(between<A>(lower, v), along) == 0;
-      u = lower;
-      if (done) break;
+      u = extreme<false>(fork.left, zero, along, n.at_u);
+      if (compare<A>(between<A>(u, v), along) == 0) break;
     }
-    const P v = extreme<true>(n.right, start, along, before, after);
-    n.u = {static_cast<Stored>(u.x), static_cast<Stored>(u.y)};
-    n.v = {static_cast<Stored>(v.x - start.x), static_cast<Stored>(v.y - start.y)};
-    n.u_score = u.score;
-    n.v_score = v.score;
-    n.before = before;
-    n.after = after;
+    set_u(n, u);
+    set_v(n, extreme<true>(fork.right, start, along, n.at_v));
   }
 
   // Makes a node of two neighbouring subtrees; the bridge is found afresh.
   void set_node(Ref ref, Ref left, Ref right, double first_right) {
+    forks_[ref] = {first_right, left, right};
     Node<A>& n = nodes_[ref];
-    n.left = left;
-    n.right = right;
-    n.first_right = first_right;
     n.leaves = leaves_below(left) + leaves_below(right);
     const P sum = total(left);
     n.left_total = {static_cast<Stored>(sum.x), static_cast<Stored>(sum.y)};
     n.u = n.v = {0, 0};
-    find_bridge(n);
+    find_bridge(ref);
   }
 
   std::uint32_t leaves_below(Ref ref) const { return is_leaf(ref) ? 1 : nodes_[ref].leaves; }
@@ -419,7 +476,7 @@ class Tree {
   // Joins a sparse bucket with its sibling if that is a bucket with room.
   void merge(const Path& path) {
     const Step& last = path.steps[path.size - 1];
-    const Node<A> n = nodes_[last.node];
+    const Fork n = forks_[last.node];
     if (!is_leaf(n.left) || !is_leaf(n.right)) return;
     Leaf<A>& lower = leaves_[n.left & ~kLeafBit];
     Leaf<A>& upper = leaves_[n.right & ~kLeafBit];
@@ -435,10 +492,11 @@ class Tree {
   // place differs from the parent's. (The leftmost bucket holds the sentinel and is never empty.)
   Change drop_empty(Path& path, double score) {
     const Step last = path.steps[--path.size];
-    const Node<A> n = nodes_[last.node];
+    const Node<A>& n = nodes_[last.node];
+    const Fork& fork = forks_[last.node];
     free_leaf(path.leaf);
     free_nodes_.push_back(last.node);
-    hang(path, path.size, last.right ? n.left : n.right);
+    hang(path, path.size, last.right ? fork.left : fork.right);
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     return last.right ? Change{n.u_score, score, unknown, unknown}
                       : Change{score, n.v_score, unknown, unknown};
@@ -448,7 +506,7 @@ class Tree {
     if (depth == 0) {
       root_ = child;
     } else {
-      Node<A>& parent = nodes_[path.steps[depth - 1].node];
+      Fork& parent = forks_[path.steps[depth - 1].node];
       (path.steps[depth - 1].right ? parent.right : parent.left) = child;
     }
   }
@@ -457,10 +515,9 @@ class Tree {
   void rebalance(const Path& path, std::size_t depth) {
     while (depth-- > 0) {
       const Ref ref = path.steps[depth].node;
-      Node<A>& n = nodes_[ref];
-      const std::uint32_t left = leaves_below(n.left);
-      const std::uint32_t right = leaves_below(n.right);
-      n.leaves = left + right;
+      const std::uint32_t left = leaves_below(forks_[ref].left);
+      const std::uint32_t right = leaves_below(forks_[ref].right);
+      nodes_[ref].leaves = left + right;
       if (right > 3 * left) {
         rotate_left(ref);
       } else if (left > 3 * right) {
@@ -471,31 +528,31 @@ class Tree {
 
   // (a, (b, c)) becomes ((a, b), c); if b is too heavy for that, it is split first.
   void rotate_left(Ref ref) {
-    const Node<A> n = nodes_[ref];
-    if (leaves_below(nodes_[n.right].left) >= 2 * leaves_below(nodes_[n.right].right)) {
-      lift_left(n.right);
+    const Ref heavy = forks_[ref].right;
+    if (leaves_below(forks_[heavy].left) >= 2 * leaves_below(forks_[heavy].right)) {
+      lift_left(heavy);
     }
     lift_right(ref);
   }
 
   void rotate_right(Ref ref) {
-    const Node<A> n = nodes_[ref];
-    if (leaves_below(nodes_[n.left].right) >= 2 * leaves_below(nodes_[n.left].left)) {
-      lift_right(n.left);
+    const Ref heavy = forks_[ref].left;
+    if (leaves_below(forks_[heavy].right) >= 2 * leaves_below(forks_[heavy].left)) {
+      lift_right(heavy);
     }
     lift_left(ref);
   }
 
   void lift_right(Ref ref) {
-    const Node<A> n = nodes_[ref];
-    const Node<A> child = nodes_[n.right];
+    const Fork n = forks_[ref];
+    const Fork child = forks_[n.right];
     set_node(n.right, n.left, child.left, n.first_right);
     set_node(ref, n.right, child.right, child.first_right);
   }
 
   void lift_left(Ref ref) {
-    const Node<A> n = nodes_[ref];
-    const Node<A> child = nodes_[n.left];
+    const Fork n = forks_[ref];
+    const Fork child = forks_[n.left];
     set_node(n.left, child.right, n.right, n.first_right);
     set_node(ref, child.left, n.left, child.first_right);
   }
@@ -507,6 +564,7 @@ class Tree {
       return ref;
     }
     nodes_.emplace_back();
+    forks_.emplace_back();
     return static_cast<Ref>(nodes_.size() - 1);
   }
 
@@ -526,6 +584,7 @@ class Tree {
   }
 
   std::vector<Node<A>> nodes_;
+  std::vector<Fork> forks_;
   Leaves leaves_;
   Sum weight_ = 0;
   std::vector<Ref> free_nodes_;
