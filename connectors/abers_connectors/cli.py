@@ -39,7 +39,11 @@ def main() -> None:
     """Run the command line."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
-    app(prog_name="abers")
+    try:
+        app(prog_name="abers")
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(f"Error: {where}{error.strerror}")
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -66,8 +70,6 @@ def _sentences() -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo("Stopped.", err=True)
         raise typer.Exit(128 + signal.SIGINT) from None
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), _FAILURE)
 
 
 def _show_version(*, wanted: bool) -> None:

@@ -125,7 +125,8 @@ class Replay:
         try:
             interval = self._calibrator.predict_one(score, time)
         except InputError as error:
-            raise self._record_error(observation, error) from error
+            msg = f"{self._source.where(observation.position)}: {error}"
+            raise RecordError(msg) from error
         prediction = Prediction(
             id=observation.id,
             time=observation.time,
@@ -147,14 +148,8 @@ class Replay:
         self._calibrated.update(prediction.p, label)
         self._width += prediction.p1 - prediction.p0
         time = observation.time if self._timed else None
-        try:
-            self._calibrator.learn_one(prediction.score, label, time=time)
-        except InputError as error:
-            raise self._record_error(observation, error) from error
+        self._calibrator.learn_one(prediction.score, label, time=time)
         self._scorer.learn(observation)
-
-    def _record_error(self, observation: Observation, error: InputError) -> RecordError:
-        return RecordError(f"{self._source.where(observation.position)}: {error}")
 
 
 def _means(scores: PrequentialScores) -> Means:

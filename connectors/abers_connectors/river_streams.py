@@ -227,6 +227,6 @@ def _named(path: str) -> type[Classifier] | None:
         return None
     try:
         kind = getattr(importlib.import_module(module), attribute, None)
-    except ModuleNotFoundError:
+    except ImportError:  # no such module, or one that needs a library of its own
         return None
     return kind if inspect.isclass(kind) and issubclass(kind, Classifier) else None

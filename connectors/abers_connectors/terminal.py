@@ -15,6 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +87,8 @@ def show_summary(summary: Summary, stream: str, delay: int) -> None:
     stream, delay
         What was replayed, and how many observations late the labels were.
     """
-    table = Table(title=f"{stream}, labels {delay:,} late", box=box.SIMPLE)
+    title = Text(f"{stream}, labels {delay:,} late")  # as text, a [name] is no markup
+    table = Table(title=title, box=box.SIMPLE)
     table.add_column()
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
@@ -121,7 +123,7 @@ def show_next(stream: str, output: str, observations: int) -> None:
     if output == "-":
         say("The predictions went to standard output; --output FILE keeps them.")
     else:
-        say(f"The predictions are in {output}, a JSON line for each of {observations:,}.")
+        say(f"The predictions are in {output}, {observations:,} lines of JSON.")
     say("Try next:")
     say(f"  {command} replay {stream} --window 500 --output windowed.jsonl")
     say(f"  {command} replay Bananas --learner tree --output bananas.jsonl")

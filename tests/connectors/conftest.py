@@ -43,13 +43,11 @@ def invoke(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran
 def start(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
     """Start the installed command as a process, with variables added to its environment."""
 
-    def started(*words: str, to: int = subprocess.PIPE, **env: str) -> subprocess.Popen[bytes]:
+    def started(
+        *words: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE, **env: str
+    ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [COMMAND, *words],
-            cwd=tmp_path,
-            env=os.environ | env,
-            stdout=to,
-            stderr=to,
+            [COMMAND, *words], cwd=tmp_path, env=os.environ | env, stdout=out, stderr=err
         )
 
     return started

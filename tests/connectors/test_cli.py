@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +18,6 @@ import abers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.connectors.conftest import Ran
 
@@ -122,11 +122,23 @@ def test_a_mistake_gives_one_sentence(
     assert "Traceback" not in ran.err
 
 
-def test_a_file_that_cannot_be_opened(invoke: Invoke, file: Path) -> None:
-    """What the system refuses is told with the file's name, without its number."""
-    ran = invoke("replay", file.name, "--output", "x" * 300)
-    assert ran.code == 1
-    assert re.match(r"Error: .*x{300}.*: File name too long\n$", ran.err)
+def test_what_the_system_refuses(start: Start, file: Path) -> None:
+    """What the system refuses is told in its words, with the file's name."""
+    process = start("replay", file.name, "--output", "x" * 300)
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert re.fullmatch(rb"Error: .*x{300}: File name too long\n", err)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["replay", "scores.csv"]])
+def test_a_full_disk(start: Start, file: Path, words: list[str]) -> None:
+    """So is a disk without space, whatever was being written."""
+    assert file.exists()
+    with Path("/dev/full").open("wb") as full:
+        process = start(*words, out=full.fileno())
+    _, err = process.communicate()
+    assert process.returncode == 1
+    assert err == b"Error: No space left on device\n"
 
 
 def test_a_mistake_leaves_no_file(invoke: Invoke, tmp_path: Path) -> None:
@@ -253,7 +265,7 @@ def test_a_bundled_stream_again_gives_the_same_bytes(start: Start) -> None:
 def on_a_terminal(start: Start, *words: str, **env: str) -> str:
     """Return what the command shows on a terminal of 80 columns."""
     ours, theirs = pty.openpty()
-    process = start(*words, to=theirs, COLUMNS="80", TERM="xterm", **env)
+    process = start(*words, out=theirs, err=theirs, COLUMNS="80", TERM="xterm", **env)
     os.close(theirs)
     shown = b""
     try:

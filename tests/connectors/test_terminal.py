@@ -66,6 +66,8 @@ def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) 
 
 def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """A path is neither read as markup nor broken over two lines."""
+    show_summary(summary(), "[bold].csv", delay=50)
+    assert "[bold].csv, labels 50 late" in shown(capsys)
     path = "[bold]" + "long-name/" * 12 + "out.jsonl"
     show_next("scores.csv", path, 3)
     assert path in capsys.readouterr().err
