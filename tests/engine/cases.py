@@ -68,7 +68,7 @@ def stream(options: dict[str, Any], n: int, seed: int = 0) -> Stream:
     rng = np.random.default_rng(seed)
     scores = np.where(rng.random(n) < 0.5, rng.integers(0, 8, n) / 8, rng.random(n))
     labels = (rng.random(n) < scores).astype(np.int64)
-    weights = rng.choice(np.array([1.0, 1.0, 0.3, 2.5, 2.0**-30, 100.0]), n)
+    weights = rng.choice(np.array([1.0, 1.0, 0.7, 2.5, 2.0**-30, 100.0]), n)
     gaps = rng.choice(np.array([0.0, 0.1, 0.5, -0.3, 4.0]), n, p=[0.3, 0.3, 0.2, 0.15, 0.05])
     times = np.cumsum(gaps)
     return Stream(scores, labels, weights, times if aging(options) else None)

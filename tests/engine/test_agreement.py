@@ -250,14 +250,15 @@ def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: i
 # Deep trees, where the reference answers few questions
 
 
+@pytest.mark.large(3_000, reference=0)
 @EVERY_RULE
-def test_deep_trees(options: tuple[int, float, float]) -> None:
+def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
     """With many observations held, sampled questions get the same answers."""
     rng = np.random.default_rng(11)
     pair, timed = both((options[0] * 20, options[1] * 50, options[2] * 50)), any(options[1:])
     for kind in ("smooth", "ties", "ascending", "smooth"):
-        steps, scores, labels, units, times = long_batch(rng, kind, 6_000)
+        steps, scores, labels, units, times = long_batch(rng, kind, size)
         steps[:] = LEARN
-        steps[rng.integers(0, 6_000, 30)] = PREDICT
+        steps[rng.integers(0, size, 30)] = PREDICT
         run(pair, (steps, scores, labels, units, np.abs(times)), timed=timed)
         same(pair)
