@@ -197,11 +197,11 @@ def test_never_scores_again() -> None:
     assert raw.brier == pytest.approx(sum((1 - s) ** 2 for s in diary.scores) / 5)
 
 
-@pytest.mark.parametrize("forgetful", [VennAbers(max_age=1), VennAbers(half_life=1)])
-def test_event_times_drive_the_forgetting(forgetful: VennAbers) -> None:
+@pytest.mark.parametrize("option", ["max_age", "half_life"])
+def test_event_times_drive_the_forgetting(option: str) -> None:
     """With `max_age` or `half_life` the times of the observations reach the calibrator."""
     rows = [(0.5, 1)] * 40
-    _, summary = replayed(rows, 0, forgetful)
+    _, summary = replayed(rows, 0, VennAbers(**{option: 1}))
     _, unlimited = replayed(rows, 0)
     assert summary.mean_width is not None
     assert unlimited.mean_width is not None
