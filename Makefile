@@ -28,7 +28,7 @@ lint: setup
 
 format: setup
 	$(BIN)/ruff format
-	$(BIN)/clang-format -i engine/abers/_core/*.cpp engine/abers/_core/*.hpp
+	find engine benchmarks -name "*.[ch]pp" -exec $(BIN)/clang-format -i {} +
 
 docs: setup
 	$(BIN)/zensical build --strict
@@ -52,4 +52,4 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
