@@ -1,7 +1,7 @@
 """What every test shares: one backend, asked for and confirmed, and the budget of hypothesis.
 
 Governing rule: a run tests the backend that it was asked for, `ABERS_BACKEND` (by default the
-native one), or fails at once; a test never learns which it is but through `size`.
+native one), or fails at once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True
 settings.register_profile(
     "long",
     deadline=None,
-    max_examples=2_000,
-    stateful_step_count=200,
+    max_examples=1_000,
+    stateful_step_count=100,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
