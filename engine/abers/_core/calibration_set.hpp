@@ -6,10 +6,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -106,10 +109,19 @@ class CalibrationSet {
     return std::visit([](const auto& d) { return d.blocks(); }, diagram_);
   }
 
-  std::vector<Group> groups() {
+  std::size_t group_count() {
     look_from(newest_);
-    return current_groups();
+    return std::visit([](const auto& d) { return d.group_count(); }, diagram_);
   }
+
+  // Calls visit(group) for every group in score order.
+  template <class Visit>
+  void for_each_group(const Visit& visit) {
+    look_from(newest_);
+    std::visit([&](const auto& d) { d.for_each_group(visit); }, diagram_);
+  }
+
+  std::size_t observation_count() const { return lifetime_ > 0 ? ages_.size() : arrivals_.size(); }
 
   // What is remembered one by one: by arrival, or in canonical order.
   std::vector<Observation> observations() const {
@@ -120,19 +132,20 @@ class CalibrationSet {
     return all;
   }
 
-  // Fills an empty set that keeps everything.
-  void load_groups(const std::vector<Group>& groups, std::int64_t size) {
+  // Fills an empty set that keeps everything; group(i) gives the i-th of `count` in score order.
+  template <class GetGroup>
+  void load_groups(std::size_t count, const GetGroup& group, std::int64_t size) {
     size_ = size;
     total_ = 0;
-    bool counts = true;
-    for (const Group& g : groups) {
+    std::int64_t bits = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Group g = group(i);
       total_ += g.negatives + g.positives;
-      counts = counts && (g.negatives | g.positives) % kOne == 0;
+      bits |= g.negatives | g.positives;
     }
-    if (!counts || total_ >> kOneBits != size || size > Counted::kLimit) {
-      diagram_.emplace<Diagram<Weighted>>();
-    }
-    std::visit([&](auto& d) { d.build(groups); }, diagram_);
+    const bool counts = bits % kOne == 0 && total_ >> kOneBits == size && size <= Counted::kLimit;
+    if (!counts) diagram_.emplace<Diagram<Weighted>>();
+    std::visit([&](auto& d) { d.build(count, group); }, diagram_);
   }
 
   // Fills an empty set that forgets; none of the observations drives out another.
@@ -253,15 +266,17 @@ class CalibrationSet {
   // Goes over from counts to fixed point, for good.
   void use_weights() {
     if (std::holds_alternative<Diagram<Weighted>>(diagram_)) return;
-    const std::vector<Group> groups = current_groups();
-    diagram_.emplace<Diagram<Weighted>>().build(groups);
+    std::vector<Group> groups;
+    groups.reserve(std::get<Diagram<Counted>>(diagram_).group_count());
+    std::get<Diagram<Counted>>(diagram_).for_each_group(
+        [&](const Group& g) { groups.push_back(g); });
+    diagram_.emplace<Diagram<Weighted>>();
+    build(groups);
   }
 
-  std::vector<Group> current_groups() const {
-    std::vector<Group> all;
-    const auto collect = [&](const Group& g) { all.push_back(g); };
-    std::visit([&](const auto& d) { d.for_each_group(collect); }, diagram_);
-    return all;
+  void build(const std::vector<Group>& groups) {
+    const auto group = [&](std::size_t i) { return groups[i]; };
+    std::visit([&](auto& d) { d.build(groups.size(), group); }, diagram_);
   }
 
   // Builds the diagram from observations.
@@ -275,13 +290,39 @@ class CalibrationSet {
       if (weight > 0) groups.push_back({o.score, o.label ? 0 : weight, o.label ? weight : 0});
     }
     if (!counts) use_weights();
+    sort_by_score(groups);
     pool_ties(groups);
-    std::visit([&](auto& d) { d.build(groups); }, diagram_);
+    build(groups);
+  }
+
+  // Radix sort: several times faster than comparing where a million observations are restored.
+  static void sort_by_score(std::vector<Group>& groups) {
+    constexpr int digit = 11;
+    constexpr std::uint64_t mask = (1u << digit) - 1;
+    constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+    struct Key {
+      std::uint64_t key;  // ascends with the score
+      std::uint64_t at;
+    };
+    std::vector<Key> keys(groups.size());
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const auto bits = std::bit_cast<std::uint64_t>(groups[i].score);
+      keys[i] = {bits & sign ? ~bits : bits | sign, i};
+    }
+    std::vector<Key> sorted(groups.size());
+    for (int shift = 0; shift < 64; shift += digit) {
+      std::array<std::size_t, mask + 1> starts{};
+      for (const Key& k : keys) ++starts[(k.key >> shift) & mask];
+      std::exclusive_scan(starts.begin(), starts.end(), starts.begin(), std::size_t{0});
+      for (const Key& k : keys) sorted[starts[(k.key >> shift) & mask]++] = k;
+      keys.swap(sorted);
+    }
+    std::vector<Group> ordered(groups.size());
+    for (std::size_t i = 0; i < groups.size(); ++i) ordered[i] = groups[keys[i].at];
+    groups.swap(ordered);
   }
 
   static void pool_ties(std::vector<Group>& groups) {
-    std::sort(groups.begin(), groups.end(),
-              [](const Group& a, const Group& b) { return a.score < b.score; });
     std::size_t last = 0;
     for (std::size_t i = 1; i < groups.size(); ++i) {
       if (groups[i].score == groups[last].score) {

@@ -52,17 +52,20 @@ class Diagram {
   using P = Point<A>;
   using D = Direction<A>;
 
-  Diagram() { build({}); }
-
-  void add(double score, int label, Sum weight) {
-    tree_.change(score, weight, label ? weight : 0);
+  Diagram() {
+    build(0, [](std::size_t) { return Group{}; });
   }
 
-  void build(const std::vector<Group>& groups) {
-    tree_.build(groups.size(), [&](std::size_t i, double& score, Sum& dx, Sum& dy) {
-      score = groups[i].score;
-      dy = groups[i].positives >> A::kShift;
-      dx = dy + (groups[i].negatives >> A::kShift);
+  void add(double score, int label, Sum weight) { tree_.change(score, weight, label ? weight : 0); }
+
+  // Starts anew from `count` groups in score order; group(i) gives the i-th.
+  template <class GetGroup>
+  void build(std::size_t count, const GetGroup& group) {
+    tree_.build(count, [&](std::size_t i, double& score, Sum& dx, Sum& dy) {
+      const Group g = group(i);
+      score = g.score;
+      dy = g.positives >> A::kShift;
+      dx = dy + (g.negatives >> A::kShift);
     });
   }
 
@@ -109,6 +112,12 @@ class Diagram {
     return found;
   }
 
+  std::size_t group_count() const {
+    std::size_t count = 0;
+    tree_.for_each_leaf([&](const Leaf<A>& bucket) { count += bucket.size(); });
+    return count - 1;  // without the sentinel
+  }
+
   // Calls visit(group) for every group in score order.
   template <class Visit>
   void for_each_group(const Visit& visit) const {
@@ -152,10 +161,10 @@ class Diagram {
     Pieces before;
     Pieces after;
     const Leaf<A>* bucket;
-    P start;               // of the bucket
-    std::size_t index;     // first point of the bucket at or after the score
-    std::size_t vertices;  // number of hull vertices of the bucket before it
-    double steepest_left;  // no edge of the whole hull left of `left` is steeper
+    P start;                // of the bucket
+    std::size_t index;      // first point of the bucket at or after the score
+    std::size_t vertices;   // number of hull vertices of the bucket before it
+    double steepest_left;   // no edge of the whole hull left of `left` is steeper
     double flattest_right;  // none right of `right` is flatter
   };
 
@@ -305,7 +314,8 @@ class Diagram {
     Ref ref = piece.ref;
     P start = piece.start;
     Sum end = piece.end;
-    if (settled(piece.top, piece.beside.before, piece.beside.after, start.x, end, best, along)) return;
+    if (settled(piece.top, piece.beside.before, piece.beside.after, start.x, end, best, along))
+      return;
     while (!is_leaf(ref)) {
       const Node<A>& n = tree_.node(ref);
       const P u = Tree<A>::left_end(n, start);
@@ -322,7 +332,8 @@ class Diagram {
       }
     }
     const Leaf<A>& bucket = tree_.leaf(ref);
-    const std::size_t i = Tree<A>::search_leaf(bucket, 0, bucket.hull().size(), start, Falls{along});
+    const std::size_t i =
+        Tree<A>::search_leaf(bucket, 0, bucket.hull().size(), start, Falls{along});
     lower_of(best, Tree<A>::in_leaf(bucket, i, start), along);
   }
 
@@ -336,8 +347,8 @@ class Diagram {
       lower_of(best, vertex, along);
       return true;
     }
-    const double height = static_cast<double>(vertex.y - best.y) -
-                          slope * static_cast<double>(vertex.x - best.x);
+    const double height =
+        static_cast<double>(vertex.y - best.y) - slope * static_cast<double>(vertex.x - best.x);
     const double left = (slope - before) * static_cast<double>(vertex.x - begin);
     const double right = (after - slope) * static_cast<double>(end - vertex.x);
     const double error = 1e-14 * static_cast<double>(tree_.weight());

@@ -150,8 +150,8 @@ class Ages {
   std::size_t bytes() const { return (shown_.capacity() + hidden_.size()) * sizeof(Observation); }
 
  private:
-  std::vector<Observation> shown_;   // a heap, the oldest in front
-  std::deque<Observation> hidden_;   // in canonical order
+  std::vector<Observation> shown_;  // a heap, the oldest in front
+  std::deque<Observation> hidden_;  // in canonical order
 };
 
 }  // namespace abers

@@ -26,9 +26,9 @@
 namespace abers {
 
 // What a change did to a hull: outside [first, last], both of them scores, it is as it was, but for
-// a shift. `leaving` is the slope of the edge to the right of the vertex at `first`, `arriving` that
-// of the edge to the left of the vertex at `last`; NaN where there is no such vertex or it is not
-// known, infinite where there is no such edge.
+// a shift. `leaving` is the slope of the edge to the right of the vertex at `first`, `arriving`
+// that of the edge to the left of the vertex at `last`; NaN where there is no such vertex or it is
+// not known, infinite where there is no such edge.
 struct Change {
   double first;
   double last;
@@ -93,25 +93,23 @@ class Leaf {
   // Number of hull vertices before point i.
   std::size_t vertices_before(std::size_t i) const {
     const auto vertices = hull();
-    return static_cast<std::size_t>(
-        std::lower_bound(vertices.begin(), vertices.end(), i) - vertices.begin());
+    return static_cast<std::size_t>(std::lower_bound(vertices.begin(), vertices.end(), i) -
+                                    vertices.begin());
   }
 
   // Appends a group with a score above all others; the hull is due afterwards (`scan`).
   void append(double score, Sum dx, Sum dy) {
     if (size_ == capacity_) reserve(size_ + kGrowth);
-    const Point<A> last = size_ ? total() : Point<A>{0, 0, 0.0};
-    scores()[size_] = score;
-    xs()[size_] = static_cast<Stored>(last.x + dx);
-    ys()[size_] = static_cast<Stored>(last.y + dy);
-    ++size_;
+    const std::size_t i = size_++;
+    scores()[i] = score;
+    xs()[i] = static_cast<Stored>((i ? xs()[i - 1] : 0) + dx);
+    ys()[i] = static_cast<Stored>((i ? ys()[i - 1] : 0) + dy);
   }
 
   // Whether surely none of the points [from, to) lies on or below a line, given by a point relative
   // to the start of the bucket and a slope. Rounding can only make the answer no.
   bool clear(std::size_t from, std::size_t to, double x, double y, double slope) const {
-    const double error =
-        1e-14 * (std::abs(x) + std::abs(y) + to_double(xs()[size_ - 1]) + 1.0);
+    const double error = 1e-14 * (std::abs(x) + std::abs(y) + to_double(xs()[size_ - 1]) + 1.0);
     const double height = y - slope * x + error;
     unsigned below = 0;  // a sum of flags, which compilers turn into vector code
     for (std::size_t i = from; i < to; ++i) {
@@ -136,14 +134,19 @@ class Leaf {
 
   // Computes the hull from nothing: the scan of Graham, left to right.
   void scan() {
-    hull_size_ = 0;
+    std::array<Point<A>, kCapacity + 1> chain;
+    Index* const hull = indices();
+    std::size_t k = 0;
     for (std::size_t i = 0; i < size_; ++i) {
-      while (hull_size_ > 1 &&
-             bends_down(hull_at(hull_size_ - 2u), hull_at(hull_size_ - 1u), i)) {
-        --hull_size_;
+      const Point<A> p = point(i);
+      while (k > 1 &&
+             compare<A>(between<A>(chain[k - 2], chain[k - 1]), between<A>(chain[k - 1], p)) >= 0) {
+        --k;
       }
-      indices()[hull_size_++] = static_cast<Index>(i);
+      chain[k] = p;
+      hull[k++] = static_cast<Index>(i);
     }
+    hull_size_ = static_cast<std::uint16_t>(k);
   }
 
   // Moves the upper half of the groups into a new bucket.
@@ -183,8 +186,7 @@ class Leaf {
   }
 
   std::size_t bytes() const {
-    return sizeof(*this) +
-           capacity_ * (sizeof(double) + 2 * sizeof(Stored) + sizeof(Index));
+    return sizeof(*this) + capacity_ * (sizeof(double) + 2 * sizeof(Stored) + sizeof(Index));
   }
 
  private:
@@ -296,8 +298,7 @@ class Leaf {
         begin = at;
         end = settled;
       }
-      if (turn != 0 && !clear(begin, end, to_double(from.x), to_double(from.y),
-                              steepness(chord))) {
+      if (turn != 0 && !clear(begin, end, to_double(from.x), to_double(from.y), steepness(chord))) {
         for (std::size_t i = begin; i < end; ++i) read(chain, i);
       }
       read(chain, settled);

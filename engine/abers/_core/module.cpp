@@ -41,8 +41,8 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
                 const std::optional<Column<const double>>& times, const Floats& p0,
                 const Floats& p1) {
   const std::size_t n = steps.size();
-  require_length(n, {scores.size(), labels.size(), weights ? weights->size() : n,
-                     times ? times->size() : n});
+  require_length(
+      n, {scores.size(), labels.size(), weights ? weights->size() : n, times ? times->size() : n});
   const std::int64_t* weight = weights ? weights->data() : nullptr;
   const double* time = times ? times->data() : nullptr;
   const bool predicts = p0.size() == n && p1.size() == n;
@@ -71,13 +71,13 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
 
 void groups(CalibrationSet& set, const Floats& scores, const Integers& negatives,
             const Integers& positives) {
-  const auto all = set.groups();
-  require_length(all.size(), {scores.size(), negatives.size(), positives.size()});
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    scores.data()[i] = all[i].score;
-    negatives.data()[i] = all[i].negatives;
-    positives.data()[i] = all[i].positives;
-  }
+  require_length(set.group_count(), {scores.size(), negatives.size(), positives.size()});
+  std::size_t i = 0;
+  set.for_each_group([&](const Group& g) {
+    scores.data()[i] = g.score;
+    negatives.data()[i] = g.negatives;
+    positives.data()[i++] = g.positives;
+  });
 }
 
 void blocks(CalibrationSet& set, const Floats& lower, const Floats& upper, const Integers& weight,
@@ -110,17 +110,16 @@ void load_groups(CalibrationSet& set, const Column<const double>& scores,
                  const Column<const std::int64_t>& negatives,
                  const Column<const std::int64_t>& positives, std::int64_t size) {
   require_length(scores.size(), {negatives.size(), positives.size()});
-  std::vector<Group> all(scores.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    all[i] = {scores.data()[i], negatives.data()[i], positives.data()[i]};
-  }
-  set.load_groups(all, size);
+  const auto group = [&](std::size_t i) {
+    return Group{scores.data()[i], negatives.data()[i], positives.data()[i]};
+  };
+  set.load_groups(scores.size(), group, size);
 }
 
 void load_observations(CalibrationSet& set, const Column<const double>& scores,
                        const Column<const std::uint8_t>& labels,
-                       const Column<const std::int64_t>& weights,
-                       const Column<const double>& times, std::int64_t late) {
+                       const Column<const std::int64_t>& weights, const Column<const double>& times,
+                       std::int64_t late) {
   require_length(scores.size(), {labels.size(), weights.size(), times.size()});
   std::vector<Observation> all(scores.size());
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -162,12 +161,11 @@ NB_MODULE(_core, m) {
       .def("run", &abers::run, "steps"_a, "scores"_a, "labels"_a, "weights"_a.none(),
            "times"_a.none(), "p0"_a, "p1"_a)
       .def("around", &CalibrationSet::around, "score"_a)
-      .def("group_count", [](CalibrationSet& set) { return set.groups().size(); })
+      .def("group_count", &CalibrationSet::group_count)
       .def("groups", &abers::groups, "scores"_a, "negatives"_a, "positives"_a)
       .def("block_count", [](CalibrationSet& set) { return set.blocks().size(); })
       .def("blocks", &abers::blocks, "lower"_a, "upper"_a, "weight"_a, "positives"_a, "value"_a)
-      .def("observation_count",
-           [](const CalibrationSet& set) { return set.observations().size(); })
+      .def("observation_count", &CalibrationSet::observation_count)
       .def("observations", &abers::observations, "scores"_a, "labels"_a, "weights"_a, "times"_a)
       .def("load_groups", &abers::load_groups, "scores"_a, "negatives"_a, "positives"_a, "size"_a)
       .def("load_observations", &abers::load_observations, "scores"_a, "labels"_a, "weights"_a,

@@ -7,8 +7,8 @@
 //
 // Invariants of a node: all scores of the left child < first_right <= all scores of the right one;
 // left_total is the sum of the left child's increments; u and v are vertices of the children's
-// hulls and no point lies below the line through them, nor on it outside [u, v]; the hull edges next
-// to u and v have slopes outside (before, after); neither child has more than three times the
+// hulls and no point lies below the line through them, nor on it outside [u, v]; the hull edges
+// next to u and v have slopes outside (before, after); neither child has more than three times the
 // leaves of the other (weight balance; Hirai & Yamamoto 2011).
 #pragma once
 
@@ -37,8 +37,8 @@ struct Vertex {  // a point in stored width, relative to the start of a child
   typename A::Stored y;
 };
 
-// Bounds on the slopes of the hull edges to the left and to the right of a vertex. Single precision,
-// rounded outwards, so that a node of counts fills exactly one line of the cache.
+// Bounds on the slopes of the hull edges to the left and to the right of a vertex. Single
+// precision, rounded outwards, so that a node of counts fills exactly one line of the cache.
 struct Beside {
   float before;  // no edge to the left is steeper
   float after;   // none to the right is flatter

@@ -55,7 +55,7 @@ def seal(payload: bytes) -> bytes:
     return MAGIC + payload + _digest(payload)
 
 
-def unseal(blob: bytes) -> bytes:
+def unseal(blob: bytes) -> memoryview:
     """Check magic, version and checksum, and take them off."""
     if blob[: len(MAGIC) - 1] != MAGIC[:-1]:
         msg = f"not a saved calibrator; {_REMEDY}"
@@ -66,14 +66,14 @@ def unseal(blob: bytes) -> bytes:
             f"reads format {MAGIC[-1]}; load it with the version of abers that wrote it"
         )
         raise StateError(msg)
-    payload = blob[len(MAGIC) : -_DIGEST]
+    payload = memoryview(blob)[len(MAGIC) : -_DIGEST]
     if blob[len(MAGIC) + len(payload) :] != _digest(payload):
         msg = f"saved calibrator has a wrong checksum; {_REMEDY}"
         raise StateError(msg)
     return payload
 
 
-def _digest(payload: bytes) -> bytes:
+def _digest(payload: bytes | memoryview) -> bytes:
     digest = blake2b(MAGIC, digest_size=_DIGEST)
     digest.update(payload)
     return digest.digest()
@@ -93,7 +93,7 @@ def dump(held: CalibrationSet, max_age: float) -> bytes:
     return b"".join([_HEADER.pack(*header), *(part for c in columns for part in _packed(c))])
 
 
-def load(payload: bytes) -> tuple[CalibrationSet, _Header]:
+def load(payload: bytes | memoryview) -> tuple[CalibrationSet, _Header]:
     """Make the calibration set that `dump` wrote, or raise a StateError."""
     try:
         header, columns = _parse(payload)
@@ -160,7 +160,7 @@ def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like a
         raise StateError(msg)
 
 
-def _parse(payload: bytes) -> tuple[_Header, list[tuple[str, NDArray[Any]]]]:
+def _parse(payload: bytes | memoryview) -> tuple[_Header, list[tuple[str, NDArray[Any]]]]:
     header = _Header(*_HEADER.unpack_from(payload))
     at, columns = _HEADER.size, []
     while at < len(payload):

@@ -343,7 +343,8 @@ class VennAbers:
         n = len(column)
         units, when = self._units(weights, n), self._times(times, n, required=True)
         kinds = np.full(n, LEARN, np.uint8)
-        self._run(_Steps(kinds, column, _checks.labels(labels, n), units, when))
+        steps = _Steps(kinds, column, _checks.labels(labels, n), units, when)
+        self._run(steps, predicts=False)
 
     def prequential(
         self,
@@ -444,10 +445,12 @@ class VennAbers:
         when = self._times(times, n, required=bool((kinds == LEARN).any()))
         return self._run(_Steps(kinds, column, _checks.labels(labels, n), units, when))
 
-    def _run(self, steps: _Steps, rows: NDArray[np.int64] | None = None) -> tuple[Floats, Floats]:
+    def _run(
+        self, steps: _Steps, rows: NDArray[np.int64] | None = None, *, predicts: bool = True
+    ) -> tuple[Floats, Floats]:
         """Run checked steps; `rows` are those of the caller, where a step is not a row."""
         n = len(steps.kinds)
-        p0, p1 = np.full(n, np.nan), np.full(n, np.nan)
+        p0, p1 = np.full((2, n if predicts else 0), np.nan)
         with self._lock:
             saved = self._dump() if self._forgets and self._may_overflow(steps.units) else None
             done = self._held.run(*steps, p0, p1)
