@@ -264,14 +264,17 @@ class Diagram {
     own.score = at.score;
     P c = at.has_right ? at.right : own;
     for (;;) {
-      const P to{c.x + weight, c.y, 0.0};
+      const auto to_query = [&](const P& p) {  // wide, since c.x + weight may pass Sum
+        const D d = between<A>(p, c);
+        return D{d.dx + weight, d.dy};
+      };
       P a = at.left;
-      if (!(slope_of(between<A>(a, to)) > at.steepest_left * kMargin)) {
+      if (!(slope_of(to_query(a)) > at.steepest_left * kMargin)) {
         a = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
-          return q.score < at.score && compare<A>(between<A>(p, q), between<A>(p, to)) < 0;
+          return q.score < at.score && compare<A>(between<A>(p, q), to_query(p)) < 0;
         });
       }
-      const D along = between<A>(a, to);
+      const D along = to_query(a);
       P lower = c;
       if (!at.exists) lower_of(lower, own, along);
       lowest_after(at, lower, along);

@@ -142,6 +142,7 @@ void check(const CalibrationSet& set) {
 
 NB_MODULE(_core, m) {
   using abers::CalibrationSet;
+  nb::set_leak_warnings(false);  // a calibrator in a global that outlives the module is no fault
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
   nb::class_<CalibrationSet>(m, "CalibrationSet")
       .def(nb::init<std::size_t, double, double>(), "window"_a = 0, "max_age"_a = 0.0,

@@ -176,6 +176,10 @@ class VennAbers:
         """Count the observations held."""
         return self._held.size
 
+    def __bool__(self) -> bool:
+        """Be true even when nothing is held, so that `calibrator or default` keeps it."""
+        return True
+
     def __repr__(self) -> str:
         """Name the rule of forgetting and the number of observations."""
         options = {"window": self.window, "max_age": self.max_age, "half_life": self.half_life}

@@ -439,3 +439,9 @@ def test_repr_tells_rule_and_size() -> None:
     calibrator.learn_one(0.5, 1)
     assert repr(calibrator) == "<VennAbers(window=5) of 1 observations>"
     assert repr(VennAbers()) == "<VennAbers() of 0 observations>"
+
+
+def test_an_empty_calibrator_is_true() -> None:
+    """`calibrator or default` keeps a calibrator that holds nothing yet."""
+    assert VennAbers(window=5)
+    assert len(VennAbers()) == 0
