@@ -175,15 +175,34 @@ def test_restored_sets_agree(
 
 
 @pytest.mark.parametrize("weight", [1, ONE, (1 << 62) - 1, 1 << 62])
-def test_the_largest_sums(weight: int) -> None:
+@pytest.mark.parametrize("labels", [(1, 0, 1, 0), (1, 1, 1, 1), (0, 0, 0, 0), (0, 0, 1, 1)])
+def test_the_largest_sums(labels: tuple[int, ...], weight: int) -> None:
     """At the limit of the total and of a query's weight nothing overflows."""
     pair = both((0, 0.0, 0.0))
     steps = np.array([LEARN] * 4 + [PREDICT] * 5 + [LEARN], np.uint8)
     scores = np.array([0.1, 0.2, 0.3, 0.4, 0.05, 0.15, 0.25, 0.35, 0.5, 0.9])
-    labels = np.array([1, 0, 1, 0, 0, 0, 0, 0, 0, 1], np.uint8)
+    column = np.array([*labels, 0, 0, 0, 0, 0, 1], np.uint8)
     quarter = 1 << 61
     units = np.array([quarter, quarter, quarter, quarter - 1, *[weight] * 5, 1], np.int64)
-    assert run(pair, (steps, scores, labels, units, scores), timed=False) == 9
+    assert run(pair, (steps, scores, column, units, scores), timed=False) == 9
+    same(pair)
+
+
+@pytest.mark.parametrize("weight", [1, ONE, (1 << 62) - 1, 1 << 62])
+@pytest.mark.parametrize("start", [0.0, 0.05, 0.5, 0.95, 0.999])
+def test_the_largest_products(start: float, weight: int) -> None:
+    """At those limits no comparison of two slopes overflows, along a hull of many steep edges."""
+    pair = both((0, 0.0, 0.0))
+    groups = 63
+    rates = start + np.arange(groups) / groups * 0.001
+    positives = (rates * 2.0**57).astype(np.int64)
+    units = np.concatenate([positives, (1 << 57) - positives, np.full(3 * groups, weight)])
+    scores = np.concatenate([np.arange(groups)] * 2 + [np.arange(3 * groups) / 3 - 1.0])
+    labels = np.repeat(np.array([1, 0], np.uint8), [groups, 4 * groups])
+    steps = np.repeat(np.array([LEARN, PREDICT], np.uint8), [2 * groups, 3 * groups])
+    held = np.flatnonzero(units > 0)
+    batch = tuple(column[held] for column in (steps, scores, labels, units, scores))
+    assert run(pair, batch, timed=False) == len(held)
     same(pair)
 
 
