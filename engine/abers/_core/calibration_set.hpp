@@ -94,11 +94,6 @@ class CalibrationSet {
     return true;
   }
 
-  // Asks for the memory that a step at `score` will need.
-  void prefetch(double score) const {
-    std::visit([&](const auto& d) { d.prefetch(score); }, diagram_);
-  }
-
   std::optional<Neighbours> around(double score) {
     look_from(newest_);
     return std::visit([&](const auto& d) { return d.around(score); }, diagram_);

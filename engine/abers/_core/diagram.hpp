@@ -75,8 +75,6 @@ class Diagram {
     return {probability_0(at, weight), at.has_right ? probability_1(at, weight) : 1.0};
   }
 
-  void prefetch(double score) const { tree_.prefetch(score); }
-
   // Weight of one label at exactly this score.
   Sum held(double score, int label) const {
     const Place at = locate(score);

@@ -16,7 +16,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -66,17 +65,6 @@ class Leaf {
     return steepness(between<A>(point(i), point(k)));
   }
 
-  // Asks for all lines of the block at once, instead of waiting for one after the other.
-  void prefetch() const {
-    constexpr std::size_t line = 64;
-    for (std::size_t at = 0; at < size_ * sizeof(double); at += line) touch(at);
-    for (std::size_t at = 0; at < size_ * sizeof(Stored); at += line) {
-      touch(capacity_ * sizeof(double) + at);
-      touch(capacity_ * (sizeof(double) + sizeof(Stored)) + at);
-    }
-    touch(capacity_ * (sizeof(double) + 2 * sizeof(Stored)));
-  }
-
   // Index of the first group whose score is not below `score`; without branches on the data.
   std::size_t lower_bound(double score) const {
     if (size_ == 0) return 0;
@@ -90,11 +78,12 @@ class Leaf {
     return static_cast<std::size_t>(base - scores()) + (*base < score ? 1 : 0);
   }
 
-  // Number of hull vertices before point i.
+  // Number of hull vertices before point i; there are few, so counting beats bisecting.
   std::size_t vertices_before(std::size_t i) const {
-    const auto vertices = hull();
-    return static_cast<std::size_t>(std::lower_bound(vertices.begin(), vertices.end(), i) -
-                                    vertices.begin());
+    const Index* const vertices = indices();
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < hull_size_; ++k) count += vertices[k] < i;
+    return count;
   }
 
   // Appends a group with a score above all others; the hull is due afterwards (`scan`).
@@ -198,8 +187,6 @@ class Leaf {
   Stored* ys() const { return xs() + capacity_; }
   Index* indices() const { return reinterpret_cast<Index*>(ys() + capacity_); }
   std::size_t hull_at(std::size_t k) const { return indices()[k]; }
-
-  void touch(std::size_t at) const { __builtin_prefetch(block_.get() + at); }
 
   void append_from(const Leaf& other, std::size_t i) {
     const auto step = other.increment(i);

@@ -30,10 +30,6 @@ void require_length(std::size_t wanted, std::initializer_list<std::size_t> lengt
   }
 }
 
-// How many steps ahead the memory of a step is asked for: while four observations are predicted
-// and learned, which takes longer than the slowest memory.
-constexpr std::size_t kAhead = 8;
-
 // Steps done until one was refused; all of them if none was.
 std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
                 const Column<const double>& scores, const Column<const std::uint8_t>& labels,
@@ -49,9 +45,6 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
   const nb::gil_scoped_release unlocked;
   for (std::size_t i = 0; i < n; ++i) {
     const double score = scores.data()[i];
-    if (i + kAhead < n && scores.data()[i + kAhead] != scores.data()[i + kAhead - 1]) {
-      set.prefetch(scores.data()[i + kAhead]);
-    }
     const int label = labels.data()[i];
     const std::int64_t w = weight ? weight[i] : kOne;
     const double t = time ? time[i] : std::nan("");

@@ -143,16 +143,6 @@ class Tree {
     return hull[from];
   }
 
-  // Asks for what a step at `score` will need, so that it is there in time.
-  void prefetch(double score) const {
-    Ref ref = root_;
-    while (!is_leaf(ref)) {
-      __builtin_prefetch(&nodes_[ref]);
-      ref = forks_[ref].towards(score);
-    }
-    leaf(ref).prefetch();
-  }
-
   // Adds (dx, dy) at `score`; repairs bridges on the way up, then the balance.
   void change(double score, Sum dx, Sum dy) {
     weight_ += dx;

@@ -7,6 +7,7 @@ primitive, so there is no fast engine beside a right one.
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["Hull", "VennAbers"]
 
 _NO_TIME = float("nan")
+_LARGEST = sys.float_info.max
+_new_tuple = tuple.__new__  # a VennInterval from a pair without a second look at it
 
 
 class Hull(NamedTuple):
@@ -151,6 +154,9 @@ class VennAbers:
         self._forgets = self._aging or held.window > 0
         self._heaviest = (held.limit + 1) // 2
         self._lock = threading.Lock()
+        # The calls for one observation take the lock by hand and check the common case in place:
+        # `with` and another call would cost them as much as the prediction itself.
+        self._acquire, self._release = self._lock.acquire, self._lock.release
 
     @property
     def window(self) -> int | None:
@@ -218,11 +224,16 @@ class VennAbers:
         >>> VennAbers().predict_one(0.3)
         VennInterval(p0=0.0, p1=1.0)
         """
-        score = _checks.score(score)
-        units = _checks.weight(weight, self._heaviest)
+        if type(score) is not float or not -_LARGEST <= score <= _LARGEST:
+            score = _checks.score(score)
+        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
         when = _NO_TIME if time is None else self._time(time)
-        with self._lock:
-            return VennInterval._make(self._held.predict(score, units, when))
+        self._acquire()
+        try:
+            pair = self._held.predict(score + 0.0, units, when)  # -0.0 becomes 0.0
+        finally:
+            self._release()
+        return _new_tuple(VennInterval, pair)
 
     def learn_one(
         self, score: float, label: int, *, weight: float = 1.0, time: float | None = None
@@ -245,11 +256,16 @@ class VennAbers:
         ScoreError, LabelError, WeightError, TimeError
             If an argument cannot be used; nothing is learned then.
         """
-        score, label = _checks.score(score), _checks.label(label)
-        units = _checks.weight(weight, self._heaviest)
+        if type(score) is not float or not -_LARGEST <= score <= _LARGEST:
+            score = _checks.score(score)
+        label = _checks.label(label)
+        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
         when = self._time(time) if self._aging or time is not None else _NO_TIME
-        with self._lock:
-            learned = self._held.learn(score, label, units, when)
+        self._acquire()
+        try:
+            learned = self._held.learn(score + 0.0, label, units, when)
+        finally:
+            self._release()
         if not learned:
             raise WeightError(self._overflow())
 
