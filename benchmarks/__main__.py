@@ -1,0 +1,117 @@
+"""Run the benchmarks: `python -m benchmarks [--quick] [--only SECTION …] [--profile]`.
+
+Governing rule: the page in docs/ is written by a whole run alone; every other run prints, and
+writes only where it is told to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from abers import backend
+from benchmarks import agreement, floor, footprint, growth, hostile, hotspots
+from benchmarks.machine import description
+from benchmarks.plan import FULL, QUICK, Plan
+from benchmarks.rivals import ROOT, compiler
+from benchmarks.targets import figures
+from benchmarks.timing import NOISE, keep_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from benchmarks.page import Key, Section
+    from benchmarks.timing import Spread
+
+PAGE = ROOT / "docs" / "benchmarks.md"
+
+SECTIONS: dict[str, Callable[[Plan], Section]] = {
+    "agreement": lambda _: agreement.agreement(),
+    "prequential": growth.prequential,
+    "one": growth.one_at_a_time,
+    "window": growth.sliding_window,
+    "hostile": hostile.hostile_orders,
+    "memory": footprint.memory,
+    "saving": footprint.saving,
+    "floor": floor.floor,
+}
+
+HEAD = """\
+# Benchmarks
+
+abers beside what else could be used, and against the figures it was built to reach. All times
+come from one run of `make bench`, one process, the same seeded streams for all, contenders taking
+turns round after round after a warm-up; a cell is the median of the rounds, and their range. The
+allocator was told to keep what is freed{kept}, which halves the cost of the refits in Python. The
+contenders:
+
+- **abers native**, the C++ core, and **abers reference**, the same contract in plain Python;
+- **smart brute**, what one would write in six lines: two sorted numpy arrays, `np.insert`, and two
+  `scipy.optimize.isotonic_regression` a query;
+- **venn-abers**, the package, through its inner functions, fitted anew after each label;
+- **batch PAVA in C++**, the refit of smart brute as compiled code without any allocation.
+"""
+
+
+def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a few seconds on few observations")
+    parser.add_argument(
+        "--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=", ".join(SECTIONS)
+    )
+    parser.add_argument("--profile", action="store_true", help="add where the native core spends")
+    parser.add_argument("--output", type=Path, help=f"the page; for a whole run {PAGE.name}")
+    return parser.parse_args(words)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _measure(chosen: dict[str, Callable[[Plan], Section]], plan: Plan) -> list[Section]:
+    sections: list[Section] = []
+    for name, make in chosen.items():
+        _say(f"benchmarks: {name} …")
+        NOISE.listen()
+        started = perf_counter()
+        sections.append(make(plan))
+        _say(f"benchmarks: {name} took {perf_counter() - started:.1f} s")
+    return sections
+
+
+def _page(sections: list[Section], kept: str) -> str:
+    values: dict[Key, Spread] = {}
+    for section in sections:
+        values |= section.values
+    whole = [figures(values), *sections]
+    parts = [HEAD.format(kept=kept), *(section.markdown() for section in whole)]
+    return "\n".join([*parts, f"## The machine\n\n{description()}"])
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Measure, print and write."""
+    arguments = _arguments(words)
+    if backend() != "native":
+        sys.exit("benchmarks: abers runs on its reference; they compare the native core")
+    if compiler() is None:
+        _say("benchmarks: no C++ compiler: without batch PAVA and the bare containers")
+    kept = "" if keep_memory() else " (this one could not be)"
+    chosen = {name: SECTIONS[name] for name in arguments.only or SECTIONS}
+    if arguments.profile:
+        chosen["profile"] = hotspots.profile
+    page = _page(_measure(chosen, QUICK if arguments.quick else FULL), kept)
+    sys.stdout.write(page)
+    output = arguments.output
+    if output is None and not arguments.quick and not arguments.only:
+        output = PAGE
+    if output is not None:
+        output.write_text(page, encoding="utf-8")
+        _say(f"benchmarks: wrote {output}")
+
+
+if __name__ == "__main__":
+    main()

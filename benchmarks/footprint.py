@@ -1,0 +1,73 @@
+"""Memory an observation, and the time to save and to restore.
+
+Governing rule: memory is what the system says a fresh process has grown by, beside what the
+object says of itself.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from abers import VennAbers
+from benchmarks.page import Key, Section, size, table
+from benchmarks.resident import RULES
+from benchmarks.rivals import ROOT
+from benchmarks.streams import ordinary
+from benchmarks.timing import Spread, digits, in_turns, seconds
+
+if TYPE_CHECKING:
+    from benchmarks.plan import Plan
+
+
+def memory(plan: Plan) -> Section:
+    """Measure resident bytes an observation under every rule of forgetting."""
+    title = "Memory"
+    if not Path("/proc/self/statm").exists():
+        return Section(title, "Not measured: this system has no /proc/self/statm.", {})
+    rows: list[list[str]] = []
+    values: dict[Key, Spread] = {}
+    for rule in RULES:
+        command = [sys.executable, "-m", "benchmarks.resident", rule, str(plan.large)]
+        found = json.loads(subprocess.check_output(command, cwd=ROOT))  # noqa: S603
+        bytes_each = {name: found[name] for name in ("built", "trimmed", "sizeof")}
+        rows.append([rule, size(found["held"]), *map(digits, bytes_each.values())])
+        for name, value in bytes_each.items():
+            values[f"bytes {name}", rule, plan.large] = Spread.of([value])
+    body = (
+        "Bytes an observation, unit weights but in one row, distinct scores; each in a fresh"
+        " process, observations arriving a thousand at a time, half as many again as are held"
+        " where something is forgotten. *Resident*: what the process has grown by, as built and"
+        " after the allocator was asked to give back what is free (`malloc_trim`); *own count*:"
+        " `sys.getsizeof` of the core.\n\n"
+        + table(["", "held", "resident", "resident, trimmed", "own count"], rows)
+    )
+    return Section(title, body, values)
+
+
+def saving(plan: Plan) -> Section:
+    """Measure `to_bytes` and `from_bytes`."""
+    stream = ordinary(plan.large)
+    rows: list[list[object]] = []
+    values: dict[Key, Spread] = {}
+    for rule, window in (("no window", None), ("window", plan.large)):
+        calibrator = VennAbers(window=window)
+        calibrator.learn_many(stream.scores, stream.labels)
+        blob = calibrator.to_bytes()
+        spreads = in_turns(
+            plan.rounds,
+            {
+                "to_bytes": partial(seconds, calibrator.to_bytes),
+                "from_bytes": partial(seconds, partial(VennAbers.from_bytes, blob)),
+            },
+        )
+        rows.append([rule, *spreads.values(), digits(len(blob) / plan.large)])
+        values |= {(call, rule, plan.large): spread for call, spread in spreads.items()}
+    body = f"{size(plan.large)} observations, seconds.\n\n" + table(
+        ["", "to_bytes", "from_bytes", "bytes an observation"], rows
+    )
+    return Section("Saving and restoring", body, values)

@@ -1,0 +1,38 @@
+"""The page that a run writes: sections of Markdown, and tables.
+
+Governing rule: a section is made where its numbers are measured; here is only how it looks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from benchmarks.timing import Spread
+
+Key = tuple[str, str, int]  # what was measured, of whom, at which n
+
+
+class Section(NamedTuple):
+    """A part of the page, and what it measured."""
+
+    title: str
+    body: str
+    values: dict[Key, Spread]
+
+    def markdown(self) -> str:
+        """Write the section under its title."""
+        return f"## {self.title}\n\n{self.body.strip()}\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Write a table whose first column holds names and whose others hold numbers."""
+    lines = [head, ["---"] + ["--:"] * (len(head) - 1), *rows]
+    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines) + "\n"
+
+
+def size(n: int) -> str:
+    """Write a number of observations."""
+    return f"{n:,}".replace(",", "\u202f")

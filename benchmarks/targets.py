@@ -1,0 +1,134 @@
+"""The figures that were asked for, and what this run measured.
+
+Governing rule: a figure is judged by the median of its rounds; where only the best round reaches
+it, the table says so; what was not measured is not judged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.contenders import BRUTE, NATIVE
+from benchmarks.page import Key, Section, table
+from benchmarks.streams import UNIT, WEIGHTED
+from benchmarks.timing import Spread, digits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_K, _M = 10**3, 10**6
+_10K, _100K = 10**4, 10**5
+
+Values = dict[Key, Spread]
+
+
+class Measured(NamedTuple):
+    """A figure of this run, by the median and by the best round, and what to say of it."""
+
+    value: float
+    best: float
+    text: str
+
+
+class Target(NamedTuple):
+    """A figure that was asked for; the measure raises a KeyError where something is missing."""
+
+    asked: str
+    limit: float
+    measure: Callable[[Values], Measured]
+    at_least: bool = False
+
+
+def _time(*key_of: object, unit: str = "µs") -> Callable[[Values], Measured]:
+    def measure(values: Values) -> Measured:
+        spread = values[key_of]  # type: ignore[index]
+        return Measured(spread.median, spread.low, f"{spread} {unit}")
+
+    return measure
+
+
+def _growth(values: Values) -> Measured:
+    large, small = values["batch", NATIVE, _M], values["batch", NATIVE, _K]
+    ratio, best = large.median / small.median, large.low / small.low
+    return Measured(ratio, best, f"{digits(ratio)} ({digits(large.median)} µs at n = 1e6)")
+
+
+def _hostile(values: Values) -> Measured:
+    ratios = {
+        (values[form, name, n].median / values[form, "random", n].median, form, name, n)
+        for form, name, n in values
+        if form in {"arriving", "cycle"} and name in UNIT
+    }
+    ratio, form, name, n = max(ratios, default=_nothing())
+    return Measured(ratio, ratio, f"{digits(ratio)} ({name}, {form}, n = {n:,})")
+
+
+def _nothing() -> tuple[float, str, str, int]:
+    raise KeyError
+
+
+def _worst(values: Values) -> Measured:
+    by_name = {name: values["worst", name, _M] for name in WEIGHTED}
+    name, spread = max(by_name.items(), key=lambda item: item[1].median)
+    tail = max(values["p99.9", name, _M].median for name in WEIGHTED)
+    text = f"{digits(spread.median)} µs ({name}); p99.9 {digits(tail)} µs"
+    return Measured(spread.median, spread.low, f"{text}, worst seen {digits(spread.high)} µs")
+
+
+def _sublinear(values: Values) -> Measured:
+    ratios: Mapping[str, float] = {
+        name: values["cycle", name, _M].median / values["cycle", name, _10K].median
+        for name in WEIGHTED
+    }
+    name = max(ratios, key=lambda name: ratios[name])
+    return Measured(ratios[name], ratios[name], f"{digits(ratios[name])} times ({name})")
+
+
+def _faster(values: Values) -> Measured:
+    brute, native = values["batch", BRUTE, _100K], values["batch", NATIVE, _100K]
+    ratio, best = brute.median / native.median, brute.low / native.low
+    return Measured(ratio, best, f"{digits(ratio)} times, by the best rounds {digits(best)}")
+
+
+_BATCH = _time("batch", NATIVE, _M)
+TARGETS = (
+    Target("prequential at n = 1e6, the dream: 1 µs", 1, _BATCH),
+    Target("prequential at n = 1e6, the goal: 2 µs", 2, _BATCH),
+    Target("prequential at n = 1e6, the most: 3 µs", 3, _BATCH),
+    Target("over 2 µs: at most 4 times the cost at n = 1e3", 4, _growth),
+    Target("one at a time, the pair at n = 1e6: 4 µs", 4, _time("one", NATIVE, _M)),
+    Target("sliding window of 1e6: 6 µs", 6, _time("window", NATIVE, _M)),
+    Target("unit weights: no order over 5 times the random one", 5, _hostile),
+    Target("real weights: no operation over 100 µs at n = 1e6", 100, _worst),
+    Target("real weights: n from 1e4 to 1e6, 100 times, cost at most 25 times", 25, _sublinear),
+    Target("at n = 1e5 at least 400 times as fast as smart brute", 400, _faster, at_least=True),
+    Target("resident, no window: 24 bytes", 24, _time("bytes built", "no window", _M, unit="")),
+    Target("resident, window: 40 bytes", 40, _time("bytes built", "window", _M, unit="")),
+    Target("to_bytes of 1e6: 0.1 s", 0.1, _time("to_bytes", "no window", _M, unit="s")),
+    Target("from_bytes of 1e6: 0.1 s", 0.1, _time("from_bytes", "no window", _M, unit="s")),
+    Target("to_bytes, window of 1e6: 0.1 s", 0.1, _time("to_bytes", "window", _M, unit="s")),
+    Target("from_bytes, window of 1e6: 0.1 s", 0.1, _time("from_bytes", "window", _M, unit="s")),
+)
+
+
+def _verdict(target: Target, found: Measured) -> str:
+    def reached(value: float) -> bool:
+        return value >= target.limit if target.at_least else value <= target.limit
+
+    if reached(found.value):
+        return "yes"
+    return "only by the best round" if reached(found.best) else "**no**"
+
+
+def figures(values: Values) -> Section:
+    """Judge every figure."""
+    rows = []
+    for target in TARGETS:
+        try:
+            found = target.measure(values)
+        except KeyError:
+            rows.append([target.asked, "not in this run", "—"])
+        else:
+            rows.append([target.asked, found.text, _verdict(target, found)])
+    body = "Medians of the rounds, and their range; judged by the median.\n\n"
+    return Section("What was asked for", body + table(["asked", "measured", "reached"], rows), {})

@@ -1,0 +1,119 @@
+"""The benchmarks run, and measure contenders that compute the same; nothing here is timed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from benchmarks.agreement import TOLERANCE, differences
+from benchmarks.contenders import MAKERS, NATIVE, contenders
+from benchmarks.rivals import compiler
+from benchmarks.streams import UNIT, WEIGHTED, hostile
+from benchmarks.targets import TARGETS, figures
+from benchmarks.timing import Spread
+
+if TYPE_CHECKING:
+    from benchmarks.page import Key
+
+from abers import VennAbers
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = [sys.executable, "-m", "benchmarks", "--quick"]
+
+
+def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
+    """`--quick --output` prints a page with all sections and writes the same to the file."""
+    page = tmp_path / "page.md"
+    ran = subprocess.run(
+        [*QUICK, "--output", page], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert ran.stdout == page.read_text(encoding="utf-8")
+    titles = [line for line in ran.stdout.splitlines() if line.startswith("## ")]
+    assert titles == [
+        "## What was asked for",
+        "## All compute the same",
+        "## Predict and learn, a whole stream in one call",
+        "## One at a time from Python",
+        "## Sliding window",
+        "## Hostile orders and weights",
+        "## Memory",
+        "## Saving and restoring",
+        "## The floor",
+        "## The machine",
+    ]
+    for name in contenders():
+        assert f"| {name} |" in ran.stdout
+
+
+def test_all_contenders_agree() -> None:
+    """Every contender gives the p0 and p1 of every other, with and without ties and a window."""
+    found = differences()
+    assert set(found) == set(MAKERS) if compiler() else NATIVE in found
+    for row in found.values():
+        assert max(row.values()) <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", [*UNIT, *WEIGHTED])
+def test_hostile_streams_are_what_they_say(name: str) -> None:
+    """A hostile stream has its size, its probes can be tried on it, and its hull is known."""
+    n, m = 1_000, 50
+    case = hostile(name, n, m)
+    assert len(case.stream.scores) == n
+    assert len(case.probes.scores) == m
+    assert (case.stream.weights is not None) == (name in WEIGHTED)
+    calibrator = VennAbers()
+    calibrator.learn_many(*case.stream[:2], weights=case.stream.weights)
+    if case.held:
+        steps = np.full(m, 2, np.uint8)
+        calibrator.run(steps, *case.probes[:2], weights=case.probes.weights)
+        calibrator.learn_many(*case.probes[:2], weights=case.probes.weights)
+    vertices = len(calibrator.hull().value)
+    if name.startswith("largest hull"):
+        assert vertices > 0.8 * n ** (2 / 3)
+    if name.startswith("n/2 vertices"):
+        assert vertices == n / 2
+
+
+def everything(value: float) -> dict[Key, Spread]:
+    """Make a run in which every figure of time and memory has one value."""
+    spread = Spread.of([value])
+    values = {
+        (form, name, n): spread
+        for form in ("batch", "one", "window")
+        for name in MAKERS
+        for n in (10**3, 10**5, 10**6)
+    }
+    values |= {
+        (form, name, n): spread
+        for form in ("arriving", "cycle", "p99.9", "worst")
+        for name in (*UNIT, *WEIGHTED)
+        for n in (10**4, 10**6)
+    }
+    values |= {
+        (form, rule, 10**6): spread
+        for form in ("bytes built", "to_bytes", "from_bytes")
+        for rule in ("no window", "window")
+    }
+    return values
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(0.01, "yes"), (1e4, "**no**")])
+def test_figures_are_judged(value: float, verdict: str) -> None:
+    """A run that is fast and small reaches the figures, one that is slow and large does not."""
+    body = figures(everything(value)).body
+    rows = [line for line in body.splitlines() if line.startswith("|")][2:]
+    assert len(rows) == len(TARGETS)
+    ratios = ("times", "at most 4 times")
+    judged = [row for row in rows if not any(word in row for word in ratios)]
+    assert all(row.endswith(f"| {verdict} |") for row in judged)
+
+
+def test_a_figure_that_was_not_measured_is_not_judged() -> None:
+    """An empty run reaches nothing and misses nothing."""
+    body = figures({}).body
+    assert body.count("not in this run") == len(TARGETS)
+    assert "yes" not in body
