@@ -226,7 +226,8 @@ class VennAbers:
         """
         if type(score) is not float or not -_LARGEST <= score <= _LARGEST:
             score = _checks.score(score)
-        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
+        plain = type(weight) is float and weight == 1.0
+        units = ONE if plain else _checks.weight(weight, self._heaviest)
         when = _NO_TIME if time is None else self._time(time)
         self._acquire()
         try:
@@ -259,7 +260,8 @@ class VennAbers:
         if type(score) is not float or not -_LARGEST <= score <= _LARGEST:
             score = _checks.score(score)
         label = _checks.label(label)
-        units = ONE if weight == 1.0 else _checks.weight(weight, self._heaviest)
+        plain = type(weight) is float and weight == 1.0
+        units = ONE if plain else _checks.weight(weight, self._heaviest)
         when = self._time(time) if self._aging or time is not None else _NO_TIME
         self._acquire()
         try:
