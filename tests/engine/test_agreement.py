@@ -254,7 +254,7 @@ def live(options: tuple[int, float, float], kind: str, seed: int, n: int) -> Non
 @pytest.mark.parametrize("kind", ["smooth", "ties", "two", "wild", "ascending", "descending"])
 def test_long_streams(options: tuple[int, float, float], kind: str) -> None:
     """A stream of thousands of steps gives the same answers and contents throughout."""
-    live(options, kind, seed=0, n=2_000)
+    live(options, kind, seed=0, n=1_200)
 
 
 @pytest.mark.long

@@ -123,19 +123,19 @@ def test_shared_calibrators_that_forget_stay_sound(options: dict[str, Any]) -> N
     assert 0 < len(shared) <= (shared.window or 60 * 5 * THREADS)
 
 
+@pytest.mark.large(200_000, reference=0)
 @pytest.mark.skipif(backend() != "native", reason="plain Python holds the interpreter lock")
-def test_a_call_on_arrays_releases_the_interpreter_lock() -> None:
+def test_a_call_on_arrays_releases_the_interpreter_lock(size: int) -> None:
     """While the core runs through arrays, another thread runs Python.
 
     Threads hardly ever take turns here unless one lets go, so this thread can find the other one
     in the middle of its call only if the call lets go.
     """
-    n = 200_000
     rng = np.random.default_rng(0)
-    row = np.repeat(np.arange(n), 2)
-    scores, labels = rng.random(n)[row], rng.integers(0, 2, n).astype(np.uint8)[row]
-    steps = np.tile(np.array([PREDICT, LEARN], np.uint8), n)
-    p0, p1 = np.empty(2 * n), np.empty(2 * n)
+    scores = np.repeat(rng.random(size), 2)
+    labels = np.repeat(rng.integers(0, 2, size).astype(np.uint8), 2)
+    steps = np.tile(np.array([PREDICT, LEARN], np.uint8), size)
+    p0, p1 = np.empty(2 * size), np.empty(2 * size)
     core = VennAbers()._held  # noqa: SLF001 - numpy's own calls around it let go as well
     begun, ended, seen = threading.Event(), threading.Event(), 0
 

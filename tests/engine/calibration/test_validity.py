@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from abers import VennAbers, backend
+from abers import VennAbers
 from abers.reference import LEARN, PREDICT, REMOVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DRAWS = 20_000 if backend() == "native" else 6_000
+pytestmark = pytest.mark.large(20_000, reference=6_000)
+
 ERROR_RATE = 1e-6
 EDGES = np.array([0.0, 1e-9, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0 - 1e-9])
 """Lower ends of the bins of p_Y; 0 and 1 are bins of their own."""
@@ -37,29 +38,29 @@ Draws = tuple["NDArray[np.float64]", "NDArray[np.int64]"]
 Pairs = tuple["NDArray[np.float64]", "NDArray[np.float64]"]
 
 
-def draws(bag: int, seed: int) -> Draws:
+def draws(size: int, bag: int) -> Draws:
     """Independent rows of `bag` observations and a test point: scores with ties, fair to neither.
 
     The rate of label 1 falls where the score is large, so the model is worse than uncalibrated.
     """
-    rng = np.random.default_rng(seed)
-    scores = rng.random((DRAWS, bag + 1))
+    rng = np.random.default_rng(bag)
+    scores = rng.random((size, bag + 1))
     scores = np.where(rng.random(scores.shape) < 0.5, np.round(scores, 1), scores)
     rates = np.where(scores < 0.8, 0.1 + 0.7 * scores, 0.3)
     return scores, (rng.random(scores.shape) < rates).astype(np.int64)
 
 
 @cache
-def predicted(rule: str, bag: int) -> tuple[Pairs, Draws]:
+def predicted(size: int, rule: str, bag: int) -> tuple[Pairs, Draws]:
     """Predict the test point of each row from its bag; (p0, p1) and (scores, labels) of tests.
 
     Each row's bag replaces the one before: it fills the window, is too far ahead in time for the
     older to be held, or is removed again.
     """
     options = {**RULES[rule], **({"window": bag} if rule == "window" else {})}
-    scores, labels = draws(bag, seed=bag)
-    steps = np.tile([LEARN] * bag + [PREDICT], (DRAWS, 1))
-    times = np.arange(bag + 1) + 1000.0 * np.arange(DRAWS)[:, None]
+    scores, labels = draws(size, bag)
+    steps = np.tile([LEARN] * bag + [PREDICT], (size, 1))
+    times = np.arange(bag + 1) + 1000.0 * np.arange(size)[:, None]
     columns = [steps, scores, labels, times]
     if not options:
         columns = [np.concatenate([c, c[:, :bag]], axis=1) for c in columns]
@@ -84,34 +85,34 @@ def miscalibrated(p: NDArray[np.float64], labels: NDArray[np.int64]) -> list[int
 
 @pytest.mark.parametrize("bag", [5, 12])
 @pytest.mark.parametrize("rule", ["unlimited", "window", "max_age"])
-def test_selected_probability_is_calibrated(rule: str, bag: int) -> None:
+def test_selected_probability_is_calibrated(size: int, rule: str, bag: int) -> None:
     """With equal weights p_Y is calibrated in every bin, without and with forgetting."""
-    (p0, p1), (_, labels) = predicted(rule, bag)
+    (p0, p1), (_, labels) = predicted(size, rule, bag)
     p = np.where(labels == 1, p1, p0)
     assert len(np.unique(np.digitize(p, EDGES))) > 8
     assert miscalibrated(p, labels) == []
 
 
-def test_a_swapped_pair_is_found() -> None:
+def test_a_swapped_pair_is_found(size: int) -> None:
     """The check fails where p0 and p1 are swapped."""
-    (p0, p1), (_, labels) = predicted("unlimited", 12)
+    (p0, p1), (_, labels) = predicted(size, "unlimited", 12)
     assert miscalibrated(np.where(labels == 1, p0, p1), labels)
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_neither_probability_alone_is_calibrated(which: int) -> None:
+def test_neither_probability_alone_is_calibrated(size: int, which: int) -> None:
     """The check fails for p0 by itself, and for p1 by itself."""
-    pair, (_, labels) = predicted("unlimited", 12)
+    pair, (_, labels) = predicted(size, "unlimited", 12)
     assert miscalibrated(pair[which], labels)
 
 
-def test_half_life_weights_are_found() -> None:
+def test_half_life_weights_are_found(size: int) -> None:
     """The check fails with a half-life of three observations, which carries no guarantee."""
-    (p0, p1), (_, labels) = predicted("half_life", 12)
+    (p0, p1), (_, labels) = predicted(size, "half_life", 12)
     assert miscalibrated(np.where(labels == 1, p1, p0), labels)
 
 
-def test_score_as_probability_is_found() -> None:
+def test_score_as_probability_is_found(size: int) -> None:
     """The check fails for the uncalibrated scores themselves."""
-    _, (scores, labels) = predicted("unlimited", 5)
+    _, (scores, labels) = predicted(size, "unlimited", 5)
     assert miscalibrated(scores, labels)
