@@ -129,13 +129,19 @@ def _check_header(header: _Header) -> bool:
 
 
 def _fill_groups(held: CalibrationSet, header: _Header, columns: list[NDArray[Any]]) -> None:
-    scores = columns[0]
+    scores = columns[0] + 0.0
     negatives, positives = (_units(column, header, held.limit) for column in columns[1:])
-    _require(bool(np.isfinite(scores).all() and (np.diff(scores) > 0).all()), "scores")
-    _require(bool((negatives + positives > 0).all()), "weights")
+    # What ascends strictly holds no NaN, and is finite if its ends are.
+    _require(
+        bool(
+            (scores[:-1] < scores[1:]).all() and np.isfinite(scores[[0, -1][: len(scores)]]).all()
+        ),
+        "scores",
+    )
+    _require(bool((negatives | positives).all()), "weights")
     total = _total(negatives) + _total(positives)
     _require(header.size <= total <= held.limit and bool(header.size) == bool(total), "weights")
-    held.load_groups(scores + 0.0, negatives, positives, header.size)
+    held.load_groups(scores, negatives, positives, header.size)
 
 
 def _fill_observations(held: CalibrationSet, header: _Header, columns: list[NDArray[Any]]) -> None:
@@ -209,9 +215,13 @@ def _units(column: NDArray[Any], header: _Header, limit: int) -> Integers:
     """Undo `_narrow`: weights in units of 2**-30, none above the limit."""
     scale = ONE if header.unit else 1
     _require(int(column.max(initial=0)) <= limit // scale, "weights")
-    return column.astype(np.int64) * scale
+    units = column.astype(np.int64)
+    units *= scale
+    return units
 
 
 def _total(weights: Integers) -> int:
     """Sum exactly, which a 64-bit sum of untrusted weights may not."""
+    if int(weights.max(initial=0)) < (1 << 63) // (len(weights) + 1):
+        return int(weights.sum())
     return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
