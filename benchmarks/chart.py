@@ -41,13 +41,13 @@ def chart(curves: Mapping[str, Mapping[int, float]]) -> str:
             _text(x(exponent), _HEIGHT - _BOTTOM + 18, f"n = 10{_SUPERSCRIPTS[exponent]}", "middle")
         )
     lowest = math.inf
-    ends = sorted(curves.items(), key=lambda item: list(item[1].values())[-1])
-    for (name, curve), colour in zip(ends, _COLOURS, strict=False):
+    colours = dict(zip(curves, _COLOURS, strict=False))
+    for name, curve in sorted(curves.items(), key=lambda item: list(item[1].values())[-1]):
         points = [(x(math.log10(n)), y(math.log10(cost))) for n, cost in curve.items()]
-        parts.append(_curve(points, colour))
+        parts.append(_curve(points, colours[name]))
         lowest = min(points[-1][1], lowest - 16)  # names do not overlap
-        parts.append(_text(points[-1][0] + 8, lowest + 4, name, "start", colour))
-    return "<figure>\n" + "\n".join([*parts, "</svg>"]) + "\n</figure>\n\n"
+        parts.append(_text(points[-1][0] + 8, lowest + 4, name, "start", colours[name]))
+    return "<div>\n" + "\n".join([*parts, "</svg>"]) + "\n</div>\n\n"
 
 
 def _microseconds(exponent: int) -> str:

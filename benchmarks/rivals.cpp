@@ -146,7 +146,7 @@ class Buckets {
   }
 
  private:
-  static constexpr std::size_t kCapacity = 256;  // the fastest of 64 to 1024 at a million
+  static constexpr std::size_t kCapacity = 256;  // no size from 64 to 1024 is clearly faster
 
   struct Bucket {
     double scores[kCapacity];

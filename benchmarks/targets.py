@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.contenders import BRUTE, NATIVE
-from benchmarks.page import Key, Section, table
+from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
 
@@ -42,7 +42,7 @@ class Target(NamedTuple):
 def _time(*key_of: object, unit: str = "µs") -> Callable[[Values], Measured]:
     def measure(values: Values) -> Measured:
         spread = values[key_of]  # type: ignore[index]
-        return Measured(spread.median, spread.low, f"{spread} {unit}")
+        return Measured(spread.median, spread.low, f"{spread} {unit}".rstrip())
 
     return measure
 
@@ -50,28 +50,31 @@ def _time(*key_of: object, unit: str = "µs") -> Callable[[Values], Measured]:
 def _growth(values: Values) -> Measured:
     large, small = values["batch", NATIVE, _M], values["batch", NATIVE, _K]
     ratio, best = large.median / small.median, large.low / small.low
-    return Measured(ratio, best, f"{digits(ratio)} ({digits(large.median)} µs at n = 1e6)")
+    return Measured(ratio, best, f"{digits(ratio)} times, by the best rounds {digits(best)}")
 
 
 def _hostile(values: Values) -> Measured:
-    ratios = {
-        (values[form, name, n].median / values[form, "random", n].median, form, name, n)
-        for form, name, n in values
-        if form in {"arriving", "cycle"} and name in UNIT
-    }
-    ratio, form, name, n = max(ratios, default=_nothing())
-    return Measured(ratio, ratio, f"{digits(ratio)} ({name}, {form}, n = {n:,})")
+    keys = [key for key in values if key[0] in {"arriving", "cycle"} and key[1] in UNIT]
+    if not keys:
+        raise KeyError
 
+    def by_median(key: Key) -> float:
+        return values[key].median / values[key[0], "random", key[2]].median
 
-def _nothing() -> tuple[float, str, str, int]:
-    raise KeyError
+    def by_best(key: Key) -> float:
+        return values[key].low / values[key[0], "random", key[2]].low
+
+    worst, best = max(keys, key=by_median), max(map(by_best, keys))
+    form, name, n = worst
+    text = f"{digits(by_median(worst))} times ({name}, {form}, n = {size(n)})"
+    return Measured(by_median(worst), best, f"{text}, by the best rounds {digits(best)}")
 
 
 def _worst(values: Values) -> Measured:
     by_name = {name: values["worst", name, _M] for name in WEIGHTED}
     name, spread = max(by_name.items(), key=lambda item: item[1].median)
     tail = max(values["p99.9", name, _M].median for name in WEIGHTED)
-    text = f"{digits(spread.median)} µs ({name}); p99.9 {digits(tail)} µs"
+    text = f"{digits(spread.median)} µs ({name}), p99.9 {digits(tail)} µs"
     return Measured(spread.median, spread.low, f"{text}, worst seen {digits(spread.high)} µs")
 
 

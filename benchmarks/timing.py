@@ -34,7 +34,9 @@ class Spread(NamedTuple):
         return cls(statistics.median(values), min(values), max(values))
 
     def __str__(self) -> str:
-        """Write the median, then the range."""
+        """Write the median, then the range if there is one."""
+        if self.low == self.high:
+            return digits(self.median)
         return f"{digits(self.median)} ({digits(self.low)}{_TO}{digits(self.high)})"
 
 
