@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _BUILD = ROOT / "build" / "benchmarks" / "profile"
 _TOOLS = ("perf", "addr2line", "cmake")
 _HERTZ, _REPEATS, _SHOWN = 1_999, 40, 20
+_LAST = 500  # characters shown of what a tool that failed said
 _SAMPLE = re.compile(r"^\s*(?P<time>[\d.]+):\s+(?P<at>[0-9a-f]+) .*\((?P<object>[^()]*)\)$")
 _OPTIONS = (
     "-DCMAKE_BUILD_TYPE=RelWithDebInfo",  # no Release: its symbols are stripped
@@ -136,7 +137,10 @@ def profile(plan: Plan) -> Section:
     if missing or compiler() is None:
         return Section(title, f"Not profiled: {', '.join(missing or ['no compiler'])} missing.", {})
     events = min(plan.most, plan.large)
-    tally = _tally(_build(), plan.large, events)
+    try:
+        tally = _tally(_build(), plan.large, events)
+    except subprocess.CalledProcessError as error:  # such as perf without permission
+        return Section(title, f"Not profiled: {error}\n\n{error.stderr[-_LAST:]}", {})
     classes: Counter[str] = Counter()
     for name, count in tally.items():
         classes[name.partition("::")[0]] += count
