@@ -46,7 +46,7 @@ test-wheel: setup
 	scripts/test-wheel
 
 test-long: setup
-	$(BIN)/pytest --hypothesis-profile=long -m "long or not long"
+	$(BIN)/pytest --hypothesis-profile=long -o faulthandler_timeout=3600 -m "long or not long"
 
 bench: setup
 	$(BIN)/python -m benchmarks
