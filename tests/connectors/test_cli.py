@@ -125,7 +125,7 @@ def test_a_mistake_gives_one_sentence(
 def test_what_the_system_refuses(start: Start, file: Path) -> None:
     """What the system refuses is told in its words, with the file's name."""
     process = start("replay", file.name, "--output", "x" * 300)
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert re.fullmatch(rb"Error: .*x{300}: File name too long\n", err)
 
@@ -136,7 +136,7 @@ def test_a_full_disk(start: Start, file: Path, words: list[str]) -> None:
     assert file.exists()
     with Path("/dev/full").open("wb") as full:
         process = start(*words, out=full.fileno())
-    _, err = process.communicate()
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert err == b"Error: No space left on device\n"
 
@@ -172,7 +172,7 @@ def test_a_file_needs_no_river(file: Path) -> None:
 
 def test_a_backend_that_is_not_there(start: Start) -> None:
     """A backend that is asked for and cannot be had is one sentence too."""
-    _, err = (process := start("--version", ABERS_BACKEND="quick")).communicate()
+    _, err = (process := start("--version", ABERS_BACKEND="quick")).communicate(timeout=60)
     assert process.returncode == 1
     assert err == b"Error: ABERS_BACKEND='quick': unknown backend, use 'native' or 'reference'\n"
 
@@ -254,7 +254,7 @@ def test_ages_are_in_the_unit_of_time(invoke: Invoke, tmp_path: Path) -> None:
 def test_a_bundled_stream_again_gives_the_same_bytes(start: Start) -> None:
     """Two processes with other hashes write byte-identical predictions of a real stream."""
     runs = [start("replay", "Phishing", *SMALL, PYTHONHASHSEED=seed) for seed in ("1", "2")]
-    first, second = [run.communicate()[0] for run in runs]
+    first, second = [run.communicate(timeout=60)[0] for run in runs]
     assert first == second
     assert first.count(b"\n") == 1250
 
@@ -304,7 +304,7 @@ def test_no_bar_beside_predictions(start: Start, long_file: Path) -> None:
 
 def test_no_escapes_in_a_pipe(start: Start, file: Path) -> None:
     """Where nobody watches there is neither bar nor escape sequence."""
-    _, err = start("replay", file.name, "--output", "out.jsonl").communicate()
+    _, err = start("replay", file.name, "--output", "out.jsonl").communicate(timeout=60)
     assert ESCAPE.encode() not in err
     assert b"log loss" in err
 
@@ -331,7 +331,7 @@ def test_a_signal_stops_cleanly(start: Start, tmp_path: Path, number: int, code:
         pipe.write("score,label\n0.5,1\n")
         pipe.flush()
         process.send_signal(number)
-        out, err = process.communicate()
+        out, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert out == b""
     assert b"Traceback" not in err

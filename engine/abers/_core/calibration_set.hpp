@@ -183,7 +183,12 @@ class CalibrationSet {
       return false;
     }
     newest_ = newest;
-    if (newest_ > now_) look_from(newest_);
+    if (size_ == 0) {  // nothing is shown yet, so the view moves without work
+      now_ = newest_;
+      if (half_life_ > 0) exponent_ = scale_at(now_);
+    } else if (newest_ > now_) {
+      look_from(newest_);
+    }
     ages_.drop_before(horizon, [&](const Observation& old) {
       --size_;
       total_ -= old.weight;

@@ -72,14 +72,14 @@ class TreeCheck {
     const P u = Tree<A>::left_end(n, start);
     const P v = Tree<A>::right_end(n, start);
     require(holds_point(all, u) && holds_point(right, v), "the bridge ends in points", state);
+    require(holds_beside(all, u, n.at_u) && holds_beside(right, v, n.at_v),
+            "slopes beside the bridge's ends", state);
     all.insert(all.end(), right.begin(), right.end());
     for (const P& p : all) {
       const auto side = compare<A>(between<A>(u, p), between<A>(u, v));
       const bool inside = u.score <= p.score && p.score <= v.score;
       require(inside ? side >= 0 : side > 0, "a point lies below the bridge", state);
     }
-    const double rise = Tree<A>::slope(n) * (1 + 1e-6);
-    require(n.at_u.before <= rise && n.at_v.before <= rise, "edges before the bridge", state);
     const std::uint32_t a = leaves(fork.left);
     const std::uint32_t b = leaves(fork.right);
     require(n.leaves == a + b && a <= 3 * b && b <= 3 * a, "balance", state);
@@ -93,6 +93,15 @@ class TreeCheck {
       if (p.score == wanted.score) return p.x == wanted.x && p.y == wanted.y;
     }
     return false;
+  }
+
+  // Whether the lines from a hull vertex to all other points keep to the slopes beside it.
+  static bool holds_beside(const std::vector<P>& points, const P& vertex, const Beside& beside) {
+    return std::ranges::all_of(points, [&](const P& p) {
+      if (p.score == vertex.score) return true;
+      return p.score < vertex.score ? steepness(between<A>(p, vertex)) <= beside.before
+                                    : steepness(between<A>(vertex, p)) >= beside.after;
+    });
   }
 
   static std::string dump(const Leaf<A>& bucket) {
@@ -124,7 +133,8 @@ class TreeCheck {
 
 template <class A>
 void check_tree(const Tree<A>& tree) {
-  TreeCheck<A>(tree).points(tree.root(), Point<A>{0, 0, 0.0});
+  const auto points = TreeCheck<A>(tree).points(tree.root(), Point<A>{0, 0, 0.0});
+  if (points.back().x != tree.weight()) throw CheckFailure("invariant broken: total weight");
 }
 
 }  // namespace abers

@@ -4,7 +4,7 @@
 // point at its end; so a bucket knows nothing of its neighbours and buckets share no points.
 //
 // All arrays of a bucket lie in one block of memory, since at a million observations nothing costs
-// as much as a line that is not in the cache: one address tells all that is to be fetched.
+// as much as memory that is not in the cache.
 //
 // Invariants: `score` ascends strictly; (x, y) are the cumulative sums of the groups, x strictly
 // ascending; `hull` lists the indices of the vertices of the lower hull of these points, the first

@@ -44,7 +44,7 @@ struct Beside {
 };
 
 template <class A>
-struct Node {
+struct alignas(64) Node {
   Vertex<A> left_total;
   Vertex<A> u;  // left end of the bridge
   Vertex<A> v;  // right end of the bridge

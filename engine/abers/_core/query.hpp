@@ -154,7 +154,7 @@ class Query {
       P c = at.right;
       if (!(slope_of(between<A>(from, c)) * kMargin < at.flattest_right)) {
         c = tree_.search(tree_.root(), origin(), [&](const P& p, const P& q) {
-          return p.score < at.score || compare<A>(between<A>(from, q), between<A>(from, p)) < 0;
+          return p.score < at.score || compare<A>(between<A>(p, q), between<A>(from, p)) < 0;
         });
       }
       const D along = between<A>(from, c);

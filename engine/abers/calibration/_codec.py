@@ -108,7 +108,7 @@ def load(payload: bytes | memoryview) -> tuple[CalibrationSet, _Header]:
     _require(kinds == shape and len({len(column) for _, column in columns}) == 1, "columns")
     arrays = [column for _, column in columns]
     (_fill_observations if forgets else _fill_groups)(held, header, arrays)
-    _require(dump(held, ages[0]) == payload, "form")
+    _require(dump(held, ages[0]) == bytes(payload), "form")  # a memoryview compares slowly
     return held, header
 
 
@@ -222,6 +222,6 @@ def _units(column: NDArray[Any], header: _Header, limit: int) -> Integers:
 
 def _total(weights: Integers) -> int:
     """Sum exactly, which a 64-bit sum of untrusted weights may not."""
-    if int(weights.max(initial=0)) < (1 << 63) // (len(weights) + 1):
+    if int(np.max(weights, initial=0)) < (1 << 63) // (len(weights) + 1):
         return int(weights.sum())
     return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
