@@ -65,6 +65,14 @@ class Leaf {
     return steepness(between<A>(point(i), point(k)));
   }
 
+  // Asks for all lines of the block at once, instead of waiting for one after the other: a fifth
+  // of a call that comes alone, with other work in between.
+  void prefetch() const {
+    constexpr std::size_t line = 64;
+    const std::size_t bytes = capacity_ * (sizeof(double) + 2 * sizeof(Stored) + sizeof(Index));
+    for (std::size_t at = 0; at < bytes; at += line) __builtin_prefetch(block_.get() + at);
+  }
+
   // Index of the first group whose score is not below `score`; without branches on the data.
   std::size_t lower_bound(double score) const {
     if (size_ == 0) return 0;

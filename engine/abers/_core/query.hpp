@@ -114,6 +114,7 @@ class Query {
       ref = right ? fork.right : fork.left;
     }
     const Leaf<A>& bucket = tree_.leaf(ref);
+    bucket.prefetch();
     at.bucket = &bucket;
     at.start = start;
     at.index = bucket.lower_bound(score);
