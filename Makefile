@@ -31,7 +31,7 @@ format: setup
 	find engine benchmarks -name "*.[ch]pp" -exec $(BIN)/clang-format -i {} +
 
 docs: setup
-	$(BIN)/zensical build --strict
+	scripts/docs
 
 test-native: setup
 	$(BIN)/pytest

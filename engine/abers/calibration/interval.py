@@ -22,7 +22,7 @@ def _open(p: float) -> float:
 class VennInterval(NamedTuple):
     """A Venn-Abers prediction: two probabilities of label 1.
 
-    Parameters
+    Attributes
     ----------
     p0
         Probability of label 1 if the observation is given label 0; in [0, 1).

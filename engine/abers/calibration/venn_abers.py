@@ -41,7 +41,7 @@ _new_tuple = tuple.__new__  # a VennInterval from a pair without a second look a
 class Hull(NamedTuple):
     """The isotonic regression of label on score, a row a block.
 
-    Parameters
+    Attributes
     ----------
     lower, upper
         Smallest and largest score of each block, ascending.
@@ -77,6 +77,9 @@ class VennAbers:
     prediction costs about a microsecond whether a thousand or a million
     observations are held, and equals the definition to the last bit.
 
+    At most one of `window`, `max_age` and `half_life` may be given; with none,
+    everything is kept.
+
     Parameters
     ----------
     window
@@ -87,8 +90,6 @@ class VennAbers:
     half_life
         Let the weight of an observation halve every `half_life` of event time;
         after 30 half-lives it is dropped.
-
-    At most one of the three may be given; with none, everything is kept.
 
     Raises
     ------
