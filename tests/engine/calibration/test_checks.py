@@ -297,7 +297,7 @@ def test_weights_as_objects_are_the_same_weights(weights: list[Any]) -> None:
     """A column of objects holds the weights it shows."""
     calibrator = VennAbers()
     calibrator.learn_many([0.1, 0.2, 0.3], [0, 1, 1], weights=np.array(weights, dtype=object))
-    calibrator.learn_many([0.4], [1], weights=[Fraction(1, 4)])
+    calibrator.learn_many([0.4], [1], weights=np.array([Fraction(1, 4)], dtype=object))
     loop = VennAbers()
     for score, label, weight in zip(
         [0.1, 0.2, 0.3, 0.4], [0, 1, 1, 1], [*weights, 0.25], strict=True
