@@ -22,7 +22,6 @@
 namespace abers {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kMargin = 1.0 + 1e-14;  // more than the rounding of slopes
 
 template <class A>
 class Query {

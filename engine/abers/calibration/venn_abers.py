@@ -475,7 +475,7 @@ class VennAbers:
         n = len(steps.kinds)
         p0, p1 = np.full((2, n if predicts else 0), np.nan)
         with self._lock:
-            saved = self._dump() if self._forgets and self._may_overflow(steps.units) else None
+            saved = self._dump() if self._forgets and self._may_overflow(steps) else None
             done = self._held.run(*steps, p0, p1)
             if done < n:
                 self._undo(steps, done, saved)
@@ -483,8 +483,9 @@ class VennAbers:
             self._refuse(steps, done, done if rows is None else int(rows[done]))
         return p0, p1
 
-    def _may_overflow(self, units: Integers | None) -> bool:
-        return units is not None and self._held.total + float(units.sum(dtype=float)) > 2.0**57
+    def _may_overflow(self, steps: _Steps) -> bool:
+        added = len(steps.kinds) * ONE if steps.units is None else steps.units.sum(dtype=float)
+        return self._held.total + float(added) > 2.0**57
 
     def _undo(self, steps: _Steps, done: int, saved: bytes | None) -> None:
         """Take back the steps of a batch that was refused half-way."""

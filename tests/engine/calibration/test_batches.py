@@ -277,3 +277,14 @@ def test_a_refused_batch_leaves_a_working_calibrator(options: dict[str, Any]) ->
         untried.learn_many(data.scores, data.labels, weights=heavy, times=times)
     assert tried.state_bytes() == untried.state_bytes()
     assert tried.predict_one(0.5) == untried.predict_one(0.5)
+
+
+def test_an_overflow_by_plain_weights_takes_the_batch_back() -> None:
+    """A batch without weights is undone as well if it makes the total pass the limit."""
+    calibrator = VennAbers(half_life=10.0)
+    for _ in range(2):
+        calibrator.learn_one(0.5, 1, weight=2.0**27 - 5, time=0.0)
+    before = calibrator.state_bytes()
+    with pytest.raises(WeightError, match="row 10"):
+        calibrator.learn_many([0.1] * 20, [0] * 20, times=[0.0] * 20)
+    assert calibrator.state_bytes() == before
