@@ -16,7 +16,7 @@ namespace abers {
 
 using Ref = std::uint32_t;  // a node, or with the highest bit set a leaf
 constexpr Ref kLeafBit = Ref{1} << 31;
-constexpr std::size_t kDepth = 80;  // log(2^31) / log(4/3), the deepest a balanced tree gets
+constexpr std::size_t kDepth = 80;       // log(2^31) / log(4/3), the deepest a balanced tree gets
 constexpr double kMargin = 1.0 + 1e-14;  // more than the rounding of slopes
 inline bool is_leaf(Ref ref) { return (ref & kLeafBit) != 0; }
 
@@ -38,9 +38,7 @@ struct Beside {
 
   // Whether a slope is safely between the two, so that the vertex is the extreme one in its
   // direction. Rounding can only make the answer no, which costs a search.
-  bool spans(double slope) const {
-    return before * kMargin < slope && slope * kMargin < after;
-  }
+  bool spans(double slope) const { return before * kMargin < slope && slope * kMargin < after; }
 };
 
 template <class A>
