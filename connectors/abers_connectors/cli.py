@@ -42,8 +42,14 @@ def main() -> None:
     try:
         app(prog_name="abers")
     except OSError as error:
+        _drop_output()
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(f"Error: {where}{error.strerror}")
+
+
+def _drop_output() -> None:
+    """Let nothing that could not be written fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -65,7 +71,7 @@ def _sentences() -> Iterator[None]:
     except AbersError as error:
         _fail(str(error), _FAILURE)
     except BrokenPipeError:  # the reader has seen enough, as in `abers replay … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None
     except KeyboardInterrupt:
         typer.echo("Stopped.", err=True)

@@ -12,6 +12,8 @@ from abers.calibration import Hull, VennAbers, VennInterval
 from abers.exceptions import (
     AbersError,
     BackendError,
+    ConfigError,
+    DeadLettersError,
     FallbackWarning,
     ForgettingError,
     InputError,
@@ -29,6 +31,8 @@ from abers.exceptions import (
 __all__ = [
     "AbersError",
     "BackendError",
+    "ConfigError",
+    "DeadLettersError",
     "FallbackWarning",
     "ForgettingError",
     "Hull",

@@ -14,15 +14,24 @@ an error that blames the input leaves the state as it was. ::
     │   └── ForgettingError   removing from a calibrator that forgets by itself
     ├── StateError (also a ValueError)         saved state that cannot be used
     ├── RecordError (also a ValueError)        a record of an input that cannot be used
+    ├── ConfigError (also a ValueError)        a configuration with mistakes, all of them
+    ├── DeadLettersError                       too many records cannot be used
     ├── BackendError (also an ImportError)     the backend asked for is not there
     └── MissingExtraError (also an ImportError)  an optional library is not installed
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "AbersError",
     "BackendError",
+    "ConfigError",
+    "DeadLettersError",
     "FallbackWarning",
     "ForgettingError",
     "InputError",
@@ -80,6 +89,18 @@ class StateError(AbersError, ValueError):
 
 class RecordError(AbersError, ValueError):
     """A record of an input stream cannot be used."""
+
+
+class ConfigError(AbersError, ValueError):
+    """A configuration has mistakes; `problems` lists all of them, a sentence each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class DeadLettersError(AbersError):
+    """More records are dead letters than the configuration allows."""
 
 
 class BackendError(AbersError, ImportError):

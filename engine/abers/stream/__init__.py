@@ -1,0 +1,17 @@
+"""The stream processor: observations in, predictions out, labels whenever they come."""
+
+from __future__ import annotations
+
+from abers.stream.events import DeadLetter, Event, Label, Observation, Outcome, Output, Prediction
+from abers.stream.settings import Settings
+
+__all__ = [
+    "DeadLetter",
+    "Event",
+    "Label",
+    "Observation",
+    "Outcome",
+    "Output",
+    "Prediction",
+    "Settings",
+]

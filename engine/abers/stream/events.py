@@ -1,0 +1,150 @@
+"""What goes into the processor and what comes out of it.
+
+Governing rule: an event is immutable and knows its event time, in whole
+milliseconds; the field order of an output is that of the wire, schema version 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+__all__ = ["DeadLetter", "Event", "Label", "Observation", "Outcome", "Output", "Prediction"]
+
+
+class Observation(msgspec.Struct, frozen=True, gc=False):
+    """Something to be predicted.
+
+    Parameters
+    ----------
+    id
+        What its label will call it; unique within the model.
+    time
+        Event time, in milliseconds.
+    model
+        Whose prediction it is.
+    score
+        The model's score, if it comes with the event.
+    x
+        The features, if a learner scores them.
+    segment
+        Part of the stream within the model that is calibrated apart.
+    recorded
+        When the record was written, in milliseconds, where the transport knows.
+    extra
+        Fields that are passed through to the prediction.
+    """
+
+    id: str
+    time: int
+    model: str = "default"
+    score: Any = None
+    x: dict[str, Any] | None = None
+    segment: str = ""
+    recorded: int | None = None
+    extra: dict[str, Any] | None = None
+
+
+class Label(msgspec.Struct, frozen=True, gc=False):
+    """The outcome of an observation, which may arrive before or after it.
+
+    Parameters
+    ----------
+    id, model
+        Those of the observation.
+    time
+        Event time of the label, in milliseconds.
+    value
+        The outcome: for a binary task 0 or 1.
+    recorded
+        When the record was written, in milliseconds, where the transport knows.
+    """
+
+    id: str
+    time: int
+    model: str = "default"
+    value: Any = None
+    recorded: int | None = None
+
+
+class Prediction(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
+):
+    """What is said of an observation before its label is known.
+
+    Parameters
+    ----------
+    id, time, model, score, segment, extra
+        Those of the observation.
+    p0, p1, p
+        The Venn-Abers interval and its log-loss merge.
+    n
+        Number of labels the calibrator held when it answered.
+    """
+
+    id: str
+    time: int
+    model: str
+    score: float
+    p0: float
+    p1: float
+    p: float
+    n: int
+    segment: str = ""
+    extra: dict[str, Any] | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
+    """A label, beside the prediction it settles, as that was issued.
+
+    Parameters
+    ----------
+    id, model, segment
+        Those of the observation.
+    time
+        Event time of the label.
+    predicted
+        Event time of the observation.
+    label
+        The outcome.
+    score, p0, p1, p
+        Those of the prediction.
+    """
+
+    id: str
+    time: int
+    model: str
+    predicted: int
+    label: int
+    score: float
+    p0: float
+    p1: float
+    p: float
+    segment: str = ""
+
+
+class DeadLetter(msgspec.Struct, frozen=True, gc=False):
+    """An event that changed nothing, since it cannot be used.
+
+    Parameters
+    ----------
+    reason
+        A short name, one of a fixed set: what the counters go by.
+    detail
+        A sentence: what is wrong, and how to mend it.
+    event
+        The event as it came.
+    row
+        Its row in the call that brought it; None for a label that waited in vain
+        for its observation.
+    """
+
+    reason: str
+    detail: str
+    event: Event
+    row: int | None
+
+
+Event: TypeAlias = Observation | Label
+Output: TypeAlias = Prediction | Outcome | DeadLetter

@@ -1,0 +1,88 @@
+"""What shapes the state of a processor.
+
+Governing rule: two processors with equal settings that are fed the same events
+hold the same state, so all that makes a difference stands here, and a snapshot
+carries it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from abers.exceptions import ParameterError
+
+__all__ = ["Settings"]
+
+_SECOND = 1000
+_DAY = 24 * 3600 * _SECOND
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The task, the calibrators, and the limits of a processor; times in milliseconds.
+
+    Parameters
+    ----------
+    task
+        What is predicted.
+    scores
+        Whether scores are probabilities (one outside [0, 1] is a bad record, and the raw
+        scores are judged beside the calibrated ones), logits, or any numbers.
+    window, max_age, half_life
+        How each calibrator forgets, as in `abers.VennAbers`; at most one of them.
+    learner
+        Name of what scores the features; None if each observation brings its score.
+    label_wait
+        How long an observation waits for its label, and a label for its observation.
+    lateness
+        How far behind the largest event time so far an event may be without counting as
+        late; expiry waits so much longer.
+    max_ahead
+        How far an event time may be ahead of the time its record was written.
+    max_jump
+        How far it may be ahead of the largest so far, where that is not known.
+    dedup_for, dedup_max
+        How long, and how many, finished ids are remembered to know a duplicate by; None
+        remembers them for `label_wait`.
+    max_pending
+        How many observations wait for labels at most; beyond that the oldest goes.
+    max_early
+        How many labels wait for observations at most; beyond that the oldest goes.
+    max_models
+        How many models, and how many segments of all models, are kept apart at most.
+    monitors
+        Whether predictions are scored when their labels arrive.
+    """
+
+    task: Literal["binary"] = "binary"
+    scores: Literal["probability", "logit", "any"] = "any"
+    window: int | None = None
+    max_age: int | None = None
+    half_life: int | None = None
+    learner: str | None = None
+    label_wait: int = 7 * _DAY
+    lateness: int = 0
+    max_ahead: int = 300 * _SECOND
+    max_jump: int = 366 * _DAY
+    dedup_for: int | None = None
+    dedup_max: int = 1_000_000
+    max_pending: int = 1_000_000
+    max_early: int = 100_000
+    max_models: int = 1_000
+    monitors: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        for name in ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_max"):
+            self._require(name, least=0)
+        for name in ("max_pending", "max_early", "max_models"):
+            self._require(name, least=1)
+        if self.dedup_for is not None:
+            self._require("dedup_for", least=0)
+
+    def _require(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            msg = f"{name}={value!r} is not a whole number of at least {least}"
+            raise ParameterError(msg)
