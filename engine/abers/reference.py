@@ -235,8 +235,12 @@ class CalibrationSet:
         times: Floats | None,
         p0: Floats,
         p1: Floats,
+        held: Integers | None = None,
     ) -> int:
-        """Predict, learn and remove in order; the number of steps done before one was refused."""
+        """Predict, learn and remove in order; the number of steps done before one was refused.
+
+        `held` takes the number of observations after each step.
+        """
         for i, step in enumerate(steps):
             score, label = float(scores[i]), int(labels[i])
             weight = ONE if weights is None else int(weights[i])
@@ -249,6 +253,8 @@ class CalibrationSet:
                 else self.remove(score, label, weight)
             ):
                 return i
+            if held is not None:
+                held[i] = self.size
         return len(steps)
 
     def group_count(self) -> int:

@@ -35,12 +35,13 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
                 const Column<const double>& scores, const Column<const std::uint8_t>& labels,
                 const std::optional<Column<const std::int64_t>>& weights,
                 const std::optional<Column<const double>>& times, const Floats& p0,
-                const Floats& p1) {
+                const Floats& p1, const std::optional<Integers>& held) {
   const std::size_t n = steps.size();
-  require_length(
-      n, {scores.size(), labels.size(), weights ? weights->size() : n, times ? times->size() : n});
+  require_length(n, {scores.size(), labels.size(), weights ? weights->size() : n,
+                     times ? times->size() : n, held ? held->size() : n});
   const std::int64_t* weight = weights ? weights->data() : nullptr;
   const double* time = times ? times->data() : nullptr;
+  std::int64_t* sizes = held ? held->data() : nullptr;
   const bool predicts = p0.size() == n && p1.size() == n;
   const nb::gil_scoped_release unlocked;
   for (std::size_t i = 0; i < n; ++i) {
@@ -58,6 +59,7 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
       default:
         if (!set.remove(score, label, w)) return i;
     }
+    if (sizes) sizes[i] = set.size();
   }
   return n;
 }
@@ -153,7 +155,7 @@ NB_MODULE(_core, m) {
            "time"_a = std::nan(""))
       .def("remove", &CalibrationSet::remove, "score"_a, "label"_a, "weight"_a = abers::kOne)
       .def("run", &abers::run, "steps"_a, "scores"_a, "labels"_a, "weights"_a.none(),
-           "times"_a.none(), "p0"_a, "p1"_a)
+           "times"_a.none(), "p0"_a, "p1"_a, "held"_a.none() = nb::none())
       .def("around", &CalibrationSet::around, "score"_a)
       .def("group_count", &CalibrationSet::group_count)
       .def("groups", &abers::groups, "scores"_a, "negatives"_a, "positives"_a)

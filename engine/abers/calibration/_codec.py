@@ -4,8 +4,7 @@ Governing rule: the bytes are a function of what is remembered alone, never of
 how it is stored, so two calibrators that answer alike have equal bytes, on
 either backend; and bytes that no calibrator could have written are refused.
 
-Layout, little-endian: 8 bytes of magic with the version, the payload, 16 bytes
-of blake2b over both. The payload is a fixed header and the columns, each a
+Layout, little-endian, inside a seal (see `abers._sealed`): a fixed header and the columns, each a
 letter for its type, a count, and the raw values. Without forgetting the columns
 are the groups (score, weight of label 0, weight of label 1) in score order;
 with forgetting the observations (score, label, weight, time), by arrival for a
@@ -17,12 +16,12 @@ from __future__ import annotations
 
 import math
 import struct
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from abers._backend import core
+from abers._sealed import REMEDY
 from abers.calibration import _checks
 from abers.exceptions import StateError
 from abers.reference import ONE
@@ -34,11 +33,9 @@ if TYPE_CHECKING:
     from abers.calibration._typing import Integers
 
 MAGIC = b"abersVA\x01"
-_DIGEST = 16
 _HEADER = struct.Struct("<QddQQB")
 _COLUMN = struct.Struct("<cQ")
 _TYPES = {b"d": "<f8", b"B": "<u1", b"H": "<u2", b"I": "<u4", b"Q": "<u8"}
-_REMEDY = "the bytes are damaged or not abers's; restore them from a copy"
 
 
 class _Header(NamedTuple):
@@ -48,35 +45,6 @@ class _Header(NamedTuple):
     size: int
     late: int
     unit: int
-
-
-def seal(payload: bytes) -> bytes:
-    """Put magic, version and checksum around a payload."""
-    return MAGIC + payload + _digest(payload)
-
-
-def unseal(blob: bytes) -> memoryview:
-    """Check magic, version and checksum, and take them off."""
-    if blob[: len(MAGIC) - 1] != MAGIC[:-1]:
-        msg = f"not a saved calibrator; {_REMEDY}"
-        raise StateError(msg)
-    if blob[len(MAGIC) - 1 : len(MAGIC)] != MAGIC[-1:]:
-        msg = (
-            f"saved calibrator of format {list(blob[len(MAGIC) - 1 : len(MAGIC)])}, this abers "
-            f"reads format {MAGIC[-1]}; load it with the version of abers that wrote it"
-        )
-        raise StateError(msg)
-    payload = memoryview(blob)[len(MAGIC) : -_DIGEST]
-    if blob[len(MAGIC) + len(payload) :] != _digest(payload):
-        msg = f"saved calibrator has a wrong checksum; {_REMEDY}"
-        raise StateError(msg)
-    return payload
-
-
-def _digest(payload: bytes | memoryview) -> bytes:
-    digest = blake2b(MAGIC, digest_size=_DIGEST)
-    digest.update(payload)
-    return digest.digest()
 
 
 def dump(held: CalibrationSet, max_age: float) -> bytes:
@@ -98,7 +66,7 @@ def load(payload: bytes | memoryview) -> tuple[CalibrationSet, _Header]:
     try:
         header, columns = _parse(payload)
     except (struct.error, ValueError, KeyError, OverflowError) as error:
-        msg = f"saved calibrator is cut short or garbled ({error}); {_REMEDY}"
+        msg = f"saved calibrator is cut short or garbled ({error}); {REMEDY}"
         raise StateError(msg) from None
     forgets = _check_header(header)
     ages = (header.max_age + 0.0, header.half_life + 0.0)  # no calibrator writes -0.0
@@ -162,7 +130,7 @@ def _fill_observations(held: CalibrationSet, header: _Header, columns: list[NDAr
 
 def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion
     if not condition:
-        msg = f"saved calibrator is inconsistent ({what}); {_REMEDY}"
+        msg = f"saved calibrator is inconsistent ({what}); {REMEDY}"
         raise StateError(msg)
 
 

@@ -6,9 +6,14 @@ view of it that is optimal for one loss, computed on demand.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["VennInterval"]
+import numpy as np
+
+if TYPE_CHECKING:
+    from abers.calibration._typing import Floats
+
+__all__ = ["VennInterval", "log_merge"]
 
 _SMALLEST = 2.0**-53
 _LARGEST = 1.0 - 2.0**-53
@@ -17,6 +22,27 @@ _LARGEST = 1.0 - 2.0**-53
 def _open(p: float) -> float:
     """Keep `p` inside the open unit interval, so that no log loss is infinite."""
     return min(max(p, _SMALLEST), _LARGEST)
+
+
+def log_merge(p0: Floats, p1: Floats) -> Floats:
+    """Merge arrays of intervals as `VennInterval.log` does one.
+
+    Parameters
+    ----------
+    p0, p1
+        Arrays of one shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        The probabilities, of the same shape.
+
+    Examples
+    --------
+    >>> log_merge(np.array([0.0, 0.5]), np.array([1.0, 1.0])).tolist()
+    [0.5, 0.6666666666666666]
+    """
+    return np.clip(p1 / (1.0 - p0 + p1), _SMALLEST, _LARGEST)
 
 
 class VennInterval(NamedTuple):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from abers._backend import core
+from abers._sealed import seal, unseal
 from abers.calibration import _checks, _codec
 from abers.calibration.interval import VennInterval
 from abers.exceptions import (
@@ -422,7 +423,7 @@ class VennAbers:
         predicted = kinds == PREDICT
         return p0[predicted], p1[predicted]
 
-    def run(
+    def run(  # noqa: PLR0913 - a column each
         self,
         steps: ArrayLike,
         scores: ArrayLike,
@@ -430,6 +431,7 @@ class VennAbers:
         *,
         weights: ArrayLike | None = None,
         times: ArrayLike | None = None,
+        held: Integers | None = None,
     ) -> tuple[Floats, Floats]:
         """Run any sequence of steps; the primitive that all calls on arrays use.
 
@@ -441,6 +443,9 @@ class VennAbers:
             Arrays of shape (n,); the label of a prediction is ignored.
         weights, times
             Arrays of shape (n,), as in `learn_one`.
+        held
+            An int64 array of shape (n,) to be filled with the number of observations
+            held after each step.
 
         Returns
         -------
@@ -466,17 +471,25 @@ class VennAbers:
             self._refuse_if_forgetting()
         units = self._units(weights, n)
         when = self._times(times, n, required=bool((kinds == LEARN).any()))
-        return self._run(_Steps(kinds, column, _checks.labels(labels, n), units, when))
+        if held is not None and (held.dtype != np.int64 or held.shape != (n,)):
+            msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({n},)"
+            raise ParameterError(msg)
+        return self._run(_Steps(kinds, column, _checks.labels(labels, n), units, when), held=held)
 
     def _run(
-        self, steps: _Steps, rows: NDArray[np.int64] | None = None, *, predicts: bool = True
+        self,
+        steps: _Steps,
+        rows: NDArray[np.int64] | None = None,
+        *,
+        predicts: bool = True,
+        held: Integers | None = None,
     ) -> tuple[Floats, Floats]:
         """Run checked steps; `rows` are those of the caller, where a step is not a row."""
         n = len(steps.kinds)
         p0, p1 = np.full((2, n if predicts else 0), np.nan)
         with self._lock:
             saved = self._dump() if self._forgets and self._may_overflow(steps) else None
-            done = self._held.run(*steps, p0, p1)
+            done = self._held.run(*steps, p0, p1, held)
             if done < n:
                 self._undo(steps, done, saved)
         if done < n:
@@ -601,7 +614,7 @@ class VennAbers:
         bytes
             What `from_bytes` takes.
         """
-        return _codec.seal(self.state_bytes())
+        return seal(_codec.MAGIC, self.state_bytes())
 
     @classmethod
     def from_bytes(cls, blob: bytes) -> VennAbers:
@@ -629,7 +642,8 @@ class VennAbers:
         >>> VennAbers.from_bytes(calibrator.to_bytes()).predict_one(0.5)
         VennInterval(p0=0.0, p1=1.0)
         """
-        held, header = _codec.load(_codec.unseal(bytes(blob)))
+        payload = unseal(_codec.MAGIC, bytes(blob), "a saved calibrator")
+        held, header = _codec.load(payload)
         restored = cls.__new__(cls)
         restored._set(held, header.max_age)  # noqa: SLF001 - of the same class
         return restored

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.scores import PrequentialScores
 
-__all__ = ["PrequentialScores"]
+__all__ = ["BinaryMonitor", "PrequentialScores"]

@@ -7,17 +7,24 @@ arrives; the sums are all that is kept, and nothing infinite is added to a sum.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from abers.calibration import _checks
 from abers.exceptions import ScoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
 
 __all__ = ["PrequentialScores"]
 
 _BINS = 10
 # Bins are closed on the left: a forecast on an edge belongs to the bin above it. Compared, not
 # computed as int(10 p), which rounds some forecasts just below an edge across it.
-_EDGES = tuple(edge / _BINS for edge in range(1, _BINS))
+_EDGES = np.array([edge / _BINS for edge in range(1, _BINS)])
 
 
 class PrequentialScores:
@@ -47,9 +54,9 @@ class PrequentialScores:
         self.infinite = 0
         self._log_loss = 0.0
         self._squares = 0.0
-        self._counts = [0] * _BINS
-        self._forecasts = [0.0] * _BINS
-        self._positives = [0] * _BINS
+        self._counts = np.zeros(_BINS, np.int64)
+        self._forecasts = np.zeros(_BINS)
+        self._positives = np.zeros(_BINS, np.int64)
 
     def update(self, forecast: float, label: int) -> None:
         """Score one forecast whose label has arrived.
@@ -68,25 +75,65 @@ class PrequentialScores:
         LabelError
             If the label is neither 0 nor 1; nothing is counted then.
         """
-        if not 0.0 <= forecast <= 1.0:
+        self.update_many([forecast], [label])
+
+    def update_many(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
+        """Score forecasts whose labels have arrived; as `update` for each, in their order.
+
+        Parameters
+        ----------
+        forecasts, labels
+            Arrays of shape (n,), as in `update`.
+
+        Raises
+        ------
+        ScoreError, LabelError
+            If a row cannot be used; nothing is counted then.
+
+        Examples
+        --------
+        >>> scores = PrequentialScores()
+        >>> scores.update_many([0.9, 0.2, 0.6, 0.3], [1, 0, 0, 0])
+        >>> round(scores.brier, 4)
+        0.125
+        """
+        issued = np.asarray(forecasts, np.float64)
+        bad = np.flatnonzero(~((issued >= 0.0) & (issued <= 1.0)))
+        if bad.size:
+            forecast = float(issued[bad[0]])
             msg = f"forecast {forecast!r} is no probability; it must lie between 0 and 1"
             raise ScoreError(msg)
-        label = _checks.label(label)
-        of_label = forecast if label else 1.0 - forecast
-        if of_label > 0.0:
-            self._log_loss -= math.log(of_label)
-        else:
-            self.infinite += 1
-        self._squares += (label - forecast) ** 2
-        number = bisect_right(_EDGES, forecast)
-        self._counts[number] += 1
-        self._forecasts[number] += forecast
-        self._positives[number] += label
+        truth = _checks.labels(labels, len(issued))
+        of_label = np.where(truth == 1, issued, 1.0 - issued)
+        finite = of_label[of_label > 0.0].tolist()
+        self.infinite += len(issued) - len(finite)
+        self._log_loss = _added(self._log_loss, [-math.log(p) for p in finite])
+        self._squares = _added(self._squares, (truth - issued) ** 2)
+        bins = np.searchsorted(_EDGES, issued, side="right")
+        np.add.at(self._counts, bins, 1)
+        np.add.at(self._forecasts, bins, issued)
+        np.add.at(self._positives, bins, truth)
+
+    def state(self) -> tuple[int, float, float, list[int], list[float], list[int]]:
+        """Give what is remembered: what `restore` takes."""
+        bins = (self._counts.tolist(), self._forecasts.tolist(), self._positives.tolist())
+        return (self.infinite, self._log_loss, self._squares, *bins)
+
+    @classmethod
+    def restore(cls, state: Sequence[Any]) -> PrequentialScores:
+        """Make the scores that gave this `state`."""
+        scores = cls()
+        scores.infinite, scores._log_loss, scores._squares = state[:3]
+        for mine, theirs in zip(
+            (scores._counts, scores._forecasts, scores._positives), state[3:], strict=True
+        ):
+            mine[:] = theirs
+        return scores
 
     @property
     def count(self) -> int:
         """Number of forecasts scored."""
-        return sum(self._counts)
+        return int(self._counts.sum())
 
     @property
     def log_loss(self) -> float:
@@ -101,8 +148,12 @@ class PrequentialScores:
     @property
     def ece(self) -> float:
         """Expected calibration error over ten bins; NaN before the first."""
-        bins = zip(self._forecasts, self._positives, strict=True)
-        return self._mean(sum(abs(forecasts - positives) for forecasts, positives in bins))
+        return self._mean(float(np.abs(self._forecasts - self._positives).sum()))
 
     def _mean(self, total: float) -> float:
         return total / self.count if self.count else math.nan
+
+
+def _added(total: float, terms: ArrayLike) -> float:
+    """Add terms one after the other, so that it does not matter how they were batched."""
+    return float(np.cumsum(np.concatenate(([total], terms)))[-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abers.stream.events import DeadLetter, Event, Label, Observation, Outcome, Output, Prediction
+from abers.stream.processor import Processor
 from abers.stream.settings import Settings
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "Outcome",
     "Output",
     "Prediction",
+    "Processor",
     "Settings",
 ]

@@ -68,9 +68,7 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     recorded: int | None = None
 
 
-class Prediction(
-    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
-):
+class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
     """What is said of an observation before its label is known.
 
     Parameters

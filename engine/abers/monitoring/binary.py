@@ -1,0 +1,86 @@
+"""The all-time scores of one calibrator's predictions, raw beside calibrated.
+
+Governing rule: a prediction is judged once, as it was issued, when its label
+comes; raw scores are judged only where they are declared probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.calibration import log_merge
+from abers.monitoring.scores import PrequentialScores
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["BinaryMonitor"]
+
+
+class BinaryMonitor:
+    """Scores of the raw and of the calibrated forecasts, and the width of the intervals.
+
+    Parameters
+    ----------
+    raw
+        Whether raw scores are probabilities.
+
+    Attributes
+    ----------
+    raw
+        Scores of the raw forecasts, None where they are no probabilities.
+    calibrated
+        Scores of the merged probabilities.
+
+    Examples
+    --------
+    >>> monitor = BinaryMonitor(raw=True)
+    >>> monitor.update(np.array([[0.9, 0.5, 1.0]]), np.array([1.0]))
+    >>> monitor.mean_width, round(monitor.raw.brier, 4)
+    (0.5, 0.01)
+    """
+
+    def __init__(self, *, raw: bool) -> None:
+        self.raw = PrequentialScores() if raw else None
+        self.calibrated = PrequentialScores()
+        self._width = 0.0
+
+    @property
+    def mean_width(self) -> float:
+        """Mean of p1 - p0; NaN before the first label."""
+        count = self.calibrated.count
+        return self._width / count if count else float("nan")
+
+    def update(self, rows: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+        """Judge predictions whose labels have come, in their order.
+
+        Parameters
+        ----------
+        rows
+            Array of shape (n, 3): score, p0 and p1.
+        labels
+            Array of shape (n,).
+        """
+        score, p0, p1 = rows.T
+        if self.raw is not None:
+            self.raw.update_many(score, labels)
+        self.calibrated.update_many(log_merge(p0, p1), labels)
+        self._width = float(np.cumsum(np.concatenate(([self._width], p1 - p0)))[-1])
+
+    def state(self) -> tuple[Any, ...]:
+        """Give what is remembered: what `restore` takes."""
+        return (self._width, self.calibrated.state(), self.raw and self.raw.state())
+
+    @classmethod
+    def restore(cls, state: Sequence[Any]) -> BinaryMonitor:
+        """Make the monitor that gave this `state`."""
+        width, calibrated, raw = state
+        monitor = cls(raw=raw is not None)
+        monitor._width = width
+        monitor.calibrated = PrequentialScores.restore(calibrated)
+        monitor.raw = raw and PrequentialScores.restore(raw)
+        return monitor

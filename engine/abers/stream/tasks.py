@@ -1,0 +1,128 @@
+"""What kinds of prediction the processor makes, and what it asks of a calibrator.
+
+Governing rule: the processor moves rows of floats and knows nothing of their
+meaning; a task says how many floats a score and an answer take, checks what
+comes in, and words what goes out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from abers.stream.events import Label, Observation, Outcome, Prediction
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Calibrator", "Monitor", "Settled", "Steps", "Task"]
+
+
+class Steps(NamedTuple):
+    """Interleaved steps of one calibrator, a row a step.
+
+    Attributes
+    ----------
+    kinds
+        0 predicts, 1 learns.
+    scores
+        Array of shape (n, width of a score).
+    values
+        What is learned, as the task's `value` gave it; 0 where something is predicted.
+    times
+        Event times of the observations, in milliseconds.
+    """
+
+    kinds: NDArray[np.uint8]
+    scores: Floats
+    values: Floats
+    times: NDArray[np.int64]
+
+
+class Settled(NamedTuple):
+    """Predictions whose labels came, a row each.
+
+    Attributes
+    ----------
+    labels
+        The labels, as they came.
+    segments
+        Segments of the observations.
+    times
+        Event times of the observations.
+    rows
+        Array of shape (n, width of score and answer): the predictions as they were issued.
+    values
+        The labels, as the task's `value` gave them.
+    """
+
+    labels: Sequence[Label]
+    segments: Sequence[str]
+    times: Sequence[int]
+    rows: Floats
+    values: Floats
+
+
+class Calibrator(Protocol):
+    """What the processor asks of a calibrator, whatever it calibrates."""
+
+    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+        """Predict and learn in order: answers and numbers of labels held, a row a step."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """Give the state in canonical form, which `Task.restored` takes."""
+        ...
+
+
+class Monitor(Protocol):
+    """What judges predictions by their labels."""
+
+    def update(self, rows: Floats, labels: Floats, /) -> None:
+        """Judge predictions whose labels have come, in their order; a row is score and answer."""
+        ...
+
+    def state(self) -> tuple[Any, ...]:
+        """Give what is remembered, in numbers, lists and tuples."""
+        ...
+
+
+class Task(Protocol):
+    """One kind of prediction."""
+
+    score_width: int
+    answer_width: int
+
+    def score(self, given: object) -> float | Sequence[float]:
+        """Check a score, and make a row of it, or raise a ScoreError."""
+        ...
+
+    def value(self, given: object) -> float:
+        """Check a label, and make a number of it, or raise a LabelError."""
+        ...
+
+    def label(self, value: float) -> object:
+        """Undo `value`."""
+        ...
+
+    def calibrator(self, state: bytes | None = None) -> Calibrator:
+        """Make an empty calibrator, or the one that gave these bytes."""
+        ...
+
+    def monitor(self, state: Sequence[Any] | None = None) -> Monitor:
+        """Make a monitor that has seen nothing, or the one that gave this state."""
+        ...
+
+    def predictions(
+        self, events: Sequence[Observation], rows: Floats, held: NDArray[np.int64]
+    ) -> list[Prediction]:
+        """Word predictions, a row each: score and answer."""
+        ...
+
+    def outcomes(self, settled: Settled) -> list[Outcome]:
+        """Word outcomes."""
+        ...
