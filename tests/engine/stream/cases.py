@@ -1,0 +1,233 @@
+"""Events, settings and a learner that the tests of the stream share.
+
+Governing rule: what is drawn is hostile. A handful of ids, models, segments, scores and times make
+duplicates, ties and early and late events the normal case; every limit is often tiny; every field
+is at times of a wrong type or value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import numpy as np
+from hypothesis import strategies as st
+
+from abers.stream import DeadLetter, Event, Label, Observation, Output, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FOREVER = 10**9
+IDS = ("a", "b", "c", "d", "é", "\0")
+MODELS = ("m", "ms", "")
+SEGMENTS = ("", "s", "ss")
+
+
+class Scorer:
+    """A learner whose scores depend on all it has learned, and which fails when told to."""
+
+    def __init__(self) -> None:
+        """Begin with nothing learned."""
+        self.count = self.positives = 0
+
+    def score(self, x: dict[str, Any]) -> float:
+        """Give the smoothed rate of label 1, shifted by the feature `a`."""
+        if x.get("fail") == "score":
+            msg = "told to fail at scoring"
+            raise RuntimeError(msg)
+        rate = (self.positives + 1) / (self.count + 2)
+        given: float = x.get("give", (rate + x.get("a", 0.0)) / 2)
+        return given
+
+    def learn(self, x: dict[str, Any], value: float) -> None:
+        """Count the label."""
+        if x.get("fail") in {"learn", f"learn-{int(value)}"}:
+            msg = "told to fail at learning"
+            raise RuntimeError(msg)
+        self.count += 1
+        self.positives += int(value)
+
+
+FEATURES: Sequence[Any] = (
+    {"a": 0.0},
+    {"a": 0.0},
+    {"a": 0.5},
+    {"a": 1.0},
+    {"a": 1.0, "fail": "learn"},
+    {"a": 0.5, "fail": "learn-1"},
+    {"fail": "score"},
+    {"give": float("nan")},
+    {"give": 1.5},
+    {},
+    None,
+    [("a", 1.0)],
+)
+SCORES: Sequence[Any] = (0.1, 0.2, 0.5, 0.5, 0.5, 0.9, 1, 0, -0.0, 1 / 3)
+BAD_SCORES: Sequence[Any] = (
+    None,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    "0.5",
+    10**400,
+    1j,
+    [0.5],
+)
+LABELS: Sequence[Any] = (0, 1, False, True)
+BAD_LABELS: Sequence[Any] = (None, 2, -1, "1", 0.5, float("nan"), [], {})
+BAD_IDS: Sequence[Any] = ("", None, 7, b"a")
+BAD_MODELS: Sequence[Any] = (None, 7, b"m")
+BAD_TIMES: Sequence[Any] = (None, True, 1.0, "1", 2**53, -(2**53), 10**30, float("nan"))
+
+
+class Draw(NamedTuple):
+    """What an event is made of, before its time is known."""
+
+    observed: bool
+    id: str
+    model: str
+    segment: str
+    score: Any
+    x: Any
+    value: Any
+    gap: int
+    outlier: int
+    recorded: int | None
+    wrong: dict[str, Any]
+
+
+def often(*usual: Any) -> list[Any]:  # noqa: ANN401
+    """Repeat what is usual, so that what is not stays rare."""
+    return list(usual) * (60 // len(usual))
+
+
+WRONG = st.sampled_from(
+    [
+        *often({}),
+        *often({}),
+        *({"id": value} for value in BAD_IDS),
+        *({"model": value} for value in BAD_MODELS),
+        {"segment": None},
+        *({"time": value} for value in BAD_TIMES),
+        *({"score": value} for value in (*BAD_SCORES, -0.5, 1.5)),
+        *({"value": value} for value in BAD_LABELS),
+    ]
+)
+DRAWS = st.builds(
+    Draw,
+    observed=st.booleans(),
+    id=st.sampled_from(IDS),
+    model=st.sampled_from((*often("m"), *MODELS, *MODELS)),
+    segment=st.sampled_from((*often(""), *SEGMENTS, *SEGMENTS)),
+    score=st.sampled_from(SCORES),
+    x=st.sampled_from(FEATURES),
+    value=st.sampled_from(LABELS),
+    gap=st.sampled_from((0, 0, 0, 1, 1, 2, 3, 10, -1, -2)),
+    outlier=st.sampled_from((*often(0), -4, -40, 6, 7, 200, 5 * FOREVER, -5 * FOREVER)),
+    recorded=st.sampled_from((*often(None), 0, 0, -5, -6, -7, -300, 400)),
+    wrong=WRONG,
+)
+
+
+def event(draw: Draw, now: int) -> Event:
+    """Make the event at a time, less or more an outlier."""
+    fields: dict[str, Any] = {
+        "id": draw.id,
+        "time": now + draw.outlier,
+        "model": draw.model,
+        "recorded": None if draw.recorded is None else now + draw.outlier + draw.recorded,
+    }
+    if draw.observed:
+        fields |= {"segment": draw.segment, "score": draw.score, "x": draw.x}
+        wrong = {k: v for k, v in draw.wrong.items() if k != "value"}
+        return Observation(**fields | wrong)
+    fields["value"] = draw.value
+    return Label(**fields | {k: v for k, v in draw.wrong.items() if k not in {"segment", "score"}})
+
+
+def events(draws: Sequence[Draw]) -> list[Event]:
+    """Make events whose times go on from each to the next."""
+    now, made = 0, []
+    for draw in draws:
+        now += draw.gap
+        made.append(event(draw, now))
+    return made
+
+
+EVENTS = st.lists(DRAWS, max_size=40).map(events)
+FORGETTING: Sequence[dict[str, int]] = (
+    {},
+    {},
+    {"window": 1},
+    {"window": 3},
+    {"max_age": 6},
+    {"half_life": 2},
+)
+SETTINGS = st.builds(
+    lambda forgetting, **options: Settings(**forgetting, **options),
+    forgetting=st.sampled_from(FORGETTING),
+    scores=st.sampled_from(("any", "probability")),
+    label_wait=st.sampled_from((FOREVER, FOREVER, 20, 20, 5, 2, 0)),
+    lateness=st.sampled_from((0, 0, 3, 12)),
+    max_ahead=st.sampled_from((FOREVER, 6, 0)),
+    max_jump=st.sampled_from((FOREVER, 300, 6)),
+    dedup_for=st.sampled_from((None, None, 20, 2, 0)),
+    dedup_max=st.sampled_from((FOREVER, FOREVER, 3, 1, 0)),
+    max_pending=st.sampled_from((FOREVER, FOREVER, 3, 1)),
+    max_early=st.sampled_from((FOREVER, FOREVER, 2, 1)),
+    max_models=st.sampled_from((FOREVER, FOREVER, 3, 2, 1)),
+)
+
+
+def stream(n: int, seed: int = 0, *, every: int = 300) -> list[Event]:
+    """Make a long stream with delays, ties, duplicates, gaps and a few bad records.
+
+    Parameters
+    ----------
+    n
+        Number of observations; most have a label.
+    seed
+        Of everything that is random.
+    every
+        About how many events come between a label that is lost or a repeated event.
+    """
+    rng = np.random.default_rng(seed)
+    made: list[tuple[float, Event]] = []
+    for i in range(n):
+        time = 1_700_000_000_000 + 10 * i
+        id_, model = f"id-{i}", MODELS[i % 7 % len(MODELS)]
+        score = float(np.round(rng.random(), int(rng.integers(1, 5))))
+        value = int(rng.random() < score**2)
+        segment = SEGMENTS[int(rng.integers(3))]
+        observation = Observation(id_, time, model, score=score, x={"a": score}, segment=segment)
+        delay = float(rng.exponential(400.0)) - 5.0
+        made.append((time, observation))
+        if rng.integers(every) > 0:
+            made.append((time + delay, Label(id_, time + int(delay), model, value=value)))
+        if rng.integers(every) == 0:
+            made.append((time + float(rng.exponential(600.0)), observation))
+            made.append((time + float(rng.exponential(900.0)), Label(id_, time, model, value=1)))
+        if rng.integers(every) == 0:
+            made.append((time, msgspec.structs.replace(observation, time=time * 1000)))
+            made.append((time, Label(f"never-{i}", time, model, value=0)))
+            made.append((time, Observation(f"bad-{i}", time, model, score=None)))
+    return [e for _, e in sorted(made, key=lambda pair: pair[0])]
+
+
+def plain(output: Output) -> tuple[Any, ...]:
+    """Take an output apart, with the types of its fields; the wording of a refusal is free."""
+    if isinstance(output, DeadLetter):
+        assert isinstance(output.detail, str)
+        assert output.detail
+        fields = msgspec.structs.astuple(output.event)
+        return (type(output.event), fields, output.reason, output.row)
+    values = msgspec.structs.astuple(output)
+    return (type(output), *((type(value), value) for value in values))
+
+
+def rowless(output: Output) -> tuple[Any, ...]:
+    """Take an output apart without the row of a dead letter."""
+    if isinstance(output, DeadLetter):
+        output = msgspec.structs.replace(output, row=None)
+    return plain(output)

@@ -1,0 +1,93 @@
+"""How events are batched makes no difference to `abers.stream.processor`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.stream.cases import EVENTS, FORGETTING, SETTINGS, Scorer, plain, rowless, stream
+from tests.engine.stream.naive import Naive
+
+from abers.stream import DeadLetter, Event, Output, Processor, Settings
+
+CUTS = st.lists(st.integers(0, 40), max_size=6)
+
+
+def batched(processor: Processor, events: list[Event], cuts: list[int]) -> list[Output]:
+    """Process events in batches, and check that dead letters name the rows of their batch."""
+    outputs: list[Output] = []
+    for start, end in pairwise([0, *sorted(cuts), len(events)]):
+        batch = events[start:end]
+        outputs += (said := processor.process_many(batch))
+        for letter in said:
+            if isinstance(letter, DeadLetter) and letter.row is not None:
+                cause = batch[letter.row]
+                assert letter.event is cause or letter.reason == "learner-failed"
+    return outputs
+
+
+@given(SETTINGS, EVENTS, CUTS)
+def test_any_split(settings: Settings, events: list[Event], cuts: list[int]) -> None:
+    """All at once, one by one and in any batches, outputs and state are the same."""
+    whole, split, single = (Processor(settings) for _ in range(3))
+    expected = list(map(rowless, whole.process_many(events)))
+    assert list(map(rowless, batched(split, events, cuts))) == expected
+    assert [rowless(o) for event in events for o in single.process(event)] == expected
+    assert whole.state_bytes() == split.state_bytes() == single.state_bytes()
+    assert whole.counters == split.counters == single.counters
+
+
+@given(SETTINGS, EVENTS, CUTS)
+def test_any_split_with_a_learner(settings: Settings, events: list[Event], cuts: list[int]) -> None:
+    """So they are with a learner, which learns between the predictions of a batch."""
+    whole, split, single = (Processor(settings, learner=Scorer()) for _ in range(3))
+    expected = list(map(rowless, whole.process_many(events)))
+    assert list(map(rowless, batched(split, events, cuts))) == expected
+    assert [rowless(o) for event in events for o in single.process(event)] == expected
+    assert whole.state_bytes() == split.state_bytes() == single.state_bytes()
+
+
+@pytest.mark.parametrize("forgetting", FORGETTING[1:], ids=str)
+@pytest.mark.large(5_000, reference=1_000)
+def test_long_streams(forgetting: dict[str, int], size: int) -> None:
+    """Batches of any size give the same over a long stream with delayed labels."""
+    spans = {name: span * (1 if name == "window" else 500) for name, span in forgetting.items()}
+    settings = Settings(
+        **spans, label_wait=2_000, max_pending=45, max_early=10, dedup_max=200, lateness=100
+    )
+    events = stream(size, every=50)
+    outputs, states = [], []
+    for batch in (1, 7, 500, len(events)):
+        processor = Processor(settings)
+        outputs.append(
+            [
+                rowless(output)
+                for i in range(0, len(events), batch)
+                for output in processor.process_many(events[i : i + batch])
+            ]
+        )
+        states.append(processor.state_bytes())
+        counters = processor.counters
+    assert all(said == outputs[0] for said in outputs)
+    assert all(state == states[0] for state in states)
+    assert min(counters[n] for n in ("expired", "evicted", "early_labels", "forgotten")) > 0
+
+
+@pytest.mark.large(3_000, reference=600)
+def test_long_stream_is_the_naive_one(size: int) -> None:
+    """A long stream of several models gives what the rules say."""
+    settings = Settings(label_wait=2_000, max_pending=45, max_early=10, dedup_max=200)
+    processor, naive = Processor(settings), Naive(settings)
+    events = stream(size, every=30)
+    said = processor.process_many(events)
+    assert list(map(plain, said)) == list(map(plain, naive.process_many(events)))
+    assert processor.counters == naive.counters
+
+
+def test_any_iterable() -> None:
+    """Events may come from any iterable."""
+    one, other = Processor(), Processor()
+    events = stream(30)
+    assert one.process_many(iter(events)) == other.process_many(tuple(events))
