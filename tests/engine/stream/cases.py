@@ -76,8 +76,8 @@ BAD_SCORES: Sequence[Any] = (
 )
 LABELS: Sequence[Any] = (0, 1, False, True)
 BAD_LABELS: Sequence[Any] = (None, 2, -1, "1", 0.5, float("nan"), [], {})
-BAD_IDS: Sequence[Any] = ("", None, 7, b"a")
-BAD_MODELS: Sequence[Any] = (None, 7, b"m")
+BAD_IDS: Sequence[Any] = ("", None, 7, b"a", "\ud800")
+BAD_MODELS: Sequence[Any] = (None, 7, b"m", "m\udfff")
 BAD_TIMES: Sequence[Any] = (None, True, 1.0, "1", 2**53, -(2**53), 10**30, float("nan"))
 
 
@@ -220,8 +220,9 @@ def plain(output: Output) -> tuple[Any, ...]:
     if isinstance(output, DeadLetter):
         assert isinstance(output.detail, str)
         assert output.detail
-        fields = msgspec.structs.astuple(output.event)
-        return (type(output.event), fields, output.reason, output.row)
+        fields = msgspec.structs.asdict(output.event)
+        del fields["recorded"]  # a label that waited no longer knows it
+        return (type(output.event), *fields.values(), output.reason, output.row)
     values = msgspec.structs.astuple(output)
     return (type(output), *((type(value), value) for value in values))
 

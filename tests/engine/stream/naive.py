@@ -5,20 +5,20 @@ first, searched from their beginning; events are applied one at a time. The rule
 in which they are looked at:
 
 1. *Values.* A score is a finite real number (a probability where the settings say so); with a
-   learner the features are a dictionary. A label is 0 or 1.
-2. *Validity.* The id is a string that is not empty, model and segment are strings, the time is
-   a whole number less than 2**53 from zero.
+   learner the features are a dictionary, and the learner gives the score. A label is 0 or 1.
+2. *Validity.* The id is a text that is not empty, model and segment are texts, the time is a
+   whole number less than 2**53 from zero.
 3. *Future.* The time is at most `max_ahead` after the record was written or, where that is not
    known, at most `max_jump` after the clock.
-4. *Caps.* At most `max_models` models, and as many segments of all models that got a prediction.
+4. *Caps.* At most `max_models` models, and as many segments of all models.
 5. *Clock.* An event that passed 1-4 moves the clock to its time if that is later, and is late
-   if its time is more than `lateness` behind.
+   if its time is more than `lateness` behind. Its model and segment are known from now on.
 6. *Expiry.* What was stored more than a span before the clock less the lateness goes:
    observations that wait (then remembered as gone), labels that wait, remembered ids.
 7. *Duplicates* of what waits or is remembered are counted and change nothing more.
 8. *An observation* is predicted, and settled at once if its label waits; else it waits.
-9. *A label* settles its observation if that waits: learner and calibrator learn the score of
-   the prediction. Else it waits.
+9. *A label* settles its observation if that waits: the calibrator learns the score of the
+   prediction, the learner the features. Else it waits.
 
 Beyond its limit each list loses its oldest entry.
 """
@@ -127,6 +127,7 @@ class Naive:
         self.finished: list[Finished] = []
         self.outputs: list[Output] = []
         self.row: int | None = None
+        self.score = 0.0
 
     def process_many(self, events: list[Event]) -> list[Output]:
         """Apply events in their order."""
@@ -156,13 +157,15 @@ class Naive:
         self.count("observations" if observed else "labels_in")
         reason = self.refusal(event)
         if reason is not None:
-            self.dead(reason, event)
+            self.dead(reason, event, self.row)
             return
         self.clock = event.time if self.clock is None else max(self.clock, event.time)
         if event.time < self.clock - self.settings.lateness:
             self.count("late_events")
         if event.model not in self.models:
             self.models.append(event.model)
+        if isinstance(event, Observation):
+            self.calibrator(event)
         self.expire()
         if isinstance(event, Observation):
             self.observe(event)
@@ -183,9 +186,18 @@ class Naive:
         """Rule 1."""
         if isinstance(event, Label):
             return None if event.value in (0, 1) else "bad-label"
+        score = event.score
         if self.learner is not None:
-            return None if isinstance(event.x, dict) else "bad-features"
-        return None if self.is_score(event.score) else "bad-score"
+            if not isinstance(event.x, dict):
+                return "bad-features"
+            try:
+                score = self.learner.score(event.x)
+            except Exception:  # noqa: BLE001 - a learner may raise anything
+                return "learner-failed"
+        if not self.is_score(score):
+            return "bad-score"
+        self.score = float(score)
+        return None
 
     def is_score(self, score: Any) -> bool:  # noqa: ANN401
         """Tell a score from anything else."""
@@ -198,11 +210,11 @@ class Naive:
 
     def bad_form(self, event: Event) -> str | None:
         """Rule 2."""
-        if not isinstance(event.id, str) or event.id == "":
+        if not is_text(event.id) or event.id == "":
             return "bad-id"
-        if not isinstance(event.model, str):
+        if not is_text(event.model):
             return "bad-model"
-        if isinstance(event, Observation) and not isinstance(event.segment, str):
+        if isinstance(event, Observation) and not is_text(event.segment):
             return "bad-model"
         if isinstance(event.time, bool) or not isinstance(event.time, int):
             return "bad-time"
@@ -257,9 +269,7 @@ class Naive:
         """Stop waiting for an observation."""
         self.early.remove(entry)
         self.count("unknown_labels")
-        row, self.row = self.row, None
-        self.dead("unknown-id", entry.label)
-        self.row = row
+        self.dead("unknown-id", entry.label, None)
 
     def remember(self, model: str, id_: str, *, labelled: bool) -> None:
         """Remember an id that is done with, the newest at the cost of the oldest."""
@@ -275,46 +285,27 @@ class Naive:
         if self.find(self.pending, event) or self.find(self.finished, event):
             self.count("duplicate_observations")
             return
-        score = self.score(event)
-        if score is None:
-            return
-        prediction = self.predict(event, score)
+        prediction = self.predict(event)
         entry = Pending(event.model, event.id, self.now(), event, prediction)
         self.pending.append(entry)
         early = self.find(self.early, event)
         if early is not None:
             self.early.remove(early)
-            if self.settle(entry, early.label):
-                return
+            self.settle(entry, early.label)
         if len(self.pending) > self.settings.max_pending:
             self.count("evicted")
             self.drop(self.pending[0])
 
-    def score(self, event: Observation) -> float | None:
-        """Give the score that came, or the learner's if that has one."""
-        score = event.score
-        if self.learner is not None:
-            assert event.x is not None
-            try:
-                score = self.learner.score(event.x)
-            except Exception:  # noqa: BLE001 - a learner may raise anything
-                self.dead("learner-failed", event)
-                return None
-        if self.is_score(score):
-            return float(score)
-        self.dead("bad-score", event)
-        return None
-
-    def predict(self, event: Observation, score: float) -> Prediction:
+    def predict(self, event: Observation) -> Prediction:
         """Let the calibrator of the model and segment answer."""
         calibrator = self.calibrator(event)
-        interval = calibrator.predict_one(score, **self.when(event))
+        interval = calibrator.predict_one(self.score, **self.when(event))
         p0, p1, p, n = interval.p0, interval.p1, interval.log, len(calibrator)
         prediction = Prediction(
             id=event.id,
             time=event.time,
             model=event.model,
-            score=score,
+            score=self.score,
             p0=p0,
             p1=p1,
             p=p,
@@ -356,16 +347,9 @@ class Naive:
             if len(self.early) > self.settings.max_early:
                 self.give_up(self.early[0])
 
-    def settle(self, entry: Pending, event: Label) -> bool:
-        """Learn what a label says of an observation; False if the learner cannot."""
+    def settle(self, entry: Pending, event: Label) -> None:
+        """Learn what a label says of an observation."""
         observation, prediction = entry.observation, entry.prediction
-        if self.learner is not None:
-            assert observation.x is not None
-            try:
-                self.learner.learn(observation.x, int(event.value))
-            except Exception:  # noqa: BLE001 - a learner may raise anything
-                self.dead("learner-failed", event)
-                return False
         self.pending.remove(entry)
         when = self.when(observation)
         self.calibrator(observation).learn_one(prediction.score, event.value, **when)
@@ -373,7 +357,12 @@ class Naive:
         self.remember(event.model, event.id, labelled=True)
         if self.outcomes:
             self.outputs.append(outcome(prediction, event))
-        return True
+        if self.learner is not None:
+            assert observation.x is not None
+            try:
+                self.learner.learn(observation.x, int(event.value))
+            except Exception:  # noqa: BLE001 - a learner may raise anything
+                self.dead("learner-failed", event, self.row)
 
     # What all of them need
 
@@ -389,10 +378,15 @@ class Naive:
         """Count one."""
         self.counters[name] += 1
 
-    def dead(self, reason: str, event: Event) -> None:
+    def dead(self, reason: str, event: Event, row: int | None) -> None:
         """Put an event out that cannot be used; the wording is the processor's own."""
         self.count(f"dead:{reason}")
-        self.outputs.append(DeadLetter(reason, reason, event, self.row))
+        self.outputs.append(DeadLetter(reason, reason, event, row))
+
+
+def is_text(name: object) -> bool:
+    """Tell text from other objects, and from strings that no encoding can hold."""
+    return isinstance(name, str) and not any("\ud800" <= c <= "\udfff" for c in name)
 
 
 def outcome(prediction: Prediction, label: Label) -> Outcome:

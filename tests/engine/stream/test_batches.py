@@ -50,7 +50,7 @@ def test_any_split_with_a_learner(settings: Settings, events: list[Event], cuts:
 
 
 @pytest.mark.parametrize("forgetting", FORGETTING[1:], ids=str)
-@pytest.mark.large(5_000, reference=1_000)
+@pytest.mark.large(1_500, reference=500)
 def test_long_streams(forgetting: dict[str, int], size: int) -> None:
     """Batches of any size give the same over a long stream with delayed labels."""
     spans = {name: span * (1 if name == "window" else 500) for name, span in forgetting.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.engine.stream.cases import (
@@ -33,6 +33,9 @@ from abers.stream import (
     Processor,
     Settings,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def obs(id_: str, time: int = 0, score: Any = 0.5, **fields: Any) -> Observation:  # noqa: ANN401
@@ -568,12 +571,13 @@ def test_too_many_segments() -> None:
     assert kinds(p.process(lab("3", model="m"))) == ["Outcome"]
 
 
-def test_duplicate_brings_no_segment() -> None:
-    """Only a segment that was predicted counts."""
+def test_duplicate_brings_its_segment() -> None:
+    """A segment is known from its first accepted observation on, be it a duplicate."""
     p = processor(max_models=2)
     p.process_many([obs("a"), obs("a", segment="s")])
-    assert kinds(p.process(obs("b", segment="t"))) == ["Prediction"]
-    assert only(p.process(obs("a", segment="u"))).reason == "too-many-models"
+    assert only(p.process(obs("b", segment="t"))).reason == "too-many-models"
+    assert only(p.process(obs("a", segment="t"))).reason == "too-many-models"
+    assert kinds(p.process(obs("b", segment="s"))) == ["Prediction"]
 
 
 def test_refused_event_brings_no_model() -> None:
@@ -783,14 +787,6 @@ def test_any_text_is_a_name(text: str) -> None:
     assert p.counters["duplicate_labels"] == 1
 
 
-@pytest.mark.parametrize("field", ["id_", "model", "segment"])
-def test_names_that_are_no_text(field: str) -> None:
-    """A name that UTF-8 cannot hold does no harm: it is refused, or it can be saved."""
-    p = processor()
-    p.process(obs(**{"id_": "a"} | {field: "\ud800"}))
-    assert Processor.restore(p.snapshot(), p.settings).state_bytes() == p.state_bytes()
-
-
 # Forgetting by time
 
 
@@ -865,14 +861,12 @@ def test_learner_learns_before_the_next_prediction() -> None:
 
 @pytest.mark.parametrize("x", [{"fail": "score"}, {"give": math.nan}, {"give": "high"}])
 def test_learner_that_cannot_score(x: dict[str, Any]) -> None:
-    """An observation that the learner cannot score is a dead letter; it moved the clock only."""
+    """An observation that the learner cannot score is refused."""
     p = Processor(Settings(max_models=1), learner=Scorer())
-    letter = only(p.process(obs("a", 7, x=x)))
-    assert letter.reason == ("learner-failed" if "fail" in x else "bad-score")
-    assert letter.detail
-    assert (p.clock, p.counters["predictions"]) == (7, 0)
-    assert only(p.process(obs("a", 8, model="n", x={}))).reason == "too-many-models"
-    assert kinds(p.process(obs("a", 8, segment="s", x={}))) == ["Prediction"]
+    reason = "learner-failed" if "fail" in x else "bad-score"
+    assert refused(p, obs("a", 7, x=x)) == reason
+    assert refused(p, obs("", 7, x=x)) == reason  # the value is looked at first
+    assert kinds(p.process(obs("a", 8, model="n", segment="s", x={}))) == ["Prediction"]
 
 
 def test_learner_probability() -> None:
@@ -883,36 +877,41 @@ def test_learner_probability() -> None:
 
 
 def test_learner_that_cannot_learn() -> None:
-    """A label that the learner cannot learn is a dead letter; the observation waits on."""
+    """A label that the learner cannot learn is settled, with a dead letter beside its outcome."""
     p = Processor(learner=Scorer())
     p.process(obs("a", x={"fail": "learn-1"}))
-    letter = only(p.process(lab("a", value=1)))
-    assert (letter.reason, letter.event.value, letter.row) == ("learner-failed", 1, 0)
-    assert only(p.process(obs("b", x={}))).n == 0
-    assert kinds(p.process(lab("a", value=0))) == ["Outcome"]
-    identities(p, waiting=0)
+    label = lab("a", value=1, recorded=5)
+    z, settled, letter = p.process_many([obs("z", x={"a": 1.0}), label])
+    assert isinstance(z, Prediction)
+    assert isinstance(settled, Outcome)
+    assert isinstance(letter, DeadLetter)
+    assert (letter.reason, letter.event, letter.row) == ("learner-failed", label, 1)
+    said = only(p.process(obs("b", x={"a": 1.0})))
+    assert (said.n, said.score) == (1, z.score)  # the calibrator learned, the learner did not
+    assert p.process(lab("a", value=0)) == []
+    assert p.counters["duplicate_labels"] == 1
+    assert (p.counters["labels"], p.counters["dead:learner-failed"]) == (1, 1)
 
 
 def test_learner_that_cannot_learn_an_early_label() -> None:
-    """An early label that cannot be learned is gone; its observation waits."""
-    p = Processor(learner=Scorer())
-    p.process(lab("a", 3, value=1, recorded=4))
+    """So it is for a label that waited; the row is that of the observation."""
+    p = Processor(learner=Scorer(), outcomes=False)
+    p.process(lab("a", 3, value=1))
     said, letter = p.process_many([obs("z", x=[]), obs("a", 5, x={"fail": "learn-1"})])[1:]
     assert isinstance(said, Prediction)
     assert isinstance(letter, DeadLetter)
     assert (letter.reason, letter.row) == ("learner-failed", 1)
-    assert letter.event == lab("a", 3, value=1, recorded=4)
-    assert kinds(p.process(lab("a", value=0))) == ["Outcome"]
-    assert p.process(lab("a", value=0)) == []
-    assert p.counters["duplicate_labels"] == 1
-    identities(p, waiting=0)
+    assert letter.event == lab("a", 3, value=1)
+    assert p.counters["labels"] == 1
 
 
-def test_duplicate_is_not_scored() -> None:
-    """A duplicate is not shown to the learner."""
-    p = Processor(learner=Scorer())
-    p.process(obs("a", x={}))
-    assert p.process(obs("a", x={"fail": "score"})) == []
+def test_duplicate_teaches_nothing() -> None:
+    """A label teaches the learner the features of the observation that was predicted."""
+    p, expected = Processor(learner=Scorer()), Scorer()
+    p.process_many([obs("a", x={"a": 1.0}), obs("a", x={"fail": "learn"}), lab("a", value=1)])
+    expected.learn({"a": 1.0}, 1)
+    assert p.counters["dead:learner-failed"] == 0
+    assert only(p.process(obs("b", x={"a": 0.5}))).score == expected.score({"a": 0.5})
 
 
 @pytest.mark.parametrize(
@@ -966,6 +965,34 @@ def identities(p: Processor, waiting: int) -> None:
     assert c["unknown_labels"] == c["dead:unknown-id"]
     assert c["early_labels"] >= c["unknown_labels"] + waiting
     assert c["predictions"] >= c["labels"] + c["expired"] + c["evicted"]
+
+
+def test_no_event() -> None:
+    """A batch with something that is no event is refused as a whole, and changes nothing."""
+    p = processor()
+    p.process_many([obs("a"), lab("a"), obs("b")])
+    before = p.state_bytes()
+    wrong: Any = {"id": "d"}
+    with pytest.raises(ValueError, match="row 2"):
+        p.process_many([obs("c"), lab("b"), wrong, obs("d")])
+    assert p.state_bytes() == before
+    assert kinds(p.process_many([lab("b"), obs("c")])) == ["Outcome", "Prediction"]
+
+
+def test_events_that_fail() -> None:
+    """Events that cannot be fetched to the end change nothing."""
+
+    def failing() -> Iterator[Event]:
+        yield obs("c")
+        raise OSError
+
+    p = processor()
+    p.process(obs("a"))
+    before = p.state_bytes()
+    with pytest.raises(OSError):  # noqa: PT011 - its own error, bare
+        p.process_many(failing())
+    assert p.state_bytes() == before
+    assert kinds(p.process_many([lab("a"), obs("c")])) == ["Outcome", "Prediction"]
 
 
 def test_nothing_comes_of_nothing() -> None:

@@ -1,0 +1,307 @@
+"""Saving and restoring a processor, `abers.stream.snapshot`."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.stream import released
+from tests.engine.stream.cases import EVENTS, SETTINGS, Scorer, plain, stream
+
+import abers.stream.snapshot as saved
+from abers import StateError, VennAbers
+from abers._sealed import seal, unseal
+from abers.stream import Event, Label, Observation, Processor, Settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEY = b"a secret"
+LIMITED = Settings(label_wait=2_000, max_pending=45, max_early=10, dedup_max=300)
+NAMED = msgspec.structs.replace(LIMITED, learner="logistic")
+PROBE = [Observation(f"probe-{a}", 1_700_000_010_000, x={"a": a / 10}) for a in range(11)]
+
+
+def fed(settings: Settings = LIMITED, learner: Scorer | None = None) -> Processor:
+    """Make a processor of several models and segments in which things wait."""
+    processor = Processor(settings, learner=learner)
+    processor.process_many(stream(300, every=20))
+    return processor
+
+
+BLOB = fed().snapshot({"line": 7})
+
+
+@given(SETTINGS, EVENTS, EVENTS)
+def test_restored_goes_on(settings: Settings, before: list[Event], after: list[Event]) -> None:
+    """A restored processor does what the saved one does."""
+    processor = Processor(settings)
+    processor.process_many(before)
+    restored = Processor.restore(processor.snapshot(), settings)
+    assert restored.counters == processor.counters
+    assert restored.clock == processor.clock
+    expected = list(map(plain, processor.process_many(after)))
+    assert list(map(plain, restored.process_many(after))) == expected
+    assert restored.state_bytes() == processor.state_bytes()
+    assert restored.snapshot() == processor.snapshot()
+
+
+def test_saving_changes_nothing() -> None:
+    """The same state gives the same snapshot twice, and goes on without it."""
+    processor, other = fed(), fed()
+    assert processor.snapshot({"line": 7}) == processor.snapshot({"line": 7}) == BLOB
+    assert processor.state_bytes() == other.state_bytes()
+    assert processor.process_many(stream(350)) == other.process_many(stream(350))
+
+
+def test_restored_is_apart() -> None:
+    """What happens to the processor that was saved is nothing to the restored one."""
+    processor = fed()
+    state = processor.state_bytes()
+    restored = Processor.restore(processor.snapshot(), LIMITED)
+    processor.process_many(stream(350))
+    assert restored.state_bytes() == state != processor.state_bytes()
+
+
+@pytest.mark.parametrize(
+    "position", [None, 0, -1.5, "é", [], {"a.jsonl": {"offset": 2**60, "lines": [1, None, True]}}]
+)
+def test_position(position: Any) -> None:  # noqa: ANN401
+    """The position is kept as it was given, outside the state."""
+    processor = fed()
+    restored = Processor.restore(processor.snapshot(position), LIMITED)
+    assert restored.position == position
+    assert restored.state_bytes() == processor.state_bytes()
+
+
+def test_no_position() -> None:
+    """A new processor has no position, and one that cannot be saved is refused."""
+    processor = fed()
+    assert processor.position is None
+    with pytest.raises(StateError, match="position"):
+        processor.snapshot(object())
+
+
+def test_restored_without_outcomes() -> None:
+    """Whether outcomes come out is not part of the state."""
+    restored = Processor.restore(BLOB, LIMITED, outcomes=False)
+    said = restored.process_many([Observation("x", 0, score=0.5), Label("x", 0, value=1)])
+    assert len(said) == 1
+    assert restored.counters["labels"] == fed().counters["labels"] + 1
+
+
+# Bytes that are no snapshot
+
+
+def test_wrong_magic() -> None:
+    """Bytes of another kind are refused by name."""
+    for blob in (b"", b"{}", b"PK\x03\x04" * 100, VennAbers().to_bytes(), bytes(1000)):
+        with pytest.raises(StateError, match="not a snapshot"):
+            Processor.restore(blob, LIMITED)
+
+
+@pytest.mark.parametrize("version", [0, 2, 255])
+def test_unknown_version(version: int) -> None:
+    """A snapshot of another format is refused with both versions and the remedy."""
+    blob = BLOB[:7] + bytes([version]) + BLOB[8:]
+    with pytest.raises(
+        StateError, match=rf"format \[{version}\].*reads format 1.*version of abers"
+    ):
+        Processor.restore(blob, LIMITED)
+
+
+@given(st.integers(0, len(BLOB) - 1), st.integers(1, 255))
+def test_flipped_bits(at: int, bits: int) -> None:
+    """No changed byte goes unseen."""
+    blob = bytearray(BLOB)
+    blob[at] ^= bits
+    with pytest.raises(StateError):
+        Processor.restore(bytes(blob), LIMITED)
+
+
+@given(st.integers(0, len(BLOB) - 1))
+def test_truncated(length: int) -> None:
+    """A snapshot that was cut short is refused."""
+    with pytest.raises(StateError):
+        Processor.restore(BLOB[:length], LIMITED)
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_appended(rest: bytes) -> None:
+    """A snapshot with something behind it is refused."""
+    with pytest.raises(StateError):
+        Processor.restore(BLOB + rest, LIMITED)
+
+
+PAYLOAD = bytes(unseal(saved.MAGIC, BLOB, "a snapshot"))
+
+
+@given(st.integers(0, len(PAYLOAD) - 1), st.integers(1, 255), st.booleans())
+def test_sealed_nonsense(at: int, bits: int, cut: bool) -> None:  # noqa: FBT001 - drawn
+    """Nonsense under a good seal is refused, or is a state; nothing else is raised."""
+    payload = bytearray(PAYLOAD)
+    payload[at] ^= bits
+    blob = seal(saved.MAGIC, bytes(payload[: at if cut else None]))
+    try:
+        Processor.restore(blob, LIMITED)
+    except StateError as error:
+        assert str(error)  # noqa: PT017 - it need not be raised
+
+
+# Other settings
+
+
+OTHER: dict[str, Any] = {
+    "scores": "logit",
+    "window": 5,
+    "max_age": 5,
+    "half_life": 5,
+    "learner": "logistic",
+    "label_wait": 1,
+    "lateness": 1,
+    "max_ahead": 1,
+    "max_jump": 1,
+    "dedup_for": 1,
+    "dedup_max": 1,
+    "max_pending": 1,
+    "max_early": 1,
+    "max_models": 1,
+    "monitors": False,
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_other_settings(name: str) -> None:
+    """Each setting that differs is refused by name, with both values and what to do."""
+    was, now = getattr(LIMITED, name), OTHER[name]
+    other = msgspec.structs.replace(LIMITED, **{name: now})
+    with pytest.raises(StateError, match=name) as refusal:
+        Processor.restore(BLOB, other, key=KEY)
+    assert f"{name} was {was!r} and is {now!r}" in str(refusal.value)
+    assert "set them back" in str(refusal.value)
+
+
+def test_all_other_settings() -> None:
+    """Everything that differs is named at once, and nothing else."""
+    other = msgspec.structs.replace(LIMITED, window=5, max_early=1)
+    with pytest.raises(StateError) as refusal:
+        Processor.restore(BLOB, other)
+    assert [name for name in OTHER if f"{name} was" in str(refusal.value)] == [
+        "window",
+        "max_early",
+    ]
+
+
+def test_every_setting_is_tried() -> None:
+    """The tests above leave no setting out (there is one task)."""
+    assert {"task", *OTHER} == set(Settings.__struct_fields__)
+
+
+# Learners
+
+
+def test_learners_go_on() -> None:
+    """Restored learners score as the saved ones, and learn on from what waits."""
+    pytest.importorskip("river")
+    processor = fed(NAMED)
+    restored = Processor.restore(processor.snapshot(key=KEY), NAMED, key=KEY)
+    assert restored.state_bytes() == processor.state_bytes()
+    expected = processor.process_many([*PROBE, *stream(400), *PROBE])
+    assert restored.process_many([*PROBE, *stream(400), *PROBE]) == expected
+    assert len({p.score for p in expected[: len(PROBE)]}) == len(PROBE)  # type: ignore[union-attr]
+
+
+def test_given_learner_goes_on() -> None:
+    """A learner that was given is saved too, and takes the place of the one given then."""
+    processor = fed(learner=Scorer())
+    restored = Processor.restore(processor.snapshot(key=KEY), LIMITED, key=KEY, learner=Scorer())
+    expected = processor.process_many([*PROBE, *stream(400)])
+    assert restored.process_many([*PROBE, *stream(400)]) == expected
+
+
+@pytest.mark.parametrize("key", [None, b""])
+def test_learners_need_a_key(key: bytes | None) -> None:
+    """Learners are neither saved nor loaded without a key."""
+    processor = fed(learner=Scorer())
+    with pytest.raises(StateError, match="key"):
+        processor.snapshot(key=key)
+    with pytest.raises(StateError, match="key"):
+        Processor.restore(processor.snapshot(key=KEY), LIMITED, key=key, learner=Scorer())
+
+
+def test_wrong_key() -> None:
+    """Learners that were saved under another key are not loaded."""
+    blob = fed(learner=Scorer()).snapshot(key=KEY)
+    with pytest.raises(StateError, match="another key"):
+        Processor.restore(blob, LIMITED, key=KEY + b"!", learner=Scorer())
+
+
+def test_learners_are_not_loaded_unasked() -> None:
+    """Learners in a snapshot are refused where the settings name none, and the reverse."""
+    with pytest.raises(StateError, match="learner"):
+        Processor.restore(fed(learner=Scorer()).snapshot(key=KEY), LIMITED, key=KEY)
+    with pytest.raises(StateError, match="learner"):
+        Processor.restore(BLOB, LIMITED, key=KEY, learner=Scorer())
+
+
+class Trap:
+    """A pickle of this does harm when it is loaded."""
+
+    sprung = False
+
+    def __reduce__(self) -> Any:  # noqa: ANN401
+        """Spring the trap on loading."""
+        return _spring, ()
+
+
+def _spring() -> None:
+    Trap.sprung = True
+
+
+@pytest.mark.parametrize("digest", [None, b"", bytes(64)])
+def test_forged_learners_are_never_unpickled(digest: bytes | None) -> None:
+    """Whoever can write the file, but has no key, cannot have anything unpickled."""
+    blob = fed(learner=Scorer()).snapshot(key=KEY)
+    whole = saved.read(blob)[0]
+    whole.learners = pickle.dumps(Trap())
+    whole.digest = whole.digest if digest is None else digest
+    forged = seal(saved.MAGIC, msgspec.msgpack.encode(whole))
+    for learner in (Scorer(), None):
+        with pytest.raises(StateError):
+            Processor.restore(forged, LIMITED, key=KEY, learner=learner)
+    assert not Trap.sprung
+
+
+def test_state_leaves_the_learners_out() -> None:
+    """The state is the same whatever object scores, if it scores the same."""
+
+    class Same(Scorer):
+        """Pickles otherwise, scores alike."""
+
+        extra = "of another class"
+
+    assert fed(learner=Scorer()).state_bytes() == fed(learner=Same()).state_bytes()
+
+
+# Formats that were released
+
+
+@pytest.mark.parametrize("path", sorted(released.FOLDER.glob("*.bin")), ids=lambda path: path.name)
+def test_golden(path: Path) -> None:
+    """A snapshot of every released format loads, and goes on as it did when it was written."""
+    expected = json.loads(path.with_suffix(".json").read_text())
+    restored = Processor.restore(path.read_bytes(), released.SETTINGS)
+    assert restored.position == expected["position"] == released.POSITION
+    assert restored.clock == expected["clock"]
+    assert restored.counters == expected["counters"]
+    assert released.spoken(restored) == expected["spoken"]
+
+
+def test_golden_formats() -> None:
+    """There is a golden file of the present format."""
+    assert (released.FOLDER / f"snapshot-v{saved.MAGIC[-1]}.bin").exists()
