@@ -1,19 +1,183 @@
-"""What goes through a replay: observations in, predictions out.
+"""What connectors exchange: events in batches that know where they came from, rows out.
 
-Governing rule: a prediction is a wire record of schema version 1, whose fields
-and their order stand here and nowhere else.
+Governing rule: a position says how far a stream was read or written, in values
+that JSON can hold; whoever goes on from the position of a batch neither repeats
+a record nor loses one.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from abers.exceptions import RecordError
 
-__all__ = ["Observation", "Prediction", "Scorer", "Sink", "Source"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import abers.stream.events as stream
+
+__all__ = [
+    "Bad",
+    "BadRecordError",
+    "Batch",
+    "DeadRecord",
+    "Labelled",
+    "Observation",
+    "Origin",
+    "Position",
+    "Prediction",
+    "Scorer",
+    "Sink",
+    "Source",
+]
+
+Position: TypeAlias = dict[str, Any]
+
+E_co = TypeVar("E_co", covariant=True)
+
+
+class BadRecordError(RecordError):
+    """A record is no event.
+
+    Parameters
+    ----------
+    reason
+        A short name, one of a fixed set: what the counters go by.
+    detail
+        A sentence: what is wrong, and how to mend it.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class Origin(NamedTuple):
+    """Where an event stands in its source, for messages and dead letters.
+
+    Parameters
+    ----------
+    where
+        In words: "scores.jsonl line 17".
+    raw
+        The text of its record.
+    """
+
+    where: str
+    raw: str
+
+
+class Bad(NamedTuple):
+    """A record that is no event.
+
+    Parameters
+    ----------
+    row
+        Number of events of the batch before it.
+    reason, detail
+        Those of the `BadRecordError`.
+    origin
+        Where it stands, and its text.
+    """
+
+    row: int
+    reason: str
+    detail: str
+    origin: Origin
+
+
+class Labelled(NamedTuple):
+    """An observation of a historical stream, whose label is known but not yet out.
+
+    Parameters
+    ----------
+    observation
+        What is to be predicted.
+    value
+        Its label; nothing may look at it before it is released.
+    """
+
+    observation: stream.Observation
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Generic[E_co]):
+    """Some consecutive events of a source.
+
+    Parameters
+    ----------
+    events
+        In the order of the source.
+    bad
+        The records among them that are no events, in order.
+    position
+        Where the source goes on after them.
+    records
+        How many records were read for them; blank lines are none.
+    origin
+        Tells where the event of a row stands. It keeps the texts of the batch alive.
+    """
+
+    events: Sequence[E_co]
+    bad: Sequence[Bad]
+    position: Position
+    records: int
+    origin: Callable[[int], Origin]
+
+
+class Source(Protocol[E_co]):
+    """A stream of events, or of labelled observations."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch[E_co]]:
+        """Give the batches after a position, or all of them, or raise a RecordError."""
+        ...
+
+    def fraction(self) -> float | None:
+        """Say how much has been read, from 0 to 1, or None if that cannot be known."""
+        ...
+
+
+class Sink(Protocol):
+    """Where predictions, outcomes or dead letters go."""
+
+    def write(self, rows: Sequence[msgspec.Struct]) -> None:
+        """Take some rows, of the one type that the sink was made for."""
+        ...
+
+    def commit(self) -> Position:
+        """Make all that was written durable, and say how much that is."""
+        ...
+
+    def close(self) -> None:
+        """Commit, and take no more."""
+        ...
+
+
+class DeadRecord(msgspec.Struct, frozen=True, gc=False):
+    """A line of the dead letters: a record that changed nothing.
+
+    Parameters
+    ----------
+    reason, detail
+        Why, as a short name and as a sentence that says how to mend it.
+    where, raw
+        Those of its origin.
+    """
+
+    reason: str
+    detail: str
+    where: str
+    raw: str
 
 
 class Observation(NamedTuple):
@@ -66,24 +230,6 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     n: int
 
 
-class Source(Protocol):
-    """A historical stream, read once from its beginning."""
-
-    name: str
-
-    def __iter__(self) -> Iterator[Observation]:
-        """Give the observations in their order, or raise a RecordError."""
-        ...
-
-    def where(self, position: int) -> str:
-        """Say in words where an observation stands, for messages."""
-        ...
-
-    def fraction(self) -> float | None:
-        """Say how much has been read, from 0 to 1, or None if that cannot be known."""
-        ...
-
-
 class Scorer(Protocol):
     """What gives an observation its score, once, when it is predicted."""
 
@@ -96,12 +242,4 @@ class Scorer(Protocol):
 
     def learn(self, observation: Observation) -> None:
         """Learn one observation, whose label has arrived."""
-        ...
-
-
-class Sink(Protocol):
-    """Where predictions go."""
-
-    def write(self, prediction: Prediction) -> None:
-        """Take one prediction."""
         ...

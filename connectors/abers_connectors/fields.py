@@ -1,0 +1,327 @@
+"""From a record to an event: which field is what.
+
+Governing rule: what is read where is decided once, when the mapping is
+compiled. Records with values of the right types in top-level fields are read by
+a row of look-ups; everything else goes the general way, which gives the same
+events and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+
+from abers.stream.events import Label, Observation
+from abers_connectors import _columns, values
+from abers_connectors._paths import getter, is_plain, missing, optional, required, root
+from abers_connectors.records import Labelled
+
+if TYPE_CHECKING:
+    from abers.stream.events import Event
+    from abers_connectors._columns import Columns
+    from abers_connectors._paths import Record
+
+__all__ = ["Fields", "Kind", "Mapper", "labelled", "labels", "mixed"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+FromRecord: TypeAlias = Callable[["Record", int], T]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields:
+    """Which field of a record is what.
+
+    Each is the name of a field, a dotted path into nested ones ("payload.id"), or a constant
+    ("const:fraud"); id and time may be "row", the number of the record.
+
+    Parameters
+    ----------
+    id, time, model, score, label
+        Where these are; a record without a model is of the model "default".
+    segment
+        Where the segment is, if there are any.
+    x
+        Where the features are, or which fields they are, if a learner scores them.
+    extra
+        Fields that are passed through to the prediction.
+    """
+
+    id: str = "id"
+    time: str = "time"
+    model: str = "model"
+    segment: str | None = None
+    score: str = "score"
+    x: str | Sequence[str] | None = None
+    label: str = "label"
+    extra: Sequence[str] = ()
+
+    @property
+    def features(self) -> Sequence[str]:
+        """Where features are, one path or many."""
+        return [self.x] if isinstance(self.x, str) else self.x or ()
+
+
+@dataclass(frozen=True)
+class Mapper(Generic[T_co]):
+    """A compiled mapping.
+
+    Parameters
+    ----------
+    event
+        From a record and its number to an event, or a BadRecordError.
+    columns
+        From columns to the events of all rows, or None if they need a closer look.
+    reads
+        The top-level fields that are looked at.
+    needs
+        Of each of these groups of paths a record has at least one.
+    """
+
+    event: Callable[[Record, int], T_co]
+    columns: Callable[[Columns], Sequence[T_co] | None]
+    reads: frozenset[str]
+    needs: tuple[tuple[str, ...], ...]
+
+
+class Kind(Protocol[T_co]):
+    """What the records of an input are: `mixed`, `labels` or `labelled`."""
+
+    def __call__(
+        self, fields: Fields, positive: Sequence[object] = (), *, text: bool = False
+    ) -> Mapper[T_co]:
+        """Compile a mapping."""
+        ...
+
+
+def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper[Event]:
+    """Compile the mapping of an input whose records are observations or labels.
+
+    Parameters
+    ----------
+    fields
+        Which field is what.
+    positive
+        Label values that mean 1; if empty, labels are 0 and 1, or false and true.
+    text
+        Whether all values are texts, as in CSV, where features that read as numbers are such.
+
+    Returns
+    -------
+    Mapper
+        A record with a score or features is an observation, one with only a label a label.
+
+    Examples
+    --------
+    >>> event = mixed(Fields()).event
+    >>> event({"id": "a1", "time": 5, "score": 0.5}, 1).score
+    0.5
+    >>> event({"id": "a1", "time": 9, "label": True}, 2).value
+    1
+    """
+    read = values.label_reader(positive)
+    observe, label = _observer(fields, text=text), _labeller(fields, read)
+    scored = (fields.score, *fields.features)
+    known, given = [getter(path) for path in scored], getter(fields.label)
+
+    def event(record: Record, number: int) -> Event:
+        if any(values.is_given(get(record, number)) for get in known):
+            return observe(record, number)
+        if values.is_given(given(record, number)):
+            return label(record, number)
+        raise missing(*scored, fields.label)
+
+    observations, outcomes = _columns.observations(fields), _columns.labels(fields, read)
+
+    def columns(found: Columns) -> Sequence[Event] | None:
+        return observations(found) if fields.score in found else outcomes(found)
+
+    return Mapper(
+        _quick_observer(fields, event),
+        columns,
+        _reads(fields, *scored, fields.label),
+        ((fields.id,), (fields.time,), (*scored, fields.label)),
+    )
+
+
+def labels(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper[Label]:
+    """Compile the mapping of an input that holds labels only; see `mixed`."""
+    del text  # a label reads the same either way
+    read = values.label_reader(positive)
+    return Mapper(
+        _labeller(fields, read),
+        _columns.labels(fields, read),
+        frozenset(_roots(fields.id, fields.time, fields.model, fields.label)),
+        ((fields.id,), (fields.time,), (fields.label,)),
+    )
+
+
+def labelled(
+    fields: Fields, positive: Sequence[object] = (), *, text: bool = False
+) -> Mapper[Labelled]:
+    """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
+    read = values.label_reader(positive)
+    observe = _quick_observer(fields, _observer(fields, text=text))
+    value = required(fields.label, read)
+
+    def event(record: Record, number: int) -> Labelled:
+        return Labelled(observe(record, number), value(record, number))
+
+    observations = _columns.observations(fields)
+
+    def columns(found: Columns) -> Sequence[Labelled] | None:
+        events = observations(found)
+        given = _columns.read_labels(found.get(fields.label), read)
+        return None if events is None or given is None else list(map(Labelled, events, given))
+
+    scored = (fields.score, *fields.features)
+    return Mapper(
+        event,
+        columns,
+        _reads(fields, *scored, fields.label),
+        ((fields.id,), (fields.time,), scored, (fields.label,)),
+    )
+
+
+def _observer(fields: Fields, *, text: bool) -> FromRecord[Observation]:
+    identity, time = required(fields.id, values.identity), required(fields.time, values.time)
+    model, segment = _name(fields.model, "model"), _name(fields.segment, "segment")
+    score, x = optional(fields.score, values.score), _features(fields, text=text)
+    extra = _gathered(fields.extra, text=text)
+
+    def observe(record: Record, number: int) -> Observation:
+        value, found = score(record, number), x(record, number)
+        if value is None and found is None:
+            raise missing(fields.score, *fields.features)
+        return Observation(
+            identity(record, number),
+            time(record, number),
+            model(record, number) or _MODEL,
+            value,
+            found,
+            segment(record, number) or "",
+            None,
+            extra(record, number),
+        )
+
+    return observe
+
+
+def _quick_observer(fields: Fields, general: FromRecord[T]) -> FromRecord[T | Observation]:
+    """Take the plain records, and leave the others to the general function."""
+    paths = id_, time, model, score = fields.id, fields.time, fields.model, fields.score
+    segment = fields.segment
+    if fields.x or fields.extra or not all(map(is_plain, (*paths, segment or score))):
+        return general
+
+    def event(record: Record, number: int) -> T | Observation:
+        try:
+            name, moment, value = record[id_], record[time], record[score]
+        except KeyError:
+            return general(record, number)
+        key = record.get(model) or _MODEL
+        part = record.get(segment) or "" if segment else ""
+        if (
+            type(name) is str
+            and name
+            and type(moment) is int
+            and type(value) is float
+            and type(key) is str
+            and type(part) is str
+            and (_FIRST <= moment < _LAST or -_LAST < moment < _SMALL)
+            and -_INFINITE < value < _INFINITE
+        ):
+            return Observation(name, moment, key, value, None, part)
+        return general(record, number)
+
+    return event
+
+
+def _labeller(fields: Fields, read: Callable[[Any], int]) -> FromRecord[Label]:
+    identity, time = required(fields.id, values.identity), required(fields.time, values.time)
+    model, label = _name(fields.model, "model"), required(fields.label, read)
+
+    def general(record: Record, number: int) -> Label:
+        return Label(
+            identity(record, number),
+            time(record, number),
+            model(record, number) or _MODEL,
+            label(record, number),
+        )
+
+    return _quick_labeller(fields, read, general)
+
+
+def _quick_labeller(
+    fields: Fields, read: Callable[[Any], int], general: FromRecord[Label]
+) -> FromRecord[Label]:
+    paths = id_, time, model, label = fields.id, fields.time, fields.model, fields.label
+    if not all(map(is_plain, paths)):
+        return general
+
+    def event(record: Record, number: int) -> Label:
+        name, moment = record.get(id_), record.get(time)
+        key, value = record.get(model) or _MODEL, record.get(label)
+        if (
+            type(name) is str
+            and name
+            and type(moment) is int
+            and type(key) is str
+            and (_FIRST <= moment < _LAST or -_LAST < moment < _SMALL)
+            and value is not None
+            and value != ""
+        ):
+            return Label(name, moment, key, read(value))
+        return general(record, number)
+
+    return event
+
+
+# `values.is_plain_time`, written out in the quick ways: a call costs as much as the rest.
+_SMALL, _FIRST, _LAST = values.SECONDS, values.MILLISECONDS, values.MICROSECONDS
+_INFINITE, _MODEL = math.inf, values.DEFAULT_MODEL
+
+
+def _name(path: str | None, name: str) -> FromRecord[str | None]:
+    if path is None:
+        return lambda _record, _number: None
+    return optional(path, lambda value: values.text(value, name, "bad-model"))
+
+
+def _features(fields: Fields, *, text: bool) -> FromRecord[dict[str, Any] | None]:
+    if isinstance(fields.x, str):
+        return optional(fields.x, values.features)
+    gathered, names = _gathered(fields.features, text=text), fields.features
+
+    def found(record: Record, number: int) -> dict[str, Any] | None:
+        features = gathered(record, number)
+        if features is not None and len(features) < len(names):
+            raise missing(next(name for name in names if name not in features))
+        return features
+
+    return found
+
+
+def _gathered(paths: Sequence[str], *, text: bool) -> FromRecord[dict[str, Any] | None]:
+    """Gather the fields that are there; None if none of them is."""
+    read = values.number_or_text if text else values.unchanged
+    found = [(path, optional(path, read)) for path in paths]
+
+    def gathered(record: Record, number: int) -> dict[str, Any] | None:
+        given = {path: get(record, number) for path, get in found}
+        if None in given.values():
+            given = {path: value for path, value in given.items() if value is not None}
+        return given or None
+
+    return gathered
+
+
+def _reads(fields: Fields, *paths: str) -> frozenset[str]:
+    more = [fields.segment] if fields.segment else []
+    return frozenset(_roots(fields.id, fields.time, fields.model, *more, *fields.extra, *paths))
+
+
+def _roots(*paths: str) -> list[str]:
+    return [name for path in paths for name in root(path)]

@@ -1,0 +1,111 @@
+"""gzip and zstd, read in pieces and written in pieces.
+
+Governing rule: what is written is a row of complete members (gzip) or frames
+(zstd), so a file may be cut between any two of them; what is read may be such a
+row, and one that ends within a member is damaged, never just short.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from abers.exceptions import RecordError
+from abers_connectors.files.extra import pyarrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["DamagedError", "chunks", "packer"]
+
+CHUNK = 1 << 19  # about 5,000 records of 100 bytes
+_LEVEL = 6
+
+
+class DamagedError(RecordError):
+    """Compressed data is cut off or damaged."""
+
+
+class _Readable(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
+
+
+def chunks(file: BinaryIO, compression: str | None) -> Iterator[bytes]:
+    """Read a file in pieces, as they come from a pipe, or of about `CHUNK` bytes.
+
+    Parameters
+    ----------
+    file
+        A buffered file.
+    compression
+        "gzip", "zstd", or None.
+
+    Yields
+    ------
+    bytes
+        Never empty.
+
+    Raises
+    ------
+    DamagedError
+        If compressed data is cut off or damaged, after all that could be read of it.
+    """
+    if compression is None:
+        while chunk := file.read1(CHUNK):  # type: ignore[attr-defined]
+            yield chunk
+        return
+    unpacked, failure = _unpacked(file, compression), None
+    while failure is None:
+        chunk, failure = _gathered(unpacked)
+        if chunk:
+            yield chunk
+        elif failure is None:
+            return
+    msg = f"the compressed data is cut off or damaged ({failure})"
+    raise DamagedError(msg) from failure
+
+
+def _unpacked(file: BinaryIO, compression: str) -> _Readable:
+    if compression == "gzip":
+        return gzip.GzipFile(fileobj=file)
+    arrow = pyarrow("zstd")
+    stream: _Readable = arrow.CompressedInputStream(arrow.PythonFile(file, mode="r"), "zstd")
+    return stream
+
+
+def _gathered(unpacked: _Readable) -> tuple[bytes, Exception | None]:
+    """Read about a chunk, and what kept us from reading on."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while size < CHUNK and (part := unpacked.read1(CHUNK)):
+            parts.append(part)
+            size += len(part)
+    except (EOFError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the disk's fault, not the data's
+        return b"".join(parts), error
+    return b"".join(parts), None
+
+
+def packer(compression: str | None) -> Callable[[bytes], bytes]:
+    """Give what makes a complete member or frame of some bytes.
+
+    Examples
+    --------
+    >>> pack = packer("gzip")
+    >>> gzip.decompress(pack(b"one ") + pack(b"two"))
+    b'one two'
+    """
+    if compression is None:
+        return lambda data: data
+    if compression == "gzip":
+        return lambda data: gzip.compress(data, _LEVEL, mtime=0)
+    codec = pyarrow("zstd").Codec("zstd")
+
+    def pack(data: bytes) -> bytes:
+        packed: bytes = codec.compress(data, asbytes=True)
+        return packed
+
+    return pack

@@ -1,0 +1,177 @@
+"""A Parquet file as a source of events.
+
+Governing rule: record batches become events column by column, and only if a
+value among them is not plainly right row by row. `max_record_bytes` is no limit
+here: what is large in a column is in memory before it can be looked at.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from abers.exceptions import RecordError
+from abers_connectors.files.columns import require_columns
+from abers_connectors.files.extra import pyarrow
+from abers_connectors.records import Bad, BadRecordError, Batch, Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+
+    from abers_connectors._columns import Columns
+    from abers_connectors.fields import Mapper
+    from abers_connectors.records import Position
+
+__all__ = ["ParquetSource"]
+
+BATCH = 5000
+_NOT_TEXT = "a value of the row is no valid text or moment; write the file with valid ones"
+
+T = TypeVar("T")
+
+
+class ParquetSource(Generic[T]):
+    """One Parquet file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    mapper
+        From a row, or from columns, to events.
+    """
+
+    def __init__(self, path: str, mapper: Mapper[T]) -> None:
+        self.name = path
+        self._mapper = mapper
+        self._arrow, self._parquet = pyarrow("Parquet"), pyarrow("Parquet", "pyarrow.parquet")
+        self._done, self._rows = 0, 0
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
+        """Give the batches after a position, a number of rows to be skipped.
+
+        Raises
+        ------
+        RecordError
+            If the file is damaged.
+        ParameterError
+            If it lacks a column.
+        """
+        self._done = position["records"] if position else 0
+        try:
+            with self._parquet.ParquetFile(self.name) as file:
+                columns = file.schema_arrow.names
+                require_columns(self.name, columns, self._mapper)
+                self._rows = file.metadata.num_rows
+                wanted = [name for name in columns if name in self._mapper.reads]
+                for table in self._tables(file, wanted):
+                    yield self._batch(table)
+        except (self._arrow.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk's fault, not the file's
+            msg = f"{self.name} after row {self._done}: {error}"
+            raise RecordError(msg) from error
+
+    def fraction(self) -> float | None:
+        """Give the share of the rows that have been read."""
+        return self._done / self._rows if self._rows else None
+
+    def _tables(self, file: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+        """Read the rows that are not done yet, of the columns that are looked at."""
+        groups, skip = range(file.metadata.num_row_groups), self._done
+        while groups and skip >= (rows := file.metadata.row_group(groups[0]).num_rows):
+            groups, skip = groups[1:], skip - rows
+        if not groups:
+            return
+        for table in file.iter_batches(BATCH, row_groups=list(groups), columns=wanted):
+            left = table.slice(skip)
+            skip -= table.num_rows - left.num_rows
+            if left.num_rows:
+                yield self._plain(left)
+
+    def _plain(self, table: pa.RecordBatch) -> pa.RecordBatch:
+        """Make milliseconds of the moments, and numbers and texts of what stands for such."""
+        types, columns = self._arrow.types, []
+        for column in table.columns:
+            kind = column.type
+            if types.is_dictionary(kind):
+                column = column.dictionary_decode()  # noqa: PLW2901
+            elif types.is_timestamp(kind) and kind.tz is not None:
+                ticks = self._arrow.timestamp("ms", kind.tz)
+                column = column.cast(ticks, safe=False).cast(self._arrow.int64())  # noqa: PLW2901
+            elif types.is_decimal(kind):
+                column = column.cast(self._arrow.float64())  # noqa: PLW2901
+            columns.append(column)
+        return self._arrow.RecordBatch.from_arrays(columns, table.schema.names)
+
+    def _batch(self, table: pa.RecordBatch) -> Batch[T]:
+        first, self._done = self._done, self._done + table.num_rows
+        events = self._mapper.columns(self._columns(table))
+        if events is None:
+            return self._row_by_row(table, first)
+        position = {"records": self._done}
+        return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
+
+    def _columns(self, table: pa.RecordBatch) -> Columns:
+        """Give the columns as numpy has them, None for those of nulls and of other types."""
+        types, found = self._arrow.types, {}
+        for name, column in zip(table.schema.names, table.columns, strict=True):
+            kind = column.type
+            if types.is_integer(kind) and kind != self._arrow.uint64():
+                column = column.cast(self._arrow.int64())  # noqa: PLW2901
+            elif types.is_floating(kind):
+                column = column.cast(self._arrow.float64())  # noqa: PLW2901
+            elif not (
+                types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind)
+            ):
+                column = None  # noqa: PLW2901
+            whole = column is not None and column.null_count == 0
+            try:
+                found[name] = column.to_numpy(zero_copy_only=False) if whole else None
+            except self._arrow.ArrowException:  # a text that is not UTF-8
+                found[name] = None
+        return found
+
+    def _row_by_row(self, table: pa.RecordBatch, first: int) -> Batch[T]:
+        events: list[T] = []
+        kept: list[int] = []
+        bad: list[Bad] = []
+        for row, record in enumerate(_records(table)):
+            try:
+                events.append(self._event(record, first + row + 1))
+            except BadRecordError as error:
+                origin = self._origin(table, row, first)
+                bad.append(Bad(len(events), error.reason, error.detail, origin))
+            else:
+                kept.append(row)
+        return Batch(
+            events,
+            bad,
+            {"records": self._done},
+            table.num_rows,
+            lambda row: self._origin(table, kept[row], first),
+        )
+
+    def _event(self, record: dict[str, Any] | None, number: int) -> T:
+        if record is None:
+            raise BadRecordError("not-utf8", _NOT_TEXT)
+        return self._mapper.event(record, number)
+
+    def _origin(self, table: pa.RecordBatch, row: int, first: int) -> Origin:
+        (record,) = _records(table.slice(row, 1))
+        raw = "" if record is None else msgspec.json.encode(record, enc_hook=str).decode()
+        return Origin(f"{self.name} row {first + row + 1}", raw)
+
+
+def _records(table: pa.RecordBatch) -> Sequence[dict[str, Any] | None]:
+    """Give the rows, None for one that Python cannot hold."""
+    try:
+        rows: list[dict[str, Any] | None] = table.to_pylist()
+    except ValueError:  # of which wrong UTF-8 is one
+        if table.num_rows == 1:
+            return [None]
+        return [_records(table.slice(row, 1))[0] for row in range(table.num_rows)]
+    return rows

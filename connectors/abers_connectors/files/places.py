@@ -1,0 +1,205 @@
+"""Where bytes go: a whole file or none, the end of a file, or a stream.
+
+Governing rule: under its name stands either the old file or the complete new
+one (`Whole`), or what was committed and perhaps more, which goes when the file
+is opened at a position (`Appended`). What was written to a stream, a pipe or a
+device (`Stream`) cannot be taken back.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+from abers.exceptions import ParameterError, StateError
+from abers_connectors.files.naming import STANDARD
+
+if TYPE_CHECKING:
+    from abers_connectors.records import Position
+
+__all__ = ["Appended", "Place", "Stream", "Whole", "is_stream", "sync_directory"]
+
+
+class Place(Protocol):
+    """Takes bytes."""
+
+    size: int
+    """How many bytes there are."""
+
+    def write(self, data: bytes) -> None:
+        """Take some bytes."""
+        ...
+
+    def commit(self) -> Position:
+        """Make them durable, if that can be."""
+        ...
+
+    def close(self) -> None:
+        """Commit for good."""
+        ...
+
+    def discard(self) -> None:
+        """Leave the place as it was at the last commit, as far as that can be."""
+        ...
+
+
+def _target(path: str) -> Path:
+    """Give the file that a path names; a link stays a link, what it points to is written.
+
+    Raises
+    ------
+    ParameterError
+        If it is a directory, or in none.
+    """
+    target = Path(path).resolve()
+    if target.is_dir():
+        msg = f"output {path} is a directory; name a file in it"
+        raise ParameterError(msg)
+    if not target.parent.is_dir():
+        msg = f"output {path}: there is no directory {target.parent}; make it first"
+        raise ParameterError(msg)
+    return target
+
+
+def is_stream(path: str) -> bool:
+    """Say whether a path is standard output, a pipe or a device."""
+    return path == STANDARD or (Path(path).exists() and not _is_ordinary(Path(path)))
+
+
+def _is_ordinary(path: Path) -> bool:
+    return path.is_file() or path.is_dir()
+
+
+class Stream:
+    """Standard output, a pipe or a device."""
+
+    def __init__(self, path: str) -> None:
+        self._own = path != STANDARD
+        self._file: BinaryIO = Path(path).open("wb") if self._own else sys.stdout.buffer  # noqa: SIM115
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        """Write some bytes."""
+        self._file.write(data)
+        self.size += len(data)
+
+    def commit(self) -> Position:
+        """Hand on what is buffered."""
+        self._file.flush()
+        return {}
+
+    def close(self) -> None:
+        """Hand on what is buffered, and close what was opened here."""
+        self._file.flush()
+        if self._own:
+            self._file.close()
+
+    def discard(self) -> None:
+        """Close; what is buffered and cannot be handed on is lost."""
+        with suppress(OSError):
+            self.close()
+
+
+class Whole:
+    """A file that stands under its name when it is complete."""
+
+    def __init__(self, path: str) -> None:
+        self._target = _target(path)
+        self._partial = self._target.with_name(f".{self._target.name}.{os.getpid()}.part")
+        self.file = self._partial.open(
+            "wb"
+        )  # one of the same process number may be left from a crash
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        """Write some bytes."""
+        self.file.write(data)
+        self.size += len(data)
+
+    def commit(self) -> Position:
+        """Do nothing: until the end there is no file."""
+        return {}
+
+    def close(self) -> None:
+        """Put the file under its name."""
+        if self.file.closed:
+            return
+        _sync(self.file)
+        self.file.close()
+        self._partial.replace(self._target)
+        sync_directory(self._target.parent)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        self.file.close()
+        with suppress(FileNotFoundError):
+            self._partial.unlink()
+
+
+class Appended:
+    """A file that grows, and can be cut to what was committed.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    position
+        What the last commit gave: what came after it is cut off. Without one the file is
+        started anew.
+
+    Raises
+    ------
+    StateError
+        If the file is shorter than the position says.
+    """
+
+    def __init__(self, path: str, position: Position | None) -> None:
+        target = _target(path)
+        self.size = position["bytes"] if position else 0
+        there = target.stat().st_size if target.exists() else 0
+        if there < self.size:
+            msg = (
+                f"output {path} has {there} bytes, but {self.size} were committed; "
+                "put the file back, or remove the state to start anew"
+            )
+            raise StateError(msg)
+        self._file = target.open("ab")
+        self._file.truncate(self.size)
+        sync_directory(target.parent)
+
+    def write(self, data: bytes) -> None:
+        """Append some bytes."""
+        self._file.write(data)
+        self.size += len(data)
+
+    def commit(self) -> Position:
+        """Make all bytes durable, and say how many there are."""
+        _sync(self._file)
+        return {"bytes": self.size}
+
+    def close(self) -> None:
+        """Commit for good."""
+        if not self._file.closed:
+            _sync(self._file)
+            self._file.close()
+
+    def discard(self) -> None:
+        """Leave what was written since the last commit to whoever opens the file at it."""
+        self._file.close()
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

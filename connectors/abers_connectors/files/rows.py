@@ -1,0 +1,118 @@
+"""From rows to bytes: JSON Lines, and CSV with a header.
+
+Governing rule: the type of the rows fixes the columns and their order; a value
+that is neither text nor number nor boolean stands in a CSV cell as JSON.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from operator import attrgetter
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Column", "CsvRows", "Encoder", "JsonRows", "columns_of", "encoder"]
+
+
+class Column(NamedTuple):
+    """A column of a table of rows.
+
+    Parameters
+    ----------
+    name
+        As on the wire.
+    type
+        str, int, float or bool; None if the values are nested.
+    values
+        From rows to the values of the column, the nested ones as JSON.
+    """
+
+    name: str
+    type: type | None
+    values: Callable[[Sequence[msgspec.Struct]], list[Any]]
+
+
+def columns_of(kind: type[msgspec.Struct]) -> list[Column]:
+    """Give the columns of a type of rows, its tag first.
+
+    Examples
+    --------
+    >>> class Row(msgspec.Struct, tag_field="v", tag=1):
+    ...     id: str
+    ...     extra: dict[str, int] | None = None
+    >>> [(name, values([Row("a", {"b": 1})])) for name, _, values in columns_of(Row)]
+    [('v', [1]), ('id', ['a']), ('extra', ['{"b":1}'])]
+    """
+    config = kind.__struct_config__
+    fields = [_column(field) for field in msgspec.structs.fields(kind)]
+    if config.tag is None:
+        return fields
+    return [Column(config.tag_field or "", type(config.tag), _constant(config.tag)), *fields]
+
+
+def _constant(value: object) -> Callable[[Sequence[msgspec.Struct]], list[Any]]:
+    return lambda rows: [value] * len(rows)
+
+
+def _column(field: msgspec.structs.FieldInfo) -> Column:
+    get = attrgetter(field.name)
+    kinds = {kind for kind in get_args(field.type) or [field.type] if kind is not NoneType}
+    plain = kinds.pop() if len(kinds) == 1 else None
+    if plain in (str, int, float, bool):
+        return Column(field.encode_name, plain, lambda rows: list(map(get, rows)))
+    return Column(field.encode_name, None, lambda rows: [_as_json(get(row)) for row in rows])
+
+
+def _as_json(value: object) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+class Encoder(Protocol):
+    """Makes bytes of rows; `header` stands at the beginning of a file."""
+
+    header: bytes
+
+    def encode(self, rows: Sequence[msgspec.Struct]) -> bytes:
+        """Encode some rows."""
+        ...
+
+
+class JsonRows:
+    """One JSON object a line."""
+
+    header = b""
+
+    def __init__(self) -> None:
+        self.encode: Callable[[Sequence[msgspec.Struct]], bytes] = (
+            msgspec.json.Encoder().encode_lines
+        )
+
+
+class CsvRows:
+    """One row a line, below a header."""
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self._columns = columns_of(kind)
+        self.header = _written([[column.name for column in self._columns]])
+
+    def encode(self, rows: Sequence[msgspec.Struct]) -> bytes:
+        """Encode some rows."""
+        columns = [column.values(rows) for column in self._columns]
+        return _written(list(zip(*columns, strict=True)))
+
+
+def _written(rows: Sequence[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def encoder(kind: type[msgspec.Struct], format_: str) -> Encoder:
+    """Make the encoder of a format of lines."""
+    return CsvRows(kind) if format_ == "csv" else JsonRows()

@@ -1,0 +1,200 @@
+"""A JSON Lines or CSV file as a source of events.
+
+Governing rule: a batch is decoded in one go, and only if that fails record by
+record, with the same result; so a bad record costs time, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
+
+from abers.exceptions import RecordError
+from abers_connectors.files.columns import require_columns
+from abers_connectors.files.compression import DamagedError, chunks
+from abers_connectors.files.formats import UNREADABLE, Csv, Frames, JsonLines
+from abers_connectors.files.lines import Line, Oversized, is_blank, lines, shown
+from abers_connectors.files.naming import STANDARD
+from abers_connectors.records import Bad, BadRecordError, Batch, Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers_connectors._paths import Record
+    from abers_connectors.fields import Mapper
+    from abers_connectors.files.formats import Format
+    from abers_connectors.files.naming import Kind
+    from abers_connectors.records import Position
+
+__all__ = ["TextSource"]
+
+BATCH = 5000
+_WIRE_HEAD = 5  # a zero and the schema's id, before what a schema registry's client writes
+
+T = TypeVar("T")
+
+
+class TextSource(Generic[T]):
+    """One file of lines, or standard input.
+
+    Parameters
+    ----------
+    path
+        The file, or "-".
+    kind
+        Its format and compression.
+    mapper
+        From a record to an event.
+    limit
+        How many bytes a record may have.
+    """
+
+    def __init__(self, path: str, kind: Kind, mapper: Mapper[T], limit: int) -> None:
+        self.name = "standard input" if path == STANDARD else path
+        self._path, self._kind, self._mapper, self._limit = path, kind, mapper, limit
+        self._file: BinaryIO | None = None
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
+        """Give the batches after a position, a number of records to be skipped.
+
+        Raises
+        ------
+        RecordError
+            If compressed data is damaged, or a CSV file has no usable header.
+        ParameterError
+            If a CSV file lacks a column.
+        """
+        skip = position["records"] if position else 0
+        done, line = 0, 0
+        with self._opened() as file:
+            try:
+                for frames in self._frames(file):
+                    line = frames.numbers[-1]
+                    if done < skip:
+                        frames, done = _skipped(frames, skip - done, done)  # noqa: PLW2901
+                    if frames.raws:
+                        batch = self._batch(frames, done)
+                        done += batch.records
+                        yield batch
+            except DamagedError as error:
+                msg = f"{self.name} after line {line}: {error}"
+                raise RecordError(msg) from error
+
+    def fraction(self) -> float | None:
+        """Give the share of the file that has been read; None for what has no size."""
+        if self._file is None or self._file.closed:
+            return None
+        status = os.fstat(self._file.fileno())
+        sized = stat.S_ISREG(status.st_mode) and status.st_size
+        return self._file.tell() / status.st_size if sized else None
+
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        if self._path == STANDARD:
+            yield sys.stdin.buffer
+            return
+        with Path(self._path).open("rb") as self._file:
+            yield self._file
+
+    def _frames(self, file: BinaryIO) -> Iterator[Frames]:
+        """Give some raw records at a time, never none."""
+        self._format: Format = (
+            Csv(self.name, self._limit) if self._kind.format == "csv" else JsonLines()
+        )
+        checked = False
+        for frames in self._format.frames(lines(chunks(file, self._kind.compression), self._limit)):
+            if not checked and self._format.columns is not None:
+                require_columns(self.name, self._format.columns, self._mapper)
+                checked = True
+            for piece in _pieces(len(frames.raws)):
+                yield Frames(frames.numbers[piece], frames.raws[piece])
+
+    def _batch(self, frames: Frames, done: int) -> Batch[T]:
+        """Make a batch of raw records, before which `done` were read."""
+        numbers, raws = frames
+        try:
+            records = self._format.decode_many(raws)
+            events = list(map(self._mapper.event, records, count(done + 1)))
+        except (*UNREADABLE, BadRecordError):
+            return self._one_by_one(frames, done)
+
+        def origin(row: int) -> Origin:
+            return self._origin(numbers[row], raws[row])
+
+        return Batch(events, (), {"records": done + len(raws)}, len(raws), origin)
+
+    def _one_by_one(self, frames: Frames, done: int) -> Batch[T]:
+        events: list[T] = []
+        kept: list[tuple[int, Line]] = []
+        bad: list[Bad] = []
+        for number, raw in zip(*frames, strict=True):
+            if is_blank(raw):
+                continue
+            done += 1
+            try:
+                events.append(self._mapper.event(self._decoded(raw), done))
+            except BadRecordError as error:
+                origin = self._origin(number, raw)
+                bad.append(Bad(len(events), error.reason, error.detail, origin))
+            else:
+                kept.append((number, raw))
+        return Batch(
+            events,
+            bad,
+            {"records": done},
+            len(events) + len(bad),
+            lambda row: self._origin(*kept[row]),
+        )
+
+    def _decoded(self, raw: Line) -> Record:
+        if isinstance(raw, Oversized):
+            detail = (
+                f"{raw.size} bytes, but input.max_record_bytes = {self._limit}; "
+                "raise it if the record is as it should be"
+            )
+            raise BadRecordError("too-large", detail)
+        try:
+            raw.decode()
+            return self._format.decode(raw)
+        except (UnicodeDecodeError, BadRecordError) as error:
+            if raw[:1] == b"\0" and len(raw) >= _WIRE_HEAD:
+                raise _of_a_registry(raw) from None
+            if isinstance(error, BadRecordError):
+                raise
+            detail = (
+                f"byte {raw[error.start]:#04x} at place {error.start + 1} is not UTF-8; "
+                "save the file as UTF-8"
+            )
+            raise BadRecordError("not-utf8", detail) from None
+
+    def _origin(self, number: int, raw: Line) -> Origin:
+        return Origin(f"{self.name} line {number}", shown(raw))
+
+
+def _of_a_registry(raw: bytes) -> BadRecordError:
+    schema = int.from_bytes(raw[1:_WIRE_HEAD])
+    detail = (
+        f"the record begins as a schema registry's clients write it (schema {schema}), "
+        "not as text; have it written as JSON without a schema"
+    )
+    return BadRecordError("schema-registry", detail)
+
+
+def _pieces(size: int) -> Iterator[slice]:
+    """Divide so many records into batches of about `BATCH`."""
+    step = -(-size // max(1, round(size / BATCH)))
+    return (slice(start, start + step) for start in range(0, size, step or 1))
+
+
+def _skipped(frames: Frames, skip: int, done: int) -> tuple[Frames, int]:
+    """Leave out so many records, or all; blank lines are none."""
+    places = [place for place, raw in enumerate(frames.raws) if not is_blank(raw)]
+    if len(places) <= skip:
+        return Frames((), ()), done + len(places)
+    start = places[skip]
+    return Frames(frames.numbers[start:], frames.raws[start:]), done + skip
