@@ -37,7 +37,7 @@ COUNT = 300
 def spoken(processor: Processor) -> list[Any]:
     """Ask for all that a processor calibrates, waits for and remembers."""
     end = 1_700_000_000_000 + 10 * COUNT
-    when = {"time": end, "recorded": end}
+    when: dict[str, Any] = {"time": end, "recorded": end}
     names = [(f"id-{i}", MODELS[i % 7 % len(MODELS)]) for i in range(COUNT)]
     events: list[Event] = [
         *(

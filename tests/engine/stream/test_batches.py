@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -53,7 +54,9 @@ def test_any_split_with_a_learner(settings: Settings, events: list[Event], cuts:
 @pytest.mark.large(1_500, reference=500)
 def test_long_streams(forgetting: dict[str, int], size: int) -> None:
     """Batches of any size give the same over a long stream with delayed labels."""
-    spans = {name: span * (1 if name == "window" else 500) for name, span in forgetting.items()}
+    spans: dict[str, Any] = {
+        name: span * (1 if name == "window" else 500) for name, span in forgetting.items()
+    }
     settings = Settings(
         **spans, label_wait=2_000, max_pending=45, max_early=10, dedup_max=200, lateness=100
     )

@@ -112,8 +112,8 @@ class Life(RuleBasedStateMachine):
         if not hasattr(self, "naive"):
             return
         names = [(name, model) for model in MODELS for name in IDS]
-        when = {"time": self.now, "recorded": self.now}
-        end = {"time": self.now + 4 * FOREVER, "recorded": self.now + 4 * FOREVER}
+        when: dict[str, Any] = {"time": self.now, "recorded": self.now}
+        end: dict[str, Any] = {"time": self.now + 4 * FOREVER, "recorded": self.now + 4 * FOREVER}
         x = {"a": 0.5}
         last: list[Event] = [
             *(Label(name, model=model, value=1, **when) for name, model in names[::2]),

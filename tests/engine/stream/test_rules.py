@@ -113,7 +113,7 @@ def test_prediction() -> None:
 def test_prediction_at_once() -> None:
     """An observation is predicted by what was learned before it, also within a batch."""
     p = processor()
-    events = [obs("a"), lab("a"), obs("b"), lab("b", value=0), obs("c")]
+    events: list[Event] = [obs("a"), lab("a"), obs("b"), lab("b", value=0), obs("c")]
     outputs = p.process_many(events)
     assert kinds(outputs) == ["Prediction", "Outcome", "Prediction", "Outcome", "Prediction"]
     assert [o.n for o in outputs if isinstance(o, Prediction)] == [0, 1, 2]
@@ -741,7 +741,7 @@ def refused(p: Processor, event: Event) -> str:
 def test_row_of_a_dead_letter() -> None:
     """A dead letter names the row of its event in the call that brought it."""
     p = processor()
-    bad = {1: obs("a", score=None), 3: lab("", value=1), 4: lab("b", value=7)}
+    bad: dict[int, Event] = {1: obs("a", score=None), 3: lab("", value=1), 4: lab("b", value=7)}
     events = [bad.get(i, obs(f"{i}")) for i in range(6)]
     letters = [o for o in p.process_many(events) if isinstance(o, DeadLetter)]
     assert [(letter.row, letter.event) for letter in letters] == list(bad.items())

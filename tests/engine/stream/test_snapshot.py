@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream import released
-from tests.engine.stream.cases import EVENTS, SETTINGS, Scorer, plain, stream
+from tests.engine.stream.cases import EVENTS, MODELS, SETTINGS, Scorer, plain, stream
 
 import abers.stream.snapshot as saved
 from abers import StateError, VennAbers
 from abers._sealed import seal, unseal
-from abers.stream import Event, Label, Observation, Processor, Settings
+from abers.stream import Event, Label, Observation, Prediction, Processor, Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 KEY = b"a secret"
 LIMITED = Settings(label_wait=2_000, max_pending=45, max_early=10, dedup_max=300)
 NAMED = msgspec.structs.replace(LIMITED, learner="logistic")
-PROBE = [Observation(f"probe-{a}", 1_700_000_010_000, x={"a": a / 10}) for a in range(11)]
+
+
+def probe(name: str) -> list[Event]:
+    """Make observations of the same features whatever the name, all of one model."""
+    model, time = MODELS[0], 1_700_000_003_000
+    return [Observation(f"{name}-{a}", time, model, x={"a": a / 10}) for a in range(11)]
 
 
 def fed(settings: Settings = LIMITED, learner: Scorer | None = None) -> Processor:
@@ -211,17 +216,23 @@ def test_learners_go_on() -> None:
     processor = fed(NAMED)
     restored = Processor.restore(processor.snapshot(key=KEY), NAMED, key=KEY)
     assert restored.state_bytes() == processor.state_bytes()
-    expected = processor.process_many([*PROBE, *stream(400), *PROBE])
-    assert restored.process_many([*PROBE, *stream(400), *PROBE]) == expected
-    assert len({p.score for p in expected[: len(PROBE)]}) == len(PROBE)  # type: ignore[union-attr]
+    events = [*probe("before"), *stream(400), *probe("after")]
+    expected = processor.process_many(events)
+    assert restored.process_many(events) == expected
+    scores = [
+        [o.score for o in expected if isinstance(o, Prediction) and o.id.startswith(name)]
+        for name in ("before", "after")
+    ]
+    assert scores[0] != scores[1]
+    assert len(set(scores[0])) == len(set(scores[1])) == 11
 
 
 def test_given_learner_goes_on() -> None:
     """A learner that was given is saved too, and takes the place of the one given then."""
     processor = fed(learner=Scorer())
     restored = Processor.restore(processor.snapshot(key=KEY), LIMITED, key=KEY, learner=Scorer())
-    expected = processor.process_many([*PROBE, *stream(400)])
-    assert restored.process_many([*PROBE, *stream(400)]) == expected
+    events = [*probe("before"), *stream(400), *probe("after")]
+    assert restored.process_many(events) == processor.process_many(events)
 
 
 @pytest.mark.parametrize("key", [None, b""])
