@@ -1,5 +1,61 @@
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
+
+class Ledger:
+    def __init__(
+        self,
+        lateness: int,
+        wait: int,
+        memory: int,
+        max_pending: int,
+        max_early: int,
+        max_finished: int,
+    ) -> None: ...
+    @property
+    def clock(self) -> int | None: ...
+    @clock.setter
+    def clock(self, arg: int | None, /) -> None: ...
+    @property
+    def counts(self) -> list[int]: ...
+    @counts.setter
+    def counts(self, arg: Sequence[int], /) -> None: ...
+    def take(
+        self,
+        ids: list[str],
+        kinds: NDArray[np.uint8],
+        models: NDArray[np.uint32],
+        keys: NDArray[np.uint32],
+        times: NDArray[np.int64],
+        values: NDArray[np.float64],
+        steps: NDArray[np.int64],
+        learns: NDArray[np.uint8],
+        learned: NDArray[np.float64],
+    ) -> tuple[int, list[tuple[int, str, int, int, float]]]: ...
+    def capacity(self) -> int: ...
+    def count(self, store: int) -> int: ...
+    def entries(
+        self,
+        store: int,
+        slots: NDArray[np.int64],
+        models: NDArray[np.uint32],
+        keys: NDArray[np.uint32],
+        times: NDArray[np.int64],
+        stored: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> list[str]: ...
+    def load(
+        self,
+        store: int,
+        ids: list[str],
+        models: NDArray[np.uint32],
+        keys: NDArray[np.uint32],
+        times: NDArray[np.int64],
+        stored: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> None: ...
+    def __sizeof__(self) -> int: ...
 
 class CalibrationSet:
     def __init__(self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0) -> None: ...

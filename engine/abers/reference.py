@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sortedcontainers import SortedDict, SortedList
 
+from abers._ledger import Ledger
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -42,6 +44,7 @@ __all__ = [
     "REMOVE",
     "Block",
     "CalibrationSet",
+    "Ledger",
     "Observation",
     "decayed",
     "pool",

@@ -14,6 +14,9 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace abers {
+
+void bind_ledger(nb::module_& m);  // in ledger_module.cpp
+
 namespace {
 
 template <class T>
@@ -139,6 +142,7 @@ NB_MODULE(_core, m) {
   using abers::CalibrationSet;
   nb::set_leak_warnings(false);  // a calibrator in a global that outlives the module is no fault
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
+  abers::bind_ledger(m);
   nb::class_<CalibrationSet>(m, "CalibrationSet")
       .def(nb::init<std::size_t, double, double>(), "window"_a = 0, "max_age"_a = 0.0,
            "half_life"_a = 0.0)

@@ -85,6 +85,14 @@ class Binary:
         """Check one label: 0, 1, False or True."""
         return float(_checks.label(given))
 
+    def plain(self, scores: list[Any], values: list[Any]) -> bool:
+        """Tell whether `score` and `value` would take all of these as they are."""
+        if not {*map(type, scores)} <= {float} or not {*map(type, values)} <= {int, bool}:
+            return False
+        inside = not scores or self._smallest <= min(scores) <= max(scores) <= self._largest
+        # A NaN gets past min and max, but not into a sum unseen.
+        return inside and sum(scores) - sum(scores) == 0.0 and {*values} <= {0, 1}
+
     def label(self, value: float) -> int:
         """Undo `value`."""
         return int(value)
@@ -128,9 +136,9 @@ class Binary:
         return list(
             map(
                 Outcome,
-                [e.id for e in settled.labels],
-                [e.time for e in settled.labels],
-                [e.model for e in settled.labels],
+                [e.id for e in settled.events],
+                settled.told,
+                [e.model for e in settled.events],
                 settled.times,
                 settled.values.astype(np.int64).tolist(),
                 score.tolist(),

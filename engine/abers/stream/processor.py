@@ -5,33 +5,35 @@ Nothing but the events decides: no clock but theirs, no randomness, no I/O, so
 the same events in the same order give the same outputs and the same state,
 however they are batched.
 
-A batch is taken in two passes. The first, here, decides event by event what
-becomes of each; nothing it looks at depends on what a calibrator answers. The
-second lets every calibrator run its steps in one call, and words the outputs.
+A batch goes through three rooms. Admission turns away what cannot be used; the
+ledger decides what becomes of each event; answering lets each calibrator run
+its steps in one call. Neither of the first two looks at an answer.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abers.exceptions import LabelError, ParameterError, ScoreError
+import numpy as np
+
+from abers._backend import core
 from abers.learners import river
 from abers.stream import snapshot
-from abers.stream.answering import LEARN, PREDICT, Answering
+from abers.stream.admission import Admission
+from abers.stream.answering import Answering, Taken
 from abers.stream.binary import Binary
-from abers.stream.events import DeadLetter, Label, Observation
-from abers.stream.finished import Finished
+from abers.stream.events import DeadLetter, Label
 from abers.stream.settings import Settings
-from abers.stream.waiting import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from abers._ledger import Unknown
     from abers.learners import Learner
-    from abers.stream.answering import Step
-    from abers.stream.events import Event, Output
+    from abers.stream.admission import Admitted
+    from abers.stream.events import Event, Observation, Output
 
-__all__ = ["REASONS", "Processor"]
+__all__ = ["COUNTERS", "REASONS", "Processor"]
 
 REASONS = (
     "bad-id",
@@ -47,11 +49,8 @@ REASONS = (
 )
 """Why the processor makes a dead letter of an event."""
 
-_COUNTERS = (
-    "observations",
-    "labels_in",
-    "predictions",
-    "labels",
+_OWN = ("observations", "labels_in", "predictions", "labels")
+_LEDGER = (  # in the order of its counts
     "early_labels",
     "duplicate_observations",
     "duplicate_labels",
@@ -61,18 +60,9 @@ _COUNTERS = (
     "evicted",
     "unknown_labels",
     "forgotten",
-    *(f"dead:{reason}" for reason in REASONS),
 )
-_LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
-_NEVER = _LARGEST_TIME * 4
-
-
-class _Refused(Exception):  # noqa: N818 - no error, but the way out of an event
-    """An event that cannot be used."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
+COUNTERS = (*_OWN, *_LEDGER, *(f"dead:{reason}" for reason in REASONS))
+"""Names of all counters."""
 
 
 class Processor:
@@ -90,8 +80,6 @@ class Processor:
 
     Attributes
     ----------
-    counters
-        How many events of each kind came, and what became of them.
     position
         What the snapshot that this processor was restored from had as its position.
 
@@ -128,32 +116,44 @@ class Processor:
     ) -> None:
         self.settings = settings = settings or Settings()
         self.position: Any = None
-        self.counters = dict.fromkeys(_COUNTERS, 0)
         self._outcomes = outcomes
-        self._clock = -_NEVER
         self._given = learner
-        self._task = task = Binary(settings)
+        self._learners: dict[str, Learner] = {}  # by model
         self._learns = learner is not None or settings.learner is not None
-        self._pending = Waiting(task.score_width + task.answer_width, things=self._learns)
-        self._early = Waiting(1, things=False)
-        self._finished = Finished()
-        self._models: dict[str, int] = {}
-        self._learners: dict[int, Learner] = {}  # by model
-        self._answering = Answering(task, self._pending, monitors=settings.monitors)
-        self._keys = self._answering.keys
-        remember = settings.label_wait if settings.dedup_for is None else settings.dedup_for
-        self._wait, self._memory = (
-            settings.label_wait + settings.lateness,
-            remember + settings.lateness,
+        self._features: list[dict[Any, Any] | None] = [None]  # by slot, for the learner to learn
+        self._task = Binary(settings)
+        self._admission = Admission(settings, self._task, self._score if self._learns else None)
+        self._answering = Answering(self._task, monitors=settings.monitors)
+        memory = settings.label_wait if settings.dedup_for is None else settings.dedup_for
+        self._ledger = core.Ledger(
+            settings.lateness,
+            settings.label_wait,
+            memory,
+            settings.max_pending,
+            settings.max_early,
+            settings.dedup_max,
         )
-        self._due = _NEVER  # nothing goes before the clock is beyond this
-        self._steps: list[Step] = []  # of the batch in hand
-        self._letters: list[tuple[int, DeadLetter]] = []  # each with the number of steps before
+        self._counters = dict.fromkeys(COUNTERS, 0)
 
     @property
     def clock(self) -> int | None:
         """The largest event time accepted so far; None before the first."""
-        return None if self._clock == -_NEVER else self._clock
+        clock: int | None = self._ledger.clock
+        return clock
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """How many events of each kind came, and what became of them."""
+        return self._counters | dict(zip(_LEDGER, self._ledger.counts, strict=True))
+
+    def _set_counters(self, counters: dict[str, int]) -> None:
+        self._counters.update(counters)
+        self._ledger.counts = [counters[name] for name in _LEDGER]
+
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """How many observations wait for labels, and labels for observations."""
+        return self._ledger.count(0), self._ledger.count(1)
 
     def process(self, event: Event) -> list[Output]:
         """Take one event.
@@ -182,263 +182,111 @@ class Processor:
         -------
         list
             The outputs, in the order of the events.
+
+        Raises
+        ------
+        ParameterError
+            If something in the batch is neither; nothing of the batch is taken then.
         """
-        self._steps, self._letters = [], []
-        for row, event in enumerate(events):
-            try:
-                if type(event) is Observation:
-                    self._observe(event, row)
-                elif type(event) is Label:
-                    self._settle(event)
-                else:
-                    msg = f"row {row}: {event!r} is no Observation and no Label"
-                    raise ParameterError(msg)
-            except _Refused as refused:
-                self._refuse(refused, event, row)
-        outputs = self._answering.run(self._steps, outcomes=self._outcomes)
-        self._pending.recycle()
-        self._early.recycle()
-        return self._with_letters(outputs)
-
-    # What becomes of an event
-
-    def _observe(self, event: Observation, row: int) -> None:
-        counters = self.counters
-        counters["observations"] += 1
+        batch = list(events)
         if not self._learns:
-            score = self._score(event.score)
-        elif type(event.x) is not dict:
-            detail = f"x={event.x!r} is no mapping of features; send those that the learner scores"
-            msg = "bad-features"
-            raise _Refused(msg, detail)
-        pair = (event.model, event.segment)
-        if type(event.segment) is not str:
-            msg = "bad-model"
-            raise _Refused(msg, f"segment {event.segment!r} is no text")
-        model = self._accept(event, pair)
-        id_ = event.id
-        if id_ in self._pending.slots[model] or id_ in self._finished.labelled[model]:
-            counters["duplicate_observations"] += 1
-            return
+            return self._take(batch, 0)
+        # What a learner makes of an observation depends on the label before it.
+        return [output for row, event in enumerate(batch) for output in self._take([event], row)]
+
+    def _take(self, events: Sequence[Event], first: int) -> list[Output]:
+        """Take a batch whose first event has the row `first` in the caller's."""
+        if not events:
+            return []
+        admitted = self._admission.admit(events, self.clock)
+        self._count(events, admitted)
+        taken, unknown = self._enter(admitted)
+        keys = self._admission.keys
+        self._answering.make_room(len(keys), self._ledger.capacity())
+        outputs = self._answering.run(admitted, taken, list(keys), outcomes=self._outcomes)
+        letters = [(letter.row or 0, letter) for letter in admitted.refused]
+        letters += [(admitted.rows[label[0]], self._unknown(label)) for label in unknown]
         if self._learns:
-            score = self._learner_score(model, event)
-        key = self._answering.key(pair)
-        clock = self._clock
-        slot = self._pending.add(model, id_, key, event.time, clock)
-        self._due = min(self._due, clock + self._wait)
-        if self._pending.things is not None:
-            self._pending.things[slot] = event.x
-        self._steps.append((PREDICT, slot, key, score, event.time, event))
-        counters["predictions"] += 1
-        if id_ in self._early.slots[model]:
-            self._pair_early(model, id_, row)
-        if len(self._pending) > self.settings.max_pending:
-            self._drop_pending("evicted")
+            letters += self._learn(admitted, taken)
+        if first:
+            letters = [(row, _moved(letter, first)) for row, letter in letters]
+        rows = [admitted.rows[row] for row in taken.rows.tolist()] if letters else []
+        return _merged(outputs, rows, letters, complete=self._outcomes)
 
-    def _settle(self, event: Label) -> None:
-        counters = self.counters
-        counters["labels_in"] += 1
-        try:
-            value = self._task.value(event.value)
-        except LabelError as error:
-            msg = "bad-label"
-            raise _Refused(msg, str(error)) from None
-        model = self._accept(event, None)
-        id_ = event.id
-        if id_ in self._pending.slots[model]:
-            self._pair(model, event, value)
-            return
-        labelled = self._finished.labelled[model].get(id_)
-        if labelled or id_ in self._early.slots[model]:
-            counters["duplicate_labels"] += 1
-        elif labelled is not None:
-            counters["late_labels"] += 1
-        else:
-            self._wait_early(model, event, value)
+    def _count(self, events: Sequence[Event], admitted: Admitted) -> None:
+        labels = sum(type(event) is Label for event in events)
+        self._counters["labels_in"] += labels
+        self._counters["observations"] += len(events) - labels
+        for letter in admitted.refused:
+            self._counters[f"dead:{letter.reason}"] += 1
 
-    def _pair(self, model: int, label: Label, value: float) -> None:
-        """Learn a label whose observation waits for it."""
-        pending = self._pending
-        slot = pending.slots[model][label.id]
-        if pending.things is not None:
-            try:
-                self._learner(model).learn(pending.things[slot], value)
-            except Exception as error:  # noqa: BLE001 - whatever a learner raises
-                raise _learner_failed(label, error) from None
-        pending.take(model, label.id)
-        self._steps.append((LEARN, slot, pending.keys[slot], value, pending.times[slot], label))
-        self.counters["labels"] += 1
-        self._finish(model, label.id, labelled=True)
+    def _enter(self, admitted: Admitted) -> tuple[Taken, list[Unknown]]:
+        """Let the ledger decide what becomes of the events."""
+        most = 2 * len(admitted.events)
+        steps, learns = np.empty((5, most), np.int64), np.empty(most, np.uint8)
+        values = np.empty(most)
+        count, unknown = self._ledger.take(
+            [event.id for event in admitted.events],
+            admitted.kinds,
+            admitted.models,
+            admitted.keys,
+            admitted.times,
+            admitted.values,
+            steps,
+            learns,
+            values,
+        )
+        row, slot, key, time, told = steps[:, :count]
+        taken = Taken(learns[:count], row, slot, key, time, told, values[:count])
+        learned = int(taken.learns.sum())
+        self._counters["labels"] += learned
+        self._counters["predictions"] += count - learned
+        self._counters["dead:unknown-id"] += len(unknown)
+        return taken, unknown
 
-    def _wait_early(self, model: int, label: Label, value: float) -> None:
-        early = self._early
-        slot = early.add(model, label.id, 0, label.time, self._clock)
-        early.fit()
-        early.rows[slot] = value
-        self._due = min(self._due, self._clock + self._wait)
-        self.counters["early_labels"] += 1
-        if len(early) > self.settings.max_early:
-            self._drop_early()
-
-    def _pair_early(self, model: int, id_: str, row: int) -> None:
-        """Learn the label that came before its observation."""
-        label = self._take_early(model, id_)
-        try:
-            self._pair(model, label, self._task.value(label.value))
-        except _Refused as refused:
-            self._refuse(refused, label, row)
-
-    def _take_early(self, model: int, id_: str) -> Label:
-        slot = self._early.take(model, id_)
-        value = self._task.label(self._early.rows[slot, 0])
-        return Label(id_, self._early.times[slot], self._name(model), value)
-
-    # What an event must be
-
-    def _score(self, given: object) -> Any:  # noqa: ANN401 - a float, or floats, as the task has it
-        try:
-            return self._task.score(given)
-        except ScoreError as error:
-            msg = "bad-score"
-            raise _Refused(msg, str(error)) from None
-
-    def _accept(self, event: Event, pair: tuple[str, str] | None) -> int:
-        """Check all but the values of an event, and let its time pass; the number of its model."""
-        time, recorded = event.time, event.recorded
-        if type(event.id) is not str or not event.id:
-            msg = "bad-id"
-            raise _Refused(msg, f"id {event.id!r} is no text of at least one character")
-        if type(event.model) is not str:
-            msg = "bad-model"
-            raise _Refused(msg, f"model {event.model!r} is no text")
-        if type(time) is not int or not -_LARGEST_TIME < time < _LARGEST_TIME:
-            msg = "bad-time"
-            raise _Refused(msg, f"time {time!r} is no whole number of milliseconds")
-        if recorded is not None or time > self._clock + self.settings.max_jump:
-            self._refuse_future(event)
-        model = self._models.get(event.model)
-        if model is None or (pair is not None and pair not in self._keys):
-            self._refuse_crowd(model, event, pair)
-        if time > self._clock:
-            self._clock = time
-            if time > self._due:
-                self._expire()
-        elif time < self._clock - self.settings.lateness:
-            self.counters["late_events"] += 1
-        return self._new_model(event.model) if model is None else model
-
-    def _refuse_future(self, event: Event) -> None:
-        settings, recorded = self.settings, event.recorded
-        if recorded is not None:
-            ahead, limit, name = event.time - recorded, settings.max_ahead, "max_ahead"
-        elif self._clock == -_NEVER:
-            return
-        else:
-            ahead, limit, name = event.time - self._clock, settings.max_jump, "max_jump"
-        if ahead > limit:
-            since = "the time it was written" if recorded is not None else "all events before it"
-            detail = (
-                f"time {event.time} is {ahead} ms ahead of {since}, {name} allows {limit}; "
-                f"repair the producer's clock, or raise {name}"
-            )
-            msg = "time-in-future"
-            raise _Refused(msg, detail)
-
-    def _refuse_crowd(self, model: int | None, event: Event, pair: tuple[str, str] | None) -> None:
-        most = self.settings.max_models
-        what = f"model {event.model!r}"
-        if model is not None or len(self._models) < most:
-            if pair is None or len(self._keys) < most:
-                return
-            what += f", segment {pair[1]!r},"
-        detail = f"{what} is new, and max_models={most} are there already; raise max_models"
-        msg = "too-many-models"
-        raise _Refused(msg, detail)
-
-    def _new_model(self, name: str) -> int:
-        number = self._models[name] = len(self._models)
-        for by_model in (self._pending.slots, self._early.slots, self._finished.labelled):
-            by_model.append({})
-        return number
-
-    def _name(self, model: int) -> str:
-        return list(self._models)[model]
+    def _unknown(self, label: Unknown) -> DeadLetter:
+        _, id_, model, time, value = label
+        name = list(self._admission.models)[model]
+        detail = f"no observation with id {id_!r} came; see that ids and models of both agree"
+        return DeadLetter(
+            "unknown-id", detail, Label(id_, time, name, self._task.label(value)), None
+        )
 
     # What scores features
 
-    def _learner(self, model: int) -> Learner:
+    def _learner(self, model: str) -> Learner:
         if self._given is not None:
             return self._given
         if model not in self._learners:
             self._learners[model] = river.make(str(self.settings.learner))
         return self._learners[model]
 
-    def _learner_score(self, model: int, event: Observation) -> Any:  # noqa: ANN401 - as `_score`
-        learner = self._learner(model)
-        try:
-            score = learner.score(event.x or {})
-        except Exception as error:  # noqa: BLE001 - whatever a learner raises
-            raise _learner_failed(event, error) from None
-        return self._score(score)
+    def _score(self, observation: Observation) -> float:
+        return self._learner(observation.model).score(observation.x or {})
 
-    # What goes
-
-    def _expire(self) -> None:
-        """Let everything go whose time is over."""
-        pending, early, finished = self._pending, self._early, self._finished
-        horizon = self._clock - self._wait
-        while pending.oldest and pending.stored[pending.oldest] < horizon:
-            self._drop_pending("expired")
-        while early.oldest and early.stored[early.oldest] < horizon:
-            self._drop_early()
-        horizon = self._clock - self._memory
-        while finished and finished.oldest < horizon:
-            finished.forget_oldest()
-        self._due = min(
-            pending.stored[pending.oldest] + self._wait if pending.oldest else _NEVER,
-            early.stored[early.oldest] + self._wait if early.oldest else _NEVER,
-            finished.oldest + self._memory if finished else _NEVER,
-        )
-
-    def _drop_pending(self, counter: str) -> None:
-        """Give up waiting for the label of the oldest observation."""
-        slot = self._pending.oldest
-        model, id_ = self._pending.models[slot], str(self._pending.ids[slot])
-        self._pending.take(model, id_)
-        self.counters[counter] += 1
-        self._finish(model, id_, labelled=False)
-
-    def _drop_early(self) -> None:
-        """Give up waiting for the observation of the oldest label."""
-        slot = self._early.oldest
-        label = self._take_early(self._early.models[slot], str(self._early.ids[slot]))
-        self.counters["unknown_labels"] += 1
-        detail = f"no observation with id {label.id!r} came; see that ids and models of both agree"
-        self._refuse(_Refused("unknown-id", detail), label, None)
-
-    def _finish(self, model: int, id_: str, *, labelled: bool) -> None:
-        finished, clock = self._finished, self._clock
-        finished.add(model, id_, clock, labelled=labelled)
-        self._due = min(self._due, clock + self._memory)
-        if len(finished) > self.settings.dedup_max:
-            finished.forget_oldest()
-            self.counters["forgotten"] += 1
-
-    # What is said
-
-    def _refuse(self, refused: _Refused, event: Event, row: int | None) -> None:
-        self.counters[f"dead:{refused.reason}"] += 1
-        letter = DeadLetter(refused.reason, str(refused), event, row)
-        self._letters.append((len(self._steps), letter))
-
-    def _with_letters(self, outputs: list[Any]) -> list[Output]:
-        """Put the dead letters where they belong among the outputs of the steps."""
-        done, merged = 0, []
-        for at, letter in self._letters:
-            merged += [*outputs[done:at], letter]
-            done = at
-        merged += outputs[done:]
-        return merged if self._outcomes else [one for one in merged if one is not None]
+    def _learn(self, admitted: Admitted, taken: Taken) -> list[tuple[int, DeadLetter]]:
+        """Keep the features of what was predicted, and let the learner learn what was settled."""
+        failed = []
+        missing = self._ledger.capacity() - len(self._features)
+        self._features += [None] * missing
+        for learns, row, slot, told, value in zip(
+            *(column.tolist() for column in taken[:3]),
+            taken.told.tolist(),
+            taken.values.tolist(),
+            strict=True,
+        ):
+            event = admitted.events[row]
+            if not learns:
+                self._features[slot] = event.x
+                continue
+            x, self._features[slot] = self._features[slot], None
+            try:
+                self._learner(event.model).learn(x or {}, value)
+            except Exception as error:  # noqa: BLE001 - whatever a learner raises
+                label = Label(event.id, told, event.model, self._task.label(value))
+                failed.append((admitted.rows[row], _not_learned(label, error, admitted.rows[row])))
+        self._counters["dead:learner-failed"] += len(failed)
+        return failed
 
     # Saving
 
@@ -509,6 +357,7 @@ class Processor:
 
         Examples
         --------
+        >>> from abers.stream import Observation, Processor
         >>> processor = Processor()
         >>> _ = processor.process(Observation("a1", time=0, score=0.3))
         >>> Processor.restore(processor.snapshot({"line": 1})).position
@@ -519,6 +368,28 @@ class Processor:
         return processor
 
 
-def _learner_failed(event: Event, error: Exception) -> _Refused:
-    what = f"the learner failed on {event.id!r} ({type(error).__name__}: {error})"
-    return _Refused("learner-failed", f"{what}; choose another, or repair the features")
+def _not_learned(label: Label, error: Exception, row: int) -> DeadLetter:
+    detail = (
+        f"the learner failed to learn {label.id!r} ({type(error).__name__}: {error}); the "
+        "calibrator learned it; choose another learner, or repair the features"
+    )
+    return DeadLetter("learner-failed", detail, label, row)
+
+
+def _moved(letter: DeadLetter, first: int) -> DeadLetter:
+    if letter.row is None:
+        return letter
+    return DeadLetter(letter.reason, letter.detail, letter.event, letter.row + first)
+
+
+def _merged(
+    outputs: list[Any], rows: list[int], letters: list[tuple[int, DeadLetter]], *, complete: bool
+) -> list[Output]:
+    """Put dead letters among the outputs of the steps, by row; unwanted outcomes are None."""
+    if not letters:
+        return outputs if complete else [one for one in outputs if one is not None]
+    # Within a row: labels that waited in vain, the steps, what a learner could not learn.
+    ranked = [(row, 0 if one.row is None else 2, one) for row, one in letters]
+    ranked += [(row, 1, one) for row, one in zip(rows, outputs, strict=True) if one is not None]
+    ranked.sort(key=lambda ranking: ranking[:2])
+    return [one for _, _, one in ranked]

@@ -13,8 +13,10 @@ import msgspec
 
 from abers.exceptions import ParameterError
 
-__all__ = ["Settings"]
+__all__ = ["LARGEST_TIME", "Settings"]
 
+LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
+_MOST = (1 << 31) - 1  # entries are numbered with 32 bits
 _SECOND = 1000
 _DAY = 24 * 3600 * _SECOND
 
@@ -74,15 +76,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        for name in ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_max"):
-            self._require(name, least=0)
+        for name in ("label_wait", "lateness", "max_ahead", "max_jump"):
+            self._require(name, 0, LARGEST_TIME)
+        self._require("dedup_max", 0, _MOST)
         for name in ("max_pending", "max_early", "max_models"):
-            self._require(name, least=1)
+            self._require(name, 1, _MOST)
         if self.dedup_for is not None:
-            self._require("dedup_for", least=0)
+            self._require("dedup_for", 0, LARGEST_TIME)
 
-    def _require(self, name: str, least: int) -> None:
+    def _require(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            msg = f"{name}={value!r} is not a whole number of at least {least}"
+        if type(value) is not int or not least <= value <= most:
+            msg = f"{name}={value!r} is not a whole number between {least} and {most}"
             raise ParameterError(msg)

@@ -22,17 +22,17 @@ import msgspec
 import numpy as np
 
 import abers
+from abers._ledger import PENDING
 from abers._sealed import REMEDY, seal, unseal
 from abers.exceptions import AbersError, ParameterError, StateError
-from abers.stream.finished import FinishedColumns
-from abers.stream.waiting import Columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from abers._core import Ledger
     from abers.learners import Learner
     from abers.stream.processor import Processor
-    from abers.stream.settings import Settings
+from abers.stream.settings import LARGEST_TIME, Settings
 
 __all__ = ["Snapshot", "dump", "load", "read", "state"]
 
@@ -46,21 +46,15 @@ class _Ids(msgspec.Struct, array_like=True):
     lengths: bytes
 
 
-class _Waiting(msgspec.Struct, array_like=True):
+class _Entries(msgspec.Struct, array_like=True):
+    """A store of the ledger, oldest entry first."""
+
     ids: _Ids
     models: bytes
     keys: bytes
     times: bytes
     stored: bytes
-    rows: bytes
-    things: list[Any]
-
-
-class _Finished(msgspec.Struct, array_like=True):
-    ids: _Ids
-    models: bytes
-    stored: bytes
-    labelled: bytes
+    values: bytes
 
 
 class State(msgspec.Struct):
@@ -72,9 +66,9 @@ class State(msgspec.Struct):
     keys: list[tuple[str, str]]
     calibrators: list[bytes]
     monitors: list[Any] | None
-    pending: _Waiting
-    early: _Waiting
-    finished: _Finished
+    stores: list[_Entries]
+    rows: bytes
+    features: list[Any]
 
 
 class Snapshot(msgspec.Struct):
@@ -90,18 +84,20 @@ class Snapshot(msgspec.Struct):
 
 def state(processor: Processor) -> bytes:
     """Give the state of a processor in canonical form."""
-    answering = processor._answering
+    answering, ledger = processor._answering, processor._ledger
     monitors = answering.monitors
+    stores, slots = zip(*(_entries(ledger, store) for store in range(3)), strict=True)
+    waiting = slots[PENDING]
     held = State(
-        clock=processor.clock,
+        clock=ledger.clock,
         counters=processor.counters,
-        models=list(processor._models),
-        keys=list(processor._keys),
+        models=list(processor._admission.models),
+        keys=list(processor._admission.keys),
         calibrators=[calibrator.to_bytes() for calibrator in answering.calibrators],
         monitors=None if monitors is None else [monitor.state() for monitor in monitors],
-        pending=_packed(processor._pending.columns()),
-        early=_packed(processor._early.columns()),
-        finished=_finished(processor._finished.columns()),
+        stores=list(stores),
+        rows=answering.rows[waiting].astype("<f8", copy=False).tobytes(),
+        features=[processor._features[i] for i in waiting.tolist()] if processor._learns else [],
     )
     try:
         return msgspec.msgpack.encode(held)
@@ -183,82 +179,70 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
 
 
 def _fill(processor: Processor, held: State) -> None:
-    answering, task = processor._answering, processor._task
-    if set(held.counters) != set(processor.counters):
-        msg = "counters"
-        raise ValueError(msg)
-    processor.counters.update(held.counters)
-    if held.clock is not None:
-        processor._clock = held.clock
-    for name in held.models:
-        processor._new_model(name)
-    answering.keys.update({pair: number for number, pair in enumerate(held.keys)})
+    answering, task, ledger = processor._answering, processor._task, processor._ledger
+    admission = processor._admission
+    _require(held.counters.keys() == processor.counters.keys(), "counters")
+    _require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
+    admission.models.update({name: number for number, name in enumerate(held.models)})
+    admission.keys.update({pair: number for number, pair in enumerate(held.keys)})
+    _require(len(admission.models) == len(held.models), "models")
+    _require(len(admission.keys) == len(held.keys) >= len(held.calibrators), "keys")
     answering.calibrators += [task.calibrator(blob) for blob in held.calibrators]
     if answering.monitors is not None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
-    processor._pending.load(_unpacked(held.pending))
-    processor._early.load(_unpacked(held.early))
-    finished = held.finished
-    processor._finished.load(
-        FinishedColumns(
-            _split(finished.ids),
-            *_columns(finished.models, finished.stored, finished.labelled, types="<u4 <i8 u1"),
-        )
+        _require(len(answering.monitors) == len(answering.calibrators), "monitors")
+    processor._set_counters(held.counters)
+    ledger.clock = held.clock
+    for store, entries in enumerate(held.stores):
+        _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
+    count = ledger.count(PENDING)
+    answering.make_room(len(held.keys), count + 1)
+    rows = np.frombuffer(held.rows, "<f8")
+    answering.rows[1 : count + 1] = rows.reshape(count, answering.rows.shape[1])
+    if processor._learns:
+        _require(len(held.features) == count, "features")
+        processor._features += held.features
+
+
+def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion
+    if not condition:
+        raise ValueError(what)
+
+
+# The ledger
+
+
+def _entries(ledger: Ledger, store: int) -> tuple[_Entries, NDArray[np.int64]]:
+    """Give a store, and the slots of its entries."""
+    count = ledger.count(store)
+    slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
+    models, keys = np.empty(count, np.uint32), np.empty(count, np.uint32)
+    values = np.empty(count)
+    ids = ledger.entries(store, slots, models, keys, times, stored, values)
+    lengths = np.fromiter(map(len, ids), np.uint32, count)
+    columns = (models, keys, times, stored, values)
+    return _Entries(_Ids("".join(ids), _bytes(lengths)), *[_bytes(one) for one in columns]), slots
+
+
+def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> None:
+    ends = accumulate(np.frombuffer(saved.ids.lengths, "<u4").tolist(), initial=0)
+    ids = [saved.ids.text[start:end] for start, end in pairwise(ends)]
+    _require(all(ids) and sum(map(len, ids)) == len(saved.ids.text), "ids")
+    model, key = (np.frombuffer(one, "<u4").astype(np.uint32) for one in (saved.models, saved.keys))
+    time, stored = (
+        np.frombuffer(one, "<i8").astype(np.int64) for one in (saved.times, saved.stored)
     )
-    processor._expire()
-
-
-# Columns
-
-
-def _joined(ids: list[str]) -> _Ids:
-    lengths = np.fromiter(map(len, ids), np.uint32, len(ids))
-    return _Ids("".join(ids), lengths.astype("<u4").tobytes())
-
-
-def _split(ids: _Ids) -> list[str]:
-    ends = accumulate(np.frombuffer(ids.lengths, "<u4").tolist(), initial=0)
-    return [ids.text[start:end] for start, end in pairwise(ends)]
-
-
-def _packed(columns: Columns) -> _Waiting:
-    return _Waiting(
-        ids=_joined(columns.ids),
-        models=_bytes(columns.models),
-        keys=_bytes(columns.keys),
-        times=_bytes(columns.times),
-        stored=_bytes(columns.stored),
-        rows=_bytes(columns.rows),
-        things=columns.things,
-    )
-
-
-def _unpacked(saved: _Waiting) -> Columns:
-    models, keys, times, stored = _columns(
-        saved.models, saved.keys, saved.times, saved.stored, types="<u4 <u4 <i8 <i8"
-    )
-    (rows,) = _columns(saved.rows, types="<f8")
-    shape = (len(times), -1) if len(times) else (0, 1)
-    return Columns(
-        _split(saved.ids), models, keys, times, stored, rows.reshape(shape), saved.things
-    )
-
-
-def _finished(columns: FinishedColumns) -> _Finished:
-    return _Finished(
-        ids=_joined(columns.ids),
-        models=_bytes(columns.models),
-        stored=_bytes(columns.stored),
-        labelled=_bytes(columns.labelled),
+    _require(bool((model < models).all()), "models")
+    _require(store != PENDING or bool((key < keys).all()), "keys")
+    for column in (time, stored):
+        _require(bool(((column > -LARGEST_TIME) & (column < LARGEST_TIME)).all()), "times")
+    ledger.load(
+        store, ids, model, key, time, stored, np.frombuffer(saved.values, "<f8").astype(float)
     )
 
 
 def _bytes(column: NDArray[Any]) -> bytes:
     return column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-def _columns(*saved: bytes, types: str) -> list[NDArray[Any]]:
-    return [np.frombuffer(one, kind) for one, kind in zip(saved, types.split(), strict=True)]
 
 
 # Learners
@@ -278,7 +262,7 @@ def _keyed(pickled: bytes, key: bytes) -> bytes:
     return blake2b(pickled, key=sha256(key).digest()).digest()
 
 
-def _learners(whole: Snapshot, key: bytes) -> tuple[Learner | None, dict[int, Learner]]:
+def _learners(whole: Snapshot, key: bytes) -> tuple[Learner | None, dict[str, Learner]]:
     if whole.learners is None or whole.digest is None:
         msg = "the snapshot holds no learner, and the settings name one; start without it"
         raise StateError(msg)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abers.stream.events import Label, Observation, Outcome, Prediction
+    from abers.stream.events import Event, Observation, Outcome, Prediction
 
     Floats = NDArray[np.float64]
 
@@ -48,20 +48,21 @@ class Settled(NamedTuple):
 
     Attributes
     ----------
-    labels
-        The labels, as they came.
+    events
+        Observations or labels: whichever came last, both have the id and the model.
     segments
         Segments of the observations.
-    times
-        Event times of the observations.
+    told, times
+        Event times of the labels, and of the observations.
     rows
         Array of shape (n, width of score and answer): the predictions as they were issued.
     values
         The labels, as the task's `value` gave them.
     """
 
-    labels: Sequence[Label]
+    events: Sequence[Event]
     segments: Sequence[str]
+    told: Sequence[int]
     times: Sequence[int]
     rows: Floats
     values: Floats
@@ -103,6 +104,10 @@ class Task(Protocol):
 
     def value(self, given: object) -> float:
         """Check a label, and make a number of it, or raise a LabelError."""
+        ...
+
+    def plain(self, scores: list[Any], values: list[Any]) -> bool:
+        """Tell whether `score` and `value` would take all of these as they are."""
         ...
 
     def label(self, value: float) -> object:

@@ -1,0 +1,163 @@
+// Python's way into the ledger.
+//
+// Governing rule: a name is taken out of a Python text without a copy, and its hash is Python's,
+// which is keyed at random for each process: nobody outside can make names collide. Nothing that
+// is seen depends on a hash.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+
+#include "ledger.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace abers {
+namespace {
+
+template <class T>
+using Column = nb::ndarray<T, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Texts = nb::typed<nb::list, nb::str>;
+// Row, id, model, time and value of each.
+using Unknowns =
+    nb::typed<nb::list,
+              nb::typed<nb::tuple, std::int64_t, nb::str, std::uint32_t, std::int64_t, double>>;
+using Table = nb::ndarray<std::int64_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+enum StepColumn : std::size_t { kRow, kSlot, kKey, kTime, kTold, kStepColumns };
+
+void require(bool condition) {
+  if (!condition) throw nb::value_error("columns differ in length");
+}
+
+Name name_of(PyObject* id, std::uint32_t model) {
+  Py_ssize_t length = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(id, &length);
+  const Py_hash_t hash = text ? PyObject_Hash(id) : -1;
+  if (!text || hash == -1) throw nb::python_error();
+  const std::uint64_t mixed =
+      (static_cast<std::uint64_t>(hash) ^ model) * 0x9E3779B97F4A7C15u;  // Fibonacci hashing
+  return {model, static_cast<std::uint32_t>(mixed >> 32), {text, static_cast<std::size_t>(length)}};
+}
+
+// Takes events, and writes the steps they bring about: their number, and the unknown labels.
+nb::typed<nb::tuple, std::size_t, Unknowns> take(
+    Ledger& ledger, const Texts& ids, const Column<const std::uint8_t>& kinds,
+    const Column<const std::uint32_t>& models, const Column<const std::uint32_t>& keys,
+    const Column<const std::int64_t>& times, const Column<const double>& values, const Table& steps,
+    const Column<std::uint8_t>& learns, const Column<double>& learned) {
+  const std::size_t n = ids.size();
+  require(kinds.size() == n && models.size() == n && keys.size() == n && times.size() == n &&
+          values.size() == n && learns.size() == 2 * n && learned.size() == 2 * n &&
+          steps.shape(0) == kStepColumns && steps.shape(1) == 2 * n);
+  std::vector<Event> events(n);  // all of them before any is taken: an id may be no text
+  for (std::size_t i = 0; i < n; ++i) {
+    events[i] = {name_of(nb::handle(ids[i]).ptr(), models.data()[i]), kinds.data()[i] != 0,
+                 keys.data()[i], times.data()[i], values.data()[i]};
+  }
+  ledger.begin();
+  for (std::size_t i = 0; i < n; ++i) ledger.take(static_cast<std::int64_t>(i), events[i]);
+  std::int64_t* out = steps.data();
+  for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
+    const Settled& step = ledger.steps[i];
+    learns.data()[i] = step.learns;
+    learned.data()[i] = step.value;
+    out[kRow * 2 * n + i] = step.row;
+    out[kSlot * 2 * n + i] = step.slot;
+    out[kKey * 2 * n + i] = step.key;
+    out[kTime * 2 * n + i] = step.time;
+    out[kTold * 2 * n + i] = step.told;
+  }
+  Unknowns unknowns;
+  for (const Unknown& label : ledger.unknowns) {
+    unknowns.append(nb::make_tuple(label.row, nb::str(label.id.data(), label.id.size()),
+                                   label.model, label.time, label.value));
+  }
+  return nb::make_tuple(ledger.steps.size(), unknowns);
+}
+
+Ledger::Store which(std::size_t number) {
+  if (number >= Ledger::kStores) throw nb::index_error("no such store");
+  return static_cast<Ledger::Store>(number);
+}
+
+// Writes out the entries of a store, oldest first; their ids.
+Texts entries(const Ledger& ledger, std::size_t number, const Column<std::int64_t>& slots,
+              const Column<std::uint32_t>& models, const Column<std::uint32_t>& keys,
+              const Column<std::int64_t>& times, const Column<std::int64_t>& stored,
+              const Column<double>& values) {
+  const Waiting& store = ledger.store(which(number));
+  const std::size_t n = store.count();
+  require(slots.size() == n && models.size() == n && keys.size() == n && times.size() == n &&
+          stored.size() == n && values.size() == n);
+  Texts ids;
+  std::size_t i = 0;
+  for (std::uint32_t slot = store.oldest(); slot; slot = store.after(slot), ++i) {
+    const Entry& entry = store[slot];
+    ids.append(nb::str(entry.text.get(), entry.length));
+    slots.data()[i] = slot;
+    models.data()[i] = entry.model;
+    keys.data()[i] = entry.key;
+    times.data()[i] = entry.time;
+    stored.data()[i] = entry.stored;
+    values.data()[i] = entry.value;
+  }
+  return ids;
+}
+
+// Fills an empty store with what `entries` gave; the slots are 1, 2, …
+void load(Ledger& ledger, std::size_t number, const Texts& ids,
+          const Column<const std::uint32_t>& models, const Column<const std::uint32_t>& keys,
+          const Column<const std::int64_t>& times, const Column<const std::int64_t>& stored,
+          const Column<const double>& values) {
+  const std::size_t n = ids.size();
+  require(models.size() == n && keys.size() == n && times.size() == n && stored.size() == n &&
+          values.size() == n);
+  Waiting& store = ledger.store(which(number));
+  for (std::size_t i = 0; i < n; ++i) {
+    const Name name = name_of(nb::handle(ids[i]).ptr(), models.data()[i]);
+    if (store.find(name)) throw nb::value_error("an id is there twice");
+    store.add(name, keys.data()[i], times.data()[i], stored.data()[i], values.data()[i]);
+  }
+}
+
+}  // namespace
+
+void bind_ledger(nb::module_& m) {
+  nb::class_<Ledger>(m, "Ledger")
+      .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::size_t, std::size_t,
+                    std::size_t>(),
+           "lateness"_a, "wait"_a, "memory"_a, "max_pending"_a, "max_early"_a, "max_finished"_a)
+      .def_prop_rw(
+          "clock",
+          [](const Ledger& ledger) {
+            const bool ticking = ledger.clock() != kNoClock;
+            return ticking ? std::optional(ledger.clock()) : std::nullopt;
+          },
+          [](Ledger& ledger, std::optional<std::int64_t> clock) {
+            ledger.set_clock(clock.value_or(kNoClock));
+          },
+          nb::arg().none())
+      .def_rw("counts", &Ledger::counts)
+      .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a,
+           "steps"_a, "learns"_a, "learned"_a)
+      .def("capacity",
+           [](const Ledger& ledger) { return ledger.store(Ledger::kPending).capacity(); })
+      .def(
+          "count",
+          [](const Ledger& ledger, std::size_t store) {
+            return ledger.store(which(store)).count();
+          },
+          "store"_a)
+      .def("entries", &abers::entries, "store"_a, "slots"_a, "models"_a, "keys"_a, "times"_a,
+           "stored"_a, "values"_a)
+      .def("load", &abers::load, "store"_a, "ids"_a, "models"_a, "keys"_a, "times"_a, "stored"_a,
+           "values"_a)
+      .def("__sizeof__", [](const Ledger& ledger) {
+        return sizeof(ledger) + ledger.store(Ledger::kPending).bytes() +
+               ledger.store(Ledger::kEarly).bytes() + ledger.store(Ledger::kFinished).bytes();
+      });
+}
+
+}  // namespace abers

@@ -1,0 +1,180 @@
+// Entries that are found by model and id, and kept in the order in which they came.
+//
+// Governing rule: an entry is a slot; slots are linked from the oldest to the newest, and a hash
+// table of slots finds them, so coming, leaving and being the oldest all cost the same, whatever
+// is held. A slot that is left is used again only after `recycle`.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace abers {
+
+// What an entry is known by. The hash comes from outside, where it is keyed against floods.
+struct Name {
+  std::uint32_t model;
+  std::uint32_t hash;
+  std::string_view id;
+};
+
+struct Entry {
+  std::unique_ptr<char[]> text;
+  std::uint32_t length = 0;
+  std::uint32_t model = 0;
+  std::uint32_t hash = 0;
+  std::uint32_t key = 0;
+  std::int64_t time = 0;
+  std::int64_t stored = 0;  // the clock when it came
+  double value = 0;
+  std::uint32_t before = 0;
+  std::uint32_t after = 0;
+
+  std::string_view id() const { return {text.get(), length}; }
+  Name name() const { return {model, hash, id()}; }
+};
+
+// Slots by name: open addressing, linear probing, at most 2/3 full. Slot 0 is none.
+// Invariant: between the home of a slot and its place no cell is empty.
+class Slots {
+ public:
+  template <class Entries>
+  std::uint32_t find(const Entries& entries, const Name& name) const {
+    if (cells_.empty()) return 0;
+    for (std::size_t at = name.hash & mask(); cells_[at].slot; at = (at + 1) & mask()) {
+      if (cells_[at].hash != name.hash) continue;
+      const Entry& entry = entries[cells_[at].slot];
+      if (entry.model == name.model && entry.id() == name.id) return cells_[at].slot;
+    }
+    return 0;
+  }
+
+  void insert(std::uint32_t hash, std::uint32_t slot) {
+    if (3 * (count_ + 1) > 2 * cells_.size()) grow();
+    place({hash, slot});
+    ++count_;
+  }
+
+  void erase(std::uint32_t hash, std::uint32_t slot) {
+    std::size_t hole = hash & mask();
+    while (cells_[hole].slot != slot) hole = (hole + 1) & mask();
+    // Whatever lies beyond the hole and may not lie beyond an empty cell moves into it.
+    for (std::size_t at = (hole + 1) & mask(); cells_[at].slot; at = (at + 1) & mask()) {
+      const std::size_t home = cells_[at].hash & mask();
+      if (((at - home) & mask()) >= ((at - hole) & mask())) {
+        cells_[hole] = cells_[at];
+        hole = at;
+      }
+    }
+    cells_[hole] = {};
+    --count_;
+  }
+
+  std::size_t bytes() const { return cells_.capacity() * sizeof(Cell); }
+
+ private:
+  struct Cell {
+    std::uint32_t hash = 0;
+    std::uint32_t slot = 0;
+  };
+
+  std::size_t mask() const { return cells_.size() - 1; }
+
+  void place(const Cell& cell) {
+    std::size_t at = cell.hash & mask();
+    while (cells_[at].slot) at = (at + 1) & mask();
+    cells_[at] = cell;
+  }
+
+  void grow() {
+    std::vector<Cell> old(std::max<std::size_t>(16, 2 * cells_.size()));
+    old.swap(cells_);
+    for (const Cell& cell : old) {
+      if (cell.slot) place(cell);
+    }
+  }
+
+  std::vector<Cell> cells_;
+  std::size_t count_ = 0;
+};
+
+class Waiting {
+ public:
+  Waiting() : entries_(1) {}  // slot 0 links the newest entry to the oldest
+
+  std::size_t count() const { return count_; }
+  std::size_t capacity() const { return entries_.size(); }
+  std::uint32_t oldest() const { return entries_[0].after; }
+  std::uint32_t after(std::uint32_t slot) const { return entries_[slot].after; }
+  const Entry& operator[](std::uint32_t slot) const { return entries_[slot]; }
+  std::uint32_t find(const Name& name) const { return slots_.find(entries_, name); }
+
+  std::uint32_t add(const Name& name, std::uint32_t key, std::int64_t time, std::int64_t stored,
+                    double value) {
+    std::uint32_t slot = 0;
+    if (free_.empty()) {
+      slot = static_cast<std::uint32_t>(entries_.size());
+      entries_.emplace_back();
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    Entry& entry = entries_[slot];
+    entry.text = std::make_unique_for_overwrite<char[]>(name.id.size());
+    std::memcpy(entry.text.get(), name.id.data(), name.id.size());
+    entry.length = static_cast<std::uint32_t>(name.id.size());
+    entry.model = name.model;
+    entry.hash = name.hash;
+    entry.key = key;
+    entry.time = time;
+    entry.stored = stored;
+    entry.value = value;
+    entry.before = entries_[0].before;
+    entry.after = 0;
+    entries_[entry.before].after = slot;
+    entries_[0].before = slot;
+    slots_.insert(name.hash, slot);
+    ++count_;
+    return slot;
+  }
+
+  // Takes an entry out and gives it away; its other fields can be read until `recycle`.
+  std::unique_ptr<char[]> take(std::uint32_t slot) {
+    Entry& entry = entries_[slot];
+    slots_.erase(entry.hash, slot);
+    entries_[entry.before].after = entry.after;
+    entries_[entry.after].before = entry.before;
+    left_.push_back(slot);
+    --count_;
+    return std::move(entry.text);
+  }
+
+  void recycle() {
+    free_.insert(free_.end(), left_.begin(), left_.end());
+    left_.clear();
+  }
+
+  std::size_t bytes() const {
+    std::size_t texts = 0;
+    for (const Entry& entry : entries_) {
+      if (entry.text) texts += std::max<std::size_t>(32, (entry.length + 8 + 15) / 16 * 16);
+    }
+    return texts + entries_.size() * sizeof(Entry) + slots_.bytes() +
+           (free_.capacity() + left_.capacity()) * sizeof(std::uint32_t);
+  }
+
+ private:
+  std::deque<Entry> entries_;
+  Slots slots_;
+  std::vector<std::uint32_t> free_;
+  std::vector<std::uint32_t> left_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace abers

@@ -1,0 +1,309 @@
+"""Which events may come in: what the processor checks before anything is changed.
+
+Governing rule: an event that is refused changes nothing but a counter, and the
+checks of an event depend on nothing but itself, the clock, and the models seen
+so far. A batch in which nothing is unusual is checked a column at a time, any
+other one event at a time; what is let in is the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from abers.exceptions import LabelError, ParameterError, ScoreError
+from abers.stream.events import DeadLetter, Label, Observation
+from abers.stream.settings import LARGEST_TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from numpy.typing import NDArray
+
+    from abers.stream.events import Event
+    from abers.stream.settings import Settings
+    from abers.stream.tasks import Task
+
+__all__ = ["Admission", "Admitted"]
+
+_Name = TypeVar("_Name", bound="Hashable")
+
+
+class Admitted(NamedTuple):
+    """The events of a batch that come in, a row each.
+
+    Attributes
+    ----------
+    events
+        The events.
+    rows
+        Their rows in the batch.
+    kinds
+        0 for an observation, 1 for a label.
+    models, keys
+        Numbers of the models, and of the pairs of model and segment (0 for labels).
+    times
+        Event times.
+    scores
+        Array of shape (n, width of a score); 0 for labels.
+    values
+        Labels, as the task's `values` gave them; 0 for observations.
+    refused
+        Dead letters of the others.
+    """
+
+    events: Sequence[Event]
+    rows: Sequence[int]
+    kinds: NDArray[np.uint8]
+    models: NDArray[np.uint32]
+    keys: NDArray[np.uint32]
+    times: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    values: NDArray[np.float64]
+    refused: list[DeadLetter]
+
+
+class _Refused(Exception):  # noqa: N818 - no error, but the way out of an event
+    """An event that cannot be used."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+class Admission:
+    """Check events, and number the models and segments that they name.
+
+    Parameters
+    ----------
+    settings
+        The limits.
+    task
+        Checks scores and labels.
+    score
+        Gives the score of an observation by its features; None if it brings its score.
+
+    Attributes
+    ----------
+    models, keys
+        Number of each model, and of each pair of model and segment, in order of appearance.
+    """
+
+    def __init__(
+        self, settings: Settings, task: Task, score: Callable[[Observation], float] | None
+    ) -> None:
+        self._settings, self._task, self._by_features = settings, task, score
+        self.models: dict[str, int] = {}
+        self.keys: dict[tuple[str, str], int] = {}
+
+    def admit(self, events: Sequence[Event], clock: int | None) -> Admitted:
+        """Let in what may come in.
+
+        Parameters
+        ----------
+        events
+            A batch, in order of arrival.
+        clock
+            The largest event time accepted before it; None before the first.
+
+        Returns
+        -------
+        Admitted
+            The events that come in, and dead letters of the others.
+        """
+        seen = [e for e in events if type(e) is Observation]
+        told = [e for e in events if type(e) is Label]
+        if self._plain(events, seen, told, clock):
+            scores, values = [e.score for e in seen], [e.value for e in told]
+            return self._columns(events, range(len(events)), scores, values, [])
+        return self._columns(*self._sifted(events, clock))
+
+    # A column at a time
+
+    def _plain(
+        self,
+        events: Sequence[Event],
+        seen: list[Observation],
+        told: list[Label],
+        clock: int | None,
+    ) -> bool:
+        """Tell whether nothing in a batch is unusual, so that all of it comes in."""
+        return (
+            self._by_features is None
+            and len(seen) + len(told) == len(events)
+            and _plain_ids([e.id for e in events])
+            and self._plain_times(events, clock)
+            and self._plain_names(events, seen)
+            and self._task.plain([e.score for e in seen], [e.value for e in told])
+        )
+
+    def _plain_times(self, events: Sequence[Event], clock: int | None) -> bool:
+        times = [e.time for e in events]
+        if {*map(type, times)} != {int} or [e.recorded for e in events].count(None) < len(events):
+            return False
+        latest = times[0] if clock is None else clock
+        most = min(latest + self._settings.max_jump, LARGEST_TIME - 1)
+        return -LARGEST_TIME < min(times) <= max(times) <= most
+
+    def _plain_names(self, events: Sequence[Event], seen: list[Observation]) -> bool:
+        names, segments = [e.model for e in events], [e.segment for e in seen]
+        if {*map(type, names), *map(type, segments)} != {str}:
+            return False
+        models, pairs = {*names}, {(e.model, e.segment) for e in seen}
+        most = self._settings.max_models
+        return (
+            all(_is_text(name) for name in models | {segment for _, segment in pairs})
+            and len(self.models.keys() | models) <= most
+            and len(self.keys.keys() | pairs) <= most
+        )
+
+    def _columns(
+        self,
+        events: Sequence[Event],
+        rows: Sequence[int],
+        scores: list[Any],
+        values: list[Any],
+        refused: list[DeadLetter],
+    ) -> Admitted:
+        n, width = len(events), self._task.score_width
+        labels = np.array([type(e) is Label for e in events], bool)
+        column, learned = np.zeros((n, width)), np.zeros(n)
+        column[~labels] = np.array(scores, float).reshape(-1, width)
+        learned[labels] = values
+        keys = np.zeros(n, np.uint32)
+        keys[~labels] = _numbers(
+            [(e.model, e.segment) for e in events if type(e) is Observation], self.keys
+        )
+        return Admitted(
+            events,
+            rows,
+            labels.astype(np.uint8),
+            _numbers([e.model for e in events], self.models),
+            keys,
+            np.array([e.time for e in events], np.int64),
+            column,
+            learned,
+            refused,
+        )
+
+    # An event at a time
+
+    def _sifted(
+        self, events: Sequence[Event], clock: int | None
+    ) -> tuple[list[Event], list[int], list[Any], list[Any], list[DeadLetter]]:
+        kept, rows, refused = [], [], []
+        scores: list[Any] = []
+        values: list[Any] = []
+        for row, event in enumerate(events):
+            try:
+                value = self._value(event, row)
+                self._check(event, clock)
+            except _Refused as why:
+                refused.append(DeadLetter(why.reason, str(why), event, row))
+                continue
+            clock = event.time if clock is None else max(clock, event.time)
+            self.models.setdefault(event.model, len(self.models))
+            if type(event) is Observation:
+                self.keys.setdefault((event.model, event.segment), len(self.keys))
+            (scores if type(event) is Observation else values).append(value)
+            kept.append(event)
+            rows.append(row)
+        return kept, rows, scores, values, refused
+
+    def _value(self, event: Event, row: int) -> Any:  # noqa: ANN401 - as the task has it
+        """Check score or label."""
+        try:
+            if type(event) is Label:
+                return self._task.value(event.value)
+            if type(event) is Observation:
+                return self._task.score(self._score(event))
+        except ScoreError as error:
+            raise _Refused("bad-score", str(error)) from None
+        except LabelError as error:
+            raise _Refused("bad-label", str(error)) from None
+        msg = f"row {row}: {event!r} is no Observation and no Label"
+        raise ParameterError(msg)
+
+    def _score(self, event: Observation) -> object:
+        if self._by_features is None:
+            return event.score
+        if type(event.x) is not dict:
+            detail = f"x={event.x!r} is no mapping of features; send those that the learner scores"
+            raise _Refused("bad-features", detail)
+        try:
+            return self._by_features(event)
+        except Exception as error:  # noqa: BLE001 - whatever a learner raises
+            detail = (
+                f"the learner failed on {event.id!r} ({type(error).__name__}: {error}); "
+                "choose another, or repair the features"
+            )
+            raise _Refused("learner-failed", detail) from None
+
+    def _check(self, event: Event, clock: int | None) -> None:
+        """Check all but the value."""
+        id_, time = event.id, event.time
+        if type(id_) is not str or not id_ or not _is_text(id_):
+            raise _Refused("bad-id", f"id {id_!r} is no text of at least one character")
+        for name in (event.model, event.segment if type(event) is Observation else ""):
+            if type(name) is not str or not _is_text(name):
+                raise _Refused("bad-model", f"model or segment {name!r} is no text")
+        if type(time) is not int or not -LARGEST_TIME < time < LARGEST_TIME:
+            raise _Refused("bad-time", f"time {time!r} is no whole number of milliseconds")
+        self._check_future(event, clock)
+        self._check_crowd(event)
+
+    def _check_future(self, event: Event, clock: int | None) -> None:
+        recorded = event.recorded
+        if recorded is not None:
+            if type(recorded) is not int:
+                detail = f"recorded {recorded!r} is no whole number of milliseconds"
+                raise _Refused("bad-time", detail)
+            ahead, limit, name = event.time - recorded, self._settings.max_ahead, "max_ahead"
+        elif clock is None:
+            return
+        else:
+            ahead, limit, name = event.time - clock, self._settings.max_jump, "max_jump"
+        if ahead > limit:
+            since = "all events before it" if recorded is None else "the time it was written"
+            detail = (
+                f"time {event.time} is {ahead} ms ahead of {since}, {name} allows {limit}; "
+                f"repair the producer's clock, or raise {name}"
+            )
+            raise _Refused("time-in-future", detail)
+
+    def _check_crowd(self, event: Event) -> None:
+        most = self._settings.max_models
+        if event.model not in self.models and len(self.models) >= most:
+            what = f"model {event.model!r}"
+        elif (
+            type(event) is Observation
+            and (event.model, event.segment) not in self.keys
+            and len(self.keys) >= most
+        ):
+            what = f"segment {event.segment!r} of model {event.model!r}"
+        else:
+            return
+        detail = f"{what} is new, and max_models={most} are there already; raise max_models"
+        raise _Refused("too-many-models", detail)
+
+
+def _plain_ids(ids: list[str]) -> bool:
+    # Half of a surrogate pair is no valid text: only ASCII is told from that at a glance.
+    return {*map(type, ids)} == {str} and all(ids) and "".join(ids).isascii()
+
+
+def _numbers(names: list[_Name], known: dict[_Name, int]) -> NDArray[np.uint32]:
+    """Look up the numbers of names; those that are new get the next ones."""
+    for name in dict.fromkeys(names):
+        known.setdefault(name, len(known))
+    return np.array([known[name] for name in names], np.uint32)
+
+
+def _is_text(text: str) -> bool:
+    """Tell whether a text can be written down: half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
