@@ -12,9 +12,34 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["did_you_mean"]
+__all__ = ["closest", "did_you_mean"]
 
 _CUTOFF = 0.75  # lower, and two files seem close because both end in .csv
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Find the closest known name, whatever its case.
+
+    Parameters
+    ----------
+    word
+        The name that is not known.
+    known
+        The names that are.
+
+    Returns
+    -------
+    str or None
+        The name, or None if none is close.
+
+    Examples
+    --------
+    >>> closest("feilds", ["format", "fields"])
+    'fields'
+    """
+    by_case = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(word.casefold(), by_case, n=1, cutoff=_CUTOFF)
+    return by_case[close[0]] if close else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -39,6 +64,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("xyz", ["Bananas", "Phishing"])
     ''
     """
-    by_case = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(word.casefold(), by_case, n=1, cutoff=_CUTOFF)
-    return f"; did you mean {by_case[close[0]]}?" if close else ""
+    close = closest(word, known)
+    return f"; did you mean {close}?" if close else ""

@@ -1,0 +1,173 @@
+"""What the keys of a configuration say of one another.
+
+Governing rule: a check looks only at values of the right type, as the others
+are told elsewhere; so all mistakes are found, however many there are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from abers.exceptions import ParameterError
+from abers_connectors._config_layers import Problem
+from abers_connectors._config_types import shown
+from abers_connectors.files.naming import STANDARD, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["conflicts", "dead_letters_beside"]
+
+_FORMATS = ("csv", "jsonl", "parquet")
+_COMPRESSIONS = (".gz", ".zst")
+_SUFFIXES = "end its name in .csv or .jsonl (.gz or .zst may follow), or in .parquet"
+_OUTPUTS = ("output.predictions", "output.outcomes", "output.dead_letters")
+_DEFAULTS = {"output.predictions": STANDARD}
+_INPUTS = ("input.observations", "input.labels")
+
+
+class _Values:
+    """Values by dotted path."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def get(self, path: str) -> Any:  # noqa: ANN401 - whatever TOML holds
+        """Give the value at a path, or its default, or None."""
+        found: Any = self._values
+        for key in path.split("."):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return _DEFAULTS.get(path) if found is None else found
+
+    def texts(self, *paths: str) -> dict[str, str]:
+        """Give the texts at some paths, in this order, where there are any."""
+        found = {path: self.get(path) for path in paths}
+        return {path: value for path, value in found.items() if _is_name(value)}
+
+    def files(self) -> dict[str, str]:
+        """Give all files that are read or written, those by default too."""
+        found = self.texts(*_INPUTS, *_OUTPUTS, "state.path")
+        predictions = found.get("output.predictions")
+        if predictions is not None and self.get("output.dead_letters") is None:
+            found["output.dead_letters"] = dead_letters_beside(predictions)
+        return found
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value != "" and "\0" not in value
+
+
+def dead_letters_beside(predictions: str) -> str:
+    """Name the file of bad records that goes with a file of predictions.
+
+    Examples
+    --------
+    >>> dead_letters_beside("out/scores.jsonl.gz"), dead_letters_beside("-")
+    ('out/scores.dead.jsonl', 'abers.dead.jsonl')
+    """
+    if predictions == STANDARD:
+        return "abers.dead.jsonl"
+    stem, suffix = os.path.splitext(predictions)  # noqa: PTH122 - a text that need not be a path
+    if suffix.lower() in _COMPRESSIONS:
+        stem = os.path.splitext(stem)[0]  # noqa: PTH122
+    return f"{stem}.dead.jsonl"
+
+
+def conflicts(values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find what contradicts itself.
+
+    Parameters
+    ----------
+    values
+        In sections, as in TOML; anything may be missing or of a wrong type.
+
+    Yields
+    ------
+    Problem
+        One for each contradiction.
+    """
+    found = _Values(values)
+    for check in (_forgetting, _second_input, _inputs, _outputs, _files, _learner):
+        for path, text in check(found):
+            yield Problem(tuple(path.split(".")), text)
+
+
+def _forgetting(values: _Values) -> Iterator[tuple[str, str]]:
+    ways = ["calibrator.window", "calibrator.max_age", "calibrator.half_life"]
+    given = [way for way in ways if values.get(way) is not None]
+    for way in given[1:]:
+        yield way, f"cannot go together with {given[0]}; leave one of them out"
+
+
+def _second_input(values: _Values) -> Iterator[tuple[str, str]]:
+    mapping = values.get("input.label_fields")
+    mapped = isinstance(mapping, Mapping) and any(one is not None for one in mapping.values())
+    if values.get("input.labels") is None:
+        if mapped:
+            yield "input.label_fields", "there is no second input; name it in input.labels"
+    elif values.get("input.delay") is not None:
+        yield "input.delay", "cannot go together with input.labels; leave one of them out"
+
+
+def _inputs(values: _Values) -> Iterator[tuple[str, str]]:
+    inputs, given = values.texts(*_INPUTS), values.get("input.format")
+    if given is not None and given not in _FORMATS:
+        return
+    for path, file in inputs.items():
+        if _format(file) is None:
+            yield from _unreadable(path, file, given)
+    said = {_format(file) for file in inputs.values()}
+    if given is not None and said and not said & {None, given}:
+        names = " and ".join(inputs.values())
+        yield "input.format", f"{shown(given)} contradicts the name {names}; leave format out"
+
+
+def _format(file: str) -> str | None:
+    try:
+        return kind_of(file).format
+    except ParameterError:
+        return None
+
+
+def _unreadable(path: str, file: str, given: str | None) -> Iterator[tuple[str, str]]:
+    try:
+        kind_of(file, given)
+    except ParameterError as error:
+        yield path, str(error).removeprefix(f"{file}: ")
+
+
+def _outputs(values: _Values) -> Iterator[tuple[str, str]]:
+    for path, file in values.texts(*_OUTPUTS).items():
+        if file != STANDARD and _format(file) is None:
+            yield path, f"{shown(file)} is an unknown kind of file; {_SUFFIXES}"
+    if values.get("state.path") == STANDARD:
+        yield "state.path", f"{shown(STANDARD)} is no file; name one"
+
+
+def _files(values: _Values) -> Iterator[tuple[str, str]]:
+    """Refuse a file that stands twice; standard input and output are two."""
+    seen: dict[tuple[str, str], str] = {}
+    for path, file in values.files().items():
+        standard = file == STANDARD
+        key = (file, path.split(".")[0]) if standard else (os.path.realpath(file), "")
+        if other := seen.get(key):
+            yield path, f"{shown(file)} is {other} already; name another file"
+        seen.setdefault(key, path)
+
+
+def _learner(values: _Values) -> Iterator[tuple[str, str]]:
+    """Ask for the learner itself, where river is installed to tell; a short name is known."""
+    name = values.get("learner.name")
+    if not isinstance(name, str) or not name or importlib.util.find_spec("river") is None:
+        return
+    from abers_connectors.river_streams import LEARNERS, learner  # noqa: PLC0415 - only if needed
+
+    if name not in LEARNERS:
+        try:
+            learner(name)
+        except ParameterError as error:
+            text = str(error).removeprefix(f"--learner {name}").lstrip(": ")
+            yield "learner.name", f"{shown(name)}: {text}"

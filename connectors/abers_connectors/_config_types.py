@@ -1,0 +1,142 @@
+"""The kinds of values that a configuration has beside plain numbers and words.
+
+Governing rule: each is read by one function, which refuses what it cannot read
+with a sentence that shows how to write it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, TypeAlias
+
+from pydantic import AfterValidator, Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+__all__ = [
+    "LARGEST",
+    "Count",
+    "Delay",
+    "Duration",
+    "Features",
+    "File",
+    "LabelValues",
+    "Lateness",
+    "Name",
+    "Names",
+    "Span",
+    "shown",
+]
+
+LARGEST = 2**53
+"""No count and no duration is larger: up to here every whole number is a float too."""
+
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(rf"(\d+)({'|'.join(_UNITS)})", re.ASCII)
+_EXAMPLES = '"250ms", "5s", "5m", "2h" or "7d"'
+_SHOWN = 60  # characters of a value in a message
+
+
+def shown(value: object) -> str:
+    """Write a value much as TOML does, in one line, and cut if it is long.
+
+    Examples
+    --------
+    >>> shown("7 days"), shown(True), shown([1, "a"])
+    ('"7 days"', 'true', '[1, "a"]')
+    """
+    written = json.dumps(value, ensure_ascii=False, default=str)
+    return written if len(written) <= _SHOWN else f"{written[:_SHOWN]}…"
+
+
+def _refuse(value: object, advice: str) -> NoReturn:
+    what = {"value": shown(value), "advice": advice}
+    raise PydanticCustomError("abers", "{value} {advice}", what)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+
+
+def _milliseconds(value: Any) -> int | None:  # noqa: ANN401 - whatever TOML holds
+    """Read a text such as "5m", up to `LARGEST`; None for anything else."""
+    # More digits than these are too large anyway, and int() refuses thousands of them.
+    found = _DURATION.fullmatch(value) if isinstance(value, str) and len(value) < _SHOWN else None
+    span = int(found[1]) * _UNITS[found[2]] if found else LARGEST + 1
+    return span if span <= LARGEST else None
+
+
+def _duration(value: Any) -> int:  # noqa: ANN401
+    span = value if _is_count(value) else _milliseconds(value)
+    if span is None:
+        _refuse(value, f"is not a duration; write {_EXAMPLES}, or a whole number of milliseconds")
+    return span
+
+
+def _span(value: Any) -> int:  # noqa: ANN401
+    span = _duration(value)
+    if span == 0:
+        _refuse(value, f"is no time at all; write {_EXAMPLES}")
+    return span
+
+
+class Lateness(NamedTuple):
+    """How late a label is, counted from its observation.
+
+    Parameters
+    ----------
+    amount
+        So much.
+    unit
+        Further observations, or milliseconds of event time.
+    """
+
+    amount: int
+    unit: Literal["observations", "milliseconds"]
+
+
+def _delay(value: Any) -> Lateness:  # noqa: ANN401
+    if isinstance(value, Lateness):
+        return value
+    if _is_count(value):
+        return Lateness(value, "observations")
+    span = _milliseconds(value)
+    if span is None:
+        _refuse(value, f"is not a delay; write a number of observations, or {_EXAMPLES}")
+    return Lateness(span, "milliseconds")
+
+
+def _file(path: str) -> str:
+    if "\0" in path:
+        _refuse(path, "is no path; leave out the null character")
+    return path
+
+
+def _features(value: Any) -> str | tuple[str, ...]:  # noqa: ANN401
+    names = (value,) if isinstance(value, str) else value
+    listed = isinstance(names, list | tuple) and len(names) > 0
+    if not listed or not all(isinstance(name, str) and name for name in names):
+        _refuse(value, 'names no fields; write a path, or a list of them: ["amount", "age"]')
+    return value if isinstance(value, str) else tuple(names)
+
+
+def _label_value(value: Any) -> str | int | float:  # noqa: ANN401
+    finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    if not finite and not isinstance(value, str):
+        _refuse(value, "is not a label; write a text, a number, true or false")
+    label: str | int | float = value
+    return label
+
+
+Count: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST)]
+Duration: TypeAlias = Annotated[int, PlainValidator(_duration)]
+Span: TypeAlias = Annotated[int, PlainValidator(_span)]
+Delay: TypeAlias = Annotated[Lateness, PlainValidator(_delay)]
+Name: TypeAlias = Annotated[str, Field(min_length=1)]
+Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]
+File: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_file)]
+Features: TypeAlias = Annotated[str | tuple[str, ...], PlainValidator(_features)]
+LabelValues: TypeAlias = Annotated[
+    tuple[Annotated[str | int | float, PlainValidator(_label_value)], ...], Field(strict=False)
+]

@@ -1,0 +1,264 @@
+"""What a stream processor is told to do, as it stands in a TOML file.
+
+Governing rule: a flag beats the environment, which beats the file, which beats
+the default; and all mistakes are told at once. What each key means stands in
+deploy/abers.example.toml, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from abers.exceptions import ConfigError
+from abers.stream.settings import Settings
+from abers_connectors._config_checks import conflicts, dead_letters_beside
+from abers_connectors._config_errors import problems_of
+from abers_connectors._config_layers import Layers, dotted
+
+# Pydantic reads these annotations when the models are made.
+from abers_connectors._config_types import (
+    LARGEST,
+    Count,
+    Delay,
+    Duration,
+    Features,
+    File,
+    LabelValues,
+    Name,
+    Names,
+    Span,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from abers_connectors.fields import Fields
+
+__all__ = [
+    "Calibrator",
+    "Config",
+    "Input",
+    "InputFields",
+    "LabelFields",
+    "Learner",
+    "Limits",
+    "Monitoring",
+    "Output",
+    "State",
+    "Task",
+    "load",
+]
+
+_SECOND, _DAY = 1000, 86_400_000
+
+
+class _Section(BaseModel):
+    # strict: 5 is no text, "5" is no number, and true is neither.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Task(_Section):
+    """Section [task]: what is predicted."""
+
+    kind: Literal["binary"] = "binary"
+    scores: Literal["any", "probability", "logit"] = "any"
+
+
+class Calibrator(_Section):
+    """Section [calibrator]: how calibrators forget."""
+
+    window: Count | None = None
+    max_age: Span | None = None
+    half_life: Span | None = None
+
+
+class Learner(_Section):
+    """Section [learner]: what scores the features."""
+
+    name: Name = "logistic"
+
+
+class InputFields(_Section):
+    """Section [input.fields]: which field is what."""
+
+    id: Name = "id"
+    time: Name = "time"
+    model: Name = "model"
+    segment: Name | None = None
+    score: Name = "score"
+    x: Features | None = None
+    label: Name = "label"
+    extra: Names = ()
+
+
+class LabelFields(_Section):
+    """Section [input.label_fields]: where the fields of the second input differ."""
+
+    id: Name | None = None
+    time: Name | None = None
+    model: Name | None = None
+    label: Name | None = None
+
+
+class Input(_Section):
+    """Section [input]: where observations and labels come from."""
+
+    observations: File
+    labels: File | None = None
+    format: Literal["csv", "jsonl", "parquet"] | None = None
+    delay: Delay | None = None
+    positive: LabelValues = ()
+    max_record_bytes: Count = 1 << 20
+    fields: InputFields = InputFields()
+    label_fields: LabelFields = LabelFields()
+
+
+class Output(_Section):
+    """Section [output]: where predictions, outcomes and bad records go."""
+
+    predictions: File = "-"
+    outcomes: File | None = None
+    dead_letters: File | None = None
+    on_bad_record: Literal["dead-letter", "stop"] = "dead-letter"
+    max_dead_per_1000: Annotated[int, Field(ge=0, le=1000)] = 100
+
+    @property
+    def dead_letters_path(self) -> str:
+        """Where bad records go: by default beside the predictions."""
+        return self.dead_letters or dead_letters_beside(self.predictions)
+
+
+class Limits(_Section):
+    """Section [limits]: how long and how much is kept, in milliseconds of event time."""
+
+    label_wait: Duration = 7 * _DAY
+    lateness: Duration = 0
+    max_ahead: Duration = 300 * _SECOND
+    max_jump: Duration = 366 * _DAY
+    dedup_for: Duration | None = None
+    dedup_max: Annotated[int, Field(ge=0, le=LARGEST)] = 1_000_000
+    max_pending: Count = 1_000_000
+    max_early: Count = 100_000
+    max_models: Count = 1_000
+
+
+class State(_Section):
+    """Section [state]: what a stopped run goes on from."""
+
+    path: File | None = None
+    every: Count = 100_000
+
+
+class Monitoring(_Section):
+    """Section [monitoring]: whether predictions are judged."""
+
+    enabled: bool = True
+
+
+class Config(_Section):
+    """A whole configuration; usually made by `load`.
+
+    Examples
+    --------
+    >>> config = Config(input=Input(observations="scores.jsonl"))
+    >>> config.settings().label_wait
+    604800000
+    """
+
+    task: Task = Task()
+    calibrator: Calibrator = Calibrator()
+    learner: Learner | None = None
+    input: Input
+    output: Output = Output()
+    limits: Limits = Limits()
+    state: State = State()
+    monitoring: Monitoring = Monitoring()
+
+    @model_validator(mode="after")
+    def _agree(self) -> Config:
+        """Refuse keys that contradict each other."""
+        if found := list(conflicts(self.model_dump())):
+            raise ConfigError([f"{dotted(one.path)}: {one.text}" for one in found])
+        return self
+
+    def settings(self) -> Settings:
+        """Give what shapes the state of the processor.
+
+        Returns
+        -------
+        Settings
+            All durations in milliseconds.
+        """
+        return Settings(
+            task=self.task.kind,
+            scores=self.task.scores,
+            learner=self.learner.name if self.learner else None,
+            monitors=self.monitoring.enabled,
+            **self.calibrator.model_dump(),
+            **self.limits.model_dump(),
+        )
+
+    def fields(self) -> Fields:
+        """Give the mapping of the first input; features are at "x" if a learner is to score."""
+        from abers_connectors.fields import Fields  # noqa: PLC0415 - nobody else needs numpy here
+
+        given = self.input.fields.model_dump()
+        if self.learner and given["x"] is None:
+            given["x"] = "x"
+        return Fields(**given)
+
+    def label_fields(self) -> Fields:
+        """Give the mapping of the second input, which is that of the first where not told."""
+        from dataclasses import replace  # noqa: PLC0415
+
+        return replace(self.fields(), **self.input.label_fields.model_dump(exclude_none=True))
+
+
+def load(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Config:
+    """Read a configuration.
+
+    Parameters
+    ----------
+    path
+        Of a TOML file; None if flags and environment say everything.
+    flags
+        Values that beat all others, by dotted path: ``{"input.delay": 50}``.
+    environ
+        The environment: ``ABERS_INPUT__DELAY=50`` is the same. A variable without a double
+        underscore is not part of the configuration.
+
+    Returns
+    -------
+    Config
+        The configuration.
+
+    Raises
+    ------
+    ConfigError
+        If anything is wrong with it; the error lists all that is.
+
+    Examples
+    --------
+    >>> config = load(flags={"input.observations": "scores.csv", "input.delay": "2d"}, environ={})
+    >>> config.input.delay
+    Lateness(amount=172800000, unit='milliseconds')
+    """
+    layers = Layers.read(path, environ, flags or {})
+    values = {"input": {}} | layers.values  # so that what is missing in it can be named
+    found = list(layers.problems)
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        found += [layers.line(one) for one in problems_of(error, Config)]
+    found += [layers.line(one) for one in conflicts(values)]
+    if found:
+        raise ConfigError(found)
+    return config
