@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from abers.exceptions import LabelError, ParameterError, ScoreError
@@ -94,6 +95,8 @@ class Admission:
         self, settings: Settings, task: Task, score: Callable[[Observation], float] | None
     ) -> None:
         self._settings, self._task, self._by_features = settings, task, score
+        # Doubles do not resolve half-lives further from zero.
+        self._latest = min(LARGEST_TIME, (settings.half_life or LARGEST_TIME) << 50)
         self.models: dict[str, int] = {}
         self.keys: dict[tuple[str, str], int] = {}
 
@@ -116,8 +119,10 @@ class Admission:
         told = [e for e in events if type(e) is Label]
         if self._plain(events, seen, told, clock):
             scores, values = [e.score for e in seen], [e.value for e in told]
-            return self._columns(events, range(len(events)), scores, values, [])
-        return self._columns(*self._sifted(events, clock))
+            return self._columns(events, seen, range(len(events)), scores, values, [])
+        kept, rows, scores, values, refused = self._sifted(events, clock)
+        seen = [e for e in kept if type(e) is Observation]
+        return self._columns(kept, seen, rows, scores, values, refused)
 
     # A column at a time
 
@@ -143,8 +148,8 @@ class Admission:
         if {*map(type, times)} != {int} or [e.recorded for e in events].count(None) < len(events):
             return False
         latest = times[0] if clock is None else clock
-        most = min(latest + self._settings.max_jump, LARGEST_TIME - 1)
-        return -LARGEST_TIME < min(times) <= max(times) <= most
+        most = min(latest + self._settings.max_jump, self._latest - 1)
+        return -self._latest < min(times) <= max(times) <= most
 
     def _plain_names(self, events: Sequence[Event], seen: list[Observation]) -> bool:
         names, segments = [e.model for e in events], [e.segment for e in seen]
@@ -158,9 +163,10 @@ class Admission:
             and len(self.keys.keys() | pairs) <= most
         )
 
-    def _columns(
+    def _columns(  # noqa: PLR0913, PLR0917 - a column each
         self,
         events: Sequence[Event],
+        seen: list[Observation],
         rows: Sequence[int],
         scores: list[Any],
         values: list[Any],
@@ -172,9 +178,7 @@ class Admission:
         column[~labels] = np.array(scores, float).reshape(-1, width)
         learned[labels] = values
         keys = np.zeros(n, np.uint32)
-        keys[~labels] = _numbers(
-            [(e.model, e.segment) for e in events if type(e) is Observation], self.keys
-        )
+        keys[~labels] = _numbers([(e.model, e.segment) for e in seen], self.keys)
         return Admitted(
             events,
             rows,
@@ -231,6 +235,11 @@ class Admission:
         if type(event.x) is not dict:
             detail = f"x={event.x!r} is no mapping of features; send those that the learner scores"
             raise _Refused("bad-features", detail)
+        try:  # what cannot be saved now would stop every snapshot while it waits
+            msgspec.msgpack.encode(event.x)
+        except (TypeError, ValueError, OverflowError) as error:
+            detail = f"features of {event.id!r} cannot be kept ({error}); send what JSON can hold"
+            raise _Refused("bad-features", detail) from None
         try:
             return self._by_features(event)
         except Exception as error:  # noqa: BLE001 - whatever a learner raises
@@ -248,8 +257,9 @@ class Admission:
         for name in (event.model, event.segment if type(event) is Observation else ""):
             if type(name) is not str or not _is_text(name):
                 raise _Refused("bad-model", f"model or segment {name!r} is no text")
-        if type(time) is not int or not -LARGEST_TIME < time < LARGEST_TIME:
-            raise _Refused("bad-time", f"time {time!r} is no whole number of milliseconds")
+        if type(time) is not int or not -self._latest < time < self._latest:
+            detail = f"time {time!r} is no whole number of ms within {self._latest} of zero"
+            raise _Refused("bad-time", detail)
         self._check_future(event, clock)
         self._check_crowd(event)
 
@@ -295,8 +305,11 @@ def _plain_ids(ids: list[str]) -> bool:
 
 def _numbers(names: list[_Name], known: dict[_Name, int]) -> NDArray[np.uint32]:
     """Look up the numbers of names; those that are new get the next ones."""
-    for name in dict.fromkeys(names):
+    distinct = dict.fromkeys(names)
+    for name in distinct:
         known.setdefault(name, len(known))
+    if len(distinct) == 1:
+        return np.full(len(names), known[names[0]], np.uint32)
     return np.array([known[name] for name in names], np.uint32)
 
 

@@ -93,10 +93,10 @@ class Answering:
 
     def run(
         self, admitted: Admitted, taken: Taken, pairs: Sequence[tuple[str, str]], *, outcomes: bool
-    ) -> list[Prediction | Outcome | None]:
-        """Run steps; what each puts out, None for an outcome that is not wanted."""
+    ) -> tuple[list[Prediction], list[Outcome]]:
+        """Run steps; what they put out, outcomes only if they are wanted."""
         if not len(taken.learns):
-            return []
+            return [], []
         width, rows, slots = self._task.score_width, self.rows, taken.slots
         learns = taken.learns == 1
         predicted = slots[~learns]
@@ -105,25 +105,21 @@ class Answering:
         answers, held = self._run(steps, taken.keys)
         rows[predicted, width:] = answers[~learns]
 
-        observations: list[Any] = [admitted.events[i] for i in taken.rows[~learns].tolist()]
+        events = admitted.events
+        observations: list[Any] = [events[i] for i in taken.rows[~learns].tolist()]
         predictions = self._task.predictions(observations, rows[predicted], held[~learns])
         if not learns.any():
-            return list(predictions)
-        settled = rows[slots[learns]]
-        self._judge(settled, taken.values[learns], taken.keys[learns])
-        worded: list[Outcome] | None = None
-        if outcomes:
-            worded = self._task.outcomes(
-                Settled(
-                    [admitted.events[i] for i in taken.rows[learns].tolist()],
-                    [pairs[key][1] for key in taken.keys[learns].tolist()],
-                    taken.told[learns].tolist(),
-                    taken.times[learns].tolist(),
-                    settled,
-                    taken.values[learns],
-                )
-            )
-        return _interleaved(taken.learns.tolist(), predictions, worded)
+            return predictions, []
+        settled = Settled(
+            [events[i] for i in taken.rows[learns].tolist()],
+            [pairs[key][1] for key in taken.keys[learns].tolist()],
+            taken.told[learns].tolist(),
+            taken.times[learns].tolist(),
+            rows[slots[learns]],
+            taken.values[learns],
+        )
+        self._judge(settled.rows, settled.values, taken.keys[learns])
+        return predictions, self._task.outcomes(settled) if outcomes else []
 
     def _run(self, steps: Steps, keys: Integers) -> tuple[Floats, Integers]:
         if _uniform(keys):
@@ -151,13 +147,3 @@ def _by_key(keys: Integers) -> Iterator[tuple[int, Any]]:
     order = np.argsort(keys, kind="stable")
     numbers, starts = np.unique(keys[order], return_index=True)
     yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
-
-
-def _interleaved(
-    learns: list[int], predictions: list[Prediction], outcomes: list[Outcome] | None
-) -> list[Prediction | Outcome | None]:
-    made = iter(predictions)
-    if outcomes is None:
-        return [None if learned else next(made) for learned in learns]
-    settled = iter(outcomes)
-    return [next(settled) if learned else next(made) for learned in learns]

@@ -132,7 +132,7 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     detail
         A sentence: what is wrong, and how to mend it.
     event
-        The event as it came.
+        The event as it came; a label that had waited is without `recorded`.
     row
         Its row in the call that brought it; None for a label that waited in vain
         for its observation.

@@ -26,7 +26,7 @@ from abers.stream.events import DeadLetter, Label
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from abers._ledger import Unknown
     from abers.learners import Learner
@@ -203,18 +203,27 @@ class Processor:
         taken, unknown = self._enter(admitted)
         keys = self._admission.keys
         self._answering.make_room(len(keys), self._ledger.capacity())
-        outputs = self._answering.run(admitted, taken, list(keys), outcomes=self._outcomes)
+        predictions, outcomes = self._answering.run(
+            admitted, taken, list(keys), outcomes=self._outcomes
+        )
         letters = [(letter.row or 0, letter) for letter in admitted.refused]
         letters += [(admitted.rows[label[0]], self._unknown(label)) for label in unknown]
         if self._learns:
             letters += self._learn(admitted, taken)
-        if first:
-            letters = [(row, _moved(letter, first)) for row, letter in letters]
-        rows = [admitted.rows[row] for row in taken.rows.tolist()] if letters else []
-        return _merged(outputs, rows, letters, complete=self._outcomes)
+        if not letters and not outcomes:
+            return list(predictions)
+        steps = list(zip(taken.learns.tolist(), taken.rows.tolist(), strict=True))
+        made: Iterator[Output] = iter(predictions)
+        settled: Iterator[Output] = iter(outcomes)
+        outputs = [
+            (admitted.rows[row], next(settled if learns else made))
+            for learns, row in steps
+            if self._outcomes or not learns
+        ]
+        return _merged(outputs, [(row, _moved(letter, first)) for row, letter in letters])
 
     def _count(self, events: Sequence[Event], admitted: Admitted) -> None:
-        labels = sum(type(event) is Label for event in events)
+        labels = len([event for event in events if type(event) is Label])
         self._counters["labels_in"] += labels
         self._counters["observations"] += len(events) - labels
         for letter in admitted.refused:
@@ -377,19 +386,21 @@ def _not_learned(label: Label, error: Exception, row: int) -> DeadLetter:
 
 
 def _moved(letter: DeadLetter, first: int) -> DeadLetter:
-    if letter.row is None:
+    if letter.row is None or not first:
         return letter
     return DeadLetter(letter.reason, letter.detail, letter.event, letter.row + first)
 
 
 def _merged(
-    outputs: list[Any], rows: list[int], letters: list[tuple[int, DeadLetter]], *, complete: bool
+    outputs: list[tuple[int, Output]], letters: list[tuple[int, DeadLetter]]
 ) -> list[Output]:
-    """Put dead letters among the outputs of the steps, by row; unwanted outcomes are None."""
+    """Put dead letters among the outputs of the steps, by row."""
     if not letters:
-        return outputs if complete else [one for one in outputs if one is not None]
+        return [one for _, one in outputs]
     # Within a row: labels that waited in vain, the steps, what a learner could not learn.
-    ranked = [(row, 0 if one.row is None else 2, one) for row, one in letters]
-    ranked += [(row, 1, one) for row, one in zip(rows, outputs, strict=True) if one is not None]
+    ranked: list[tuple[int, int, Output]] = [
+        (row, 0 if one.row is None else 2, one) for row, one in letters
+    ]
+    ranked += [(row, 1, one) for row, one in outputs]
     ranked.sort(key=lambda ranking: ranking[:2])
     return [one for _, _, one in ranked]

@@ -81,6 +81,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         self._require("dedup_max", 0, _MOST)
         for name in ("max_pending", "max_early", "max_models"):
             self._require(name, 1, _MOST)
+        if self.half_life is not None:
+            self._require("half_life", 1, LARGEST_TIME)
         if self.dedup_for is not None:
             self._require("dedup_for", 0, LARGEST_TIME)
 

@@ -24,7 +24,7 @@ import numpy as np
 import abers
 from abers._ledger import PENDING
 from abers._sealed import REMEDY, seal, unseal
-from abers.exceptions import AbersError, ParameterError, StateError
+from abers.exceptions import AbersError, StateError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -99,11 +99,7 @@ def state(processor: Processor) -> bytes:
         rows=answering.rows[waiting].astype("<f8", copy=False).tobytes(),
         features=[processor._features[i] for i in waiting.tolist()] if processor._learns else [],
     )
-    try:
-        return msgspec.msgpack.encode(held)
-    except (TypeError, OverflowError, ValueError) as error:
-        msg = f"features that wait cannot be saved ({error}); use what JSON can hold"
-        raise StateError(msg) from None
+    return msgspec.msgpack.encode(held)
 
 
 def dump(processor: Processor, position: Any, key: bytes | None) -> bytes:  # noqa: ANN401
@@ -115,7 +111,11 @@ def dump(processor: Processor, position: Any, key: bytes | None) -> bytes:  # no
         digest = _keyed(learners, secret)
     held = msgspec.Raw(state(processor))
     whole = Snapshot(abers.__version__, processor.settings, position, held, learners, digest)
-    return seal(MAGIC, msgspec.msgpack.encode(whole))
+    try:
+        return seal(MAGIC, msgspec.msgpack.encode(whole))
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"position {position!r} cannot be saved ({error}); give what JSON can hold"
+        raise StateError(msg) from None
 
 
 def read(blob: bytes) -> tuple[Snapshot, State]:
@@ -140,7 +140,7 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
         return whole, msgspec.msgpack.decode(whole.state, type=State)
-    except (msgspec.MsgspecError, ParameterError) as error:
+    except (msgspec.MsgspecError, ValueError) as error:
         msg = f"snapshot is garbled ({error}); {REMEDY}"
         raise StateError(msg) from None
 
