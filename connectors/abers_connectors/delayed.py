@@ -1,0 +1,194 @@
+"""A stream whose labels are at hand, turned into one where they come later.
+
+Governing rule: a label is released before the first observation that comes late
+enough, in the order of the observations; those still out are not stored in a
+position but read again, from the oldest observation whose label is out.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from abers.exceptions import ParameterError
+from abers.stream.events import Label, Observation
+from abers_connectors.records import Batch, Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from abers.stream.events import Event
+    from abers_connectors.records import Bad, Labelled, Position, Source
+
+__all__ = ["Delayed"]
+
+_TAIL = 5000  # labels of a batch after the last observation
+_LONG_AGO = -(2**63)
+
+
+class Delayed:
+    """Observations, and each one's label so much later.
+
+    Parameters
+    ----------
+    source
+        The observations with their labels.
+    count
+        Release a label after so many further observations, with the time of the last one.
+    span
+        Release it once event time has passed by so many milliseconds since its observation,
+        with the time of the observation and so much more. One of the two must be given.
+
+    Notes
+    -----
+    Labels that are out at the end are released there.
+    """
+
+    def __init__(
+        self, source: Source[Labelled], *, count: int | None = None, span: int | None = None
+    ) -> None:
+        if (count is None) == (span is None):
+            msg = f"count={count!r}, span={span!r}: give one of them"
+            raise ParameterError(msg)
+        self.name = source.name
+        self._source, self._count, self._span = source, count, span
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+        """Give the batches of observations and labels after a position."""
+        waiting = _Waiting(self._count, self._span)
+        start = position or {"at": None, "clock": waiting.clock, "events": 0, "bad": 0, "tail": 0}
+        waiting.clock = start["clock"]
+        places = _Places(start["at"], waiting.clock)
+        events, bad = start["events"], start["bad"]  # which are delivered already
+        for batch in self._source.batches(start["at"]):
+            again, bad_again = min(events, len(batch.events)), min(bad, len(batch.bad))
+            events, bad = events - again, bad - bad_again
+            waiting.passed(batch.events[:again])
+            found = waiting.passed(batch.events[again:])
+            places.add(batch, waiting.clock)
+            if found or len(batch.bad) > bad_again:
+                yield self._batch(
+                    found, batch, again, batch.bad[bad_again:], places.position(len(waiting))
+                )
+        end = places.position(len(waiting))
+        labels = waiting.rest()
+        for first in range(start["tail"], len(labels), _TAIL):
+            piece = labels[first : first + _TAIL]
+            yield Batch(
+                piece, (), end | {"tail": first + len(piece)}, 0, self._origin_of_label(piece)
+            )
+
+    def fraction(self) -> float | None:
+        """Give that of the source."""
+        return self._source.fraction()
+
+    def _batch(
+        self,
+        found: list[Event],
+        batch: Batch[Labelled],
+        again: int,
+        bad: Sequence[Bad],
+        position: Position,
+    ) -> Batch[Event]:
+        """Make a batch; of the one from the source `again` observations were delivered before."""
+
+        def rows() -> list[int]:
+            return [row for row, event in enumerate(found) if type(event) is Observation]
+
+        def origin(row: int) -> Origin:
+            if type(found[row]) is Observation:
+                return batch.origin(again + rows().index(row))
+            return self._origin_of_label(found)(row)
+
+        after = [0, *(row + 1 for row in rows())] if bad else []
+        placed = [one._replace(row=after[max(one.row - again, 0)]) for one in bad]
+        records = len(batch.events) - again + len(bad)
+        return Batch(found, placed, position, records, origin)
+
+    def _origin_of_label(self, events: Sequence[Event]) -> Callable[[int], Origin]:
+        """Tell where a label comes from; the text of its observation is no longer held."""
+
+        def origin(row: int) -> Origin:
+            event = events[row]
+            where = f"{self.name}, label of observation {event.id}"
+            return Origin(where, msgspec.json.encode(event).decode())
+
+        return origin
+
+
+class _Waiting:
+    """The labels that are out, and the clock that brings them back.
+
+    The clock is the largest event time so far, or the number of observations.
+    """
+
+    def __init__(self, count: int | None, span: int | None) -> None:
+        self._counts = count is not None
+        self._delay = count + 1 if count is not None else span or 0
+        self._out: deque[tuple[int, str, str, int, int]] = deque()
+        self._time = 0  # of the last observation
+        self.clock = 0 if self._counts else _LONG_AGO
+
+    def __len__(self) -> int:
+        return len(self._out)
+
+    def passed(self, pairs: Sequence[Labelled]) -> list[Event]:
+        """Take some observations, and give them with the labels released on the way."""
+        found: list[Event] = []
+        out, delay, counts, clock = self._out, self._delay, self._counts, self.clock
+        for observation, value in pairs:
+            time = observation.time
+            clock = clock + 1 if counts else max(time, clock)
+            while out and out[0][0] <= clock:
+                found.append(self._label(*out.popleft()))
+            self._time = time
+            found.append(observation)
+            out.append((clock + delay, observation.id, observation.model, time, value))
+        self.clock = clock
+        return found
+
+    def rest(self) -> list[Event]:
+        """Give the labels that are still out."""
+        return [self._label(*one) for one in self._out]
+
+    def _label(self, _due: int, id_: str, model: str, time: int, value: int) -> Label:
+        return Label(id_, self._time if self._counts else time + self._delay, model, value)
+
+
+class _Place(NamedTuple):
+    """What was read before a position of the source."""
+
+    at: Position | None
+    clock: int
+    events: int
+    bad: int
+
+
+class _Places:
+    """The positions of the source from which labels are out."""
+
+    def __init__(self, at: Position | None, clock: int) -> None:
+        self._places = deque([_Place(at, clock, 0, 0)])
+
+    def add(self, batch: Batch[Labelled], clock: int) -> None:
+        """Note the position after a batch."""
+        _, _, events, bad = self._places[-1]
+        self._places.append(
+            _Place(batch.position, clock, events + len(batch.events), bad + len(batch.bad))
+        )
+
+    def position(self, out: int) -> Position:
+        """Say where to go on, from the last place before the oldest label that is out."""
+        last = self._places[-1]
+        while len(self._places) > 1 and self._places[1].events <= last.events - out:
+            self._places.popleft()
+        first = self._places[0]
+        return {
+            "at": first.at,
+            "clock": first.clock,
+            "events": last.events - first.events,
+            "bad": last.bad - first.bad,
+            "tail": 0,
+        }

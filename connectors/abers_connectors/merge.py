@@ -1,0 +1,209 @@
+"""Several inputs as one stream, by event time.
+
+Governing rule: events are delivered by (largest event time of their input so
+far, labels before observations, input, place in the input); all that come
+before the smallest last time of the inputs that go on are known, so these are
+delivered, and a delivered part of an input is always a beginning of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.exceptions import RecordError
+from abers.stream.events import Label
+from abers_connectors.records import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from abers.stream.events import Event
+    from abers_connectors.records import Bad, Origin, Position, Source
+
+    Times = npt.NDArray[np.int64]
+
+__all__ = ["Merged"]
+
+_BEFORE_ALL = -(2**63)
+_AFTER_ALL = 2**63 - 1
+
+
+class Merged:
+    """Inputs merged by event time.
+
+    Parameters
+    ----------
+    sources
+        The inputs, each sorted by time but for `lateness`.
+    lateness
+        How far an event may be behind the largest time of its input so far, in milliseconds.
+
+    Notes
+    -----
+    What is held is a batch or two of each input, and more only where an input has very many
+    events of one and the same time: which of them come first is known after the last one.
+    """
+
+    def __init__(self, sources: Sequence[Source[Event]], lateness: int = 0) -> None:
+        self.name = " and ".join(source.name for source in sources)
+        self._sources, self._lateness = sources, lateness
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+        """Give the merged batches after a position.
+
+        Raises
+        ------
+        RecordError
+            If an input is not sorted within the lateness.
+        """
+        starts = position["inputs"] if position else [None] * len(self._sources)
+        inputs = [
+            _Input(source, start, self._lateness)
+            for source, start in zip(self._sources, starts, strict=True)
+        ]
+        while any(one.goes_on for one in inputs):
+            min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
+            horizon = min((one.clock for one in inputs if one.goes_on), default=_AFTER_ALL)
+            taken = [one.take(horizon) for one in inputs]
+            if any(one.events or one.bad for one in taken):
+                yield _merged(taken, {"inputs": [one.position() for one in inputs]})
+
+    def fraction(self) -> float | None:
+        """Give the mean of the shares of the inputs; None if one cannot be known."""
+        shares = [source.fraction() for source in self._sources]
+        known = [share for share in shares if share is not None]
+        return sum(known) / len(shares) if len(known) == len(shares) else None
+
+
+@dataclass(slots=True)
+class _Held:
+    """A batch of an input, of which so many events and bad records are delivered."""
+
+    batch: Batch[Event]
+    times: Times
+    at: Position | None
+    clock: int
+    events: int
+    bad: int
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What is delivered of one input: a row of `bad` counts the events of this input here."""
+
+    events: list[Event] = field(default_factory=list)
+    times: list[Times] = field(default_factory=list)
+    bad: list[Bad] = field(default_factory=list)
+    pieces: list[tuple[int, int, Batch[Event]]] = field(default_factory=list)
+
+    def add(self, held: _Held, stop: int) -> None:
+        """Add the events of a batch up to a row, and the bad records among them."""
+        self.pieces.append((len(self.events), held.events, held.batch))
+        shift = len(self.events) - held.events
+        bad = [one for one in held.batch.bad[held.bad :] if one.row <= stop]
+        self.bad += [one._replace(row=one.row + shift) for one in bad]
+        self.events += held.batch.events[held.events : stop]
+        self.times.append(held.times[held.events : stop])
+        held.events, held.bad = stop, held.bad + len(bad)
+
+    def origin(self, row: int) -> Origin:
+        """Tell where an event stands."""
+        place = bisect_right(self.pieces, row, key=lambda piece: piece[0]) - 1
+        first, start, batch = self.pieces[place]
+        return batch.origin(row - first + start)
+
+
+class _Input:
+    """One input, and what was read of it but is not delivered."""
+
+    def __init__(self, source: Source[Event], start: dict[str, Any] | None, lateness: int) -> None:
+        start = start or {"at": None, "clock": _BEFORE_ALL, "events": 0, "bad": 0}
+        self._source, self._lateness = source, lateness
+        self._at, self.clock = start["at"], start["clock"]
+        self._events, self._bad = start["events"], start["bad"]  # which are delivered already
+        self._batches = source.batches(self._at)
+        self._held: deque[_Held] = deque()
+        self.goes_on = True
+
+    def load(self) -> None:
+        """Read one more batch."""
+        batch = next(self._batches, None)
+        if batch is None:
+            self.goes_on = False
+            return
+        times, clock = self._times(batch), self.clock
+        events, bad = min(self._events, len(times)), min(self._bad, len(batch.bad))
+        self._held.append(_Held(batch, times, self._at, clock, events, bad))
+        self._events, self._bad = self._events - events, self._bad - bad
+        self._at, self.clock = batch.position, int(times[-1]) if len(times) else clock
+
+    def take(self, horizon: int) -> _Taken:
+        """Deliver the events before a time, and the bad records that come before the next."""
+        taken = _Taken()
+        while self._held:
+            held = self._held[0]
+            # What was delivered before a stop stays so, though less may be known after it.
+            stop = max(held.events, int(np.searchsorted(held.times, horizon)))
+            taken.add(held, stop)
+            if stop < len(held.times):
+                break
+            self._held.popleft()
+        return taken
+
+    def position(self) -> dict[str, Any]:
+        """Say where to go on: after a position of the source, and so many events more."""
+        if not self._held:
+            return {"at": self._at, "clock": self.clock, "events": self._events, "bad": self._bad}
+        first = self._held[0]
+        return {"at": first.at, "clock": first.clock, "events": first.events, "bad": first.bad}
+
+    def _times(self, batch: Batch[Event]) -> Times:
+        """Give the largest time so far at each event."""
+        events = batch.events
+        times = np.fromiter((event.time for event in events), np.int64, len(events))
+        largest: Times = np.maximum(np.maximum.accumulate(times), self.clock)
+        behind = largest - times
+        late = np.flatnonzero(behind > self._lateness)
+        if late.size:
+            row = int(late[0])
+            msg = (
+                f"{batch.origin(row).where}: the event is {behind[row]} ms behind an earlier one "
+                f"of its input, more than limits.lateness = {self._lateness} ms; "
+                "raise limits.lateness, or sort the file by time"
+            )
+            raise RecordError(msg)
+        return largest
+
+
+def _merged(inputs: Sequence[_Taken], position: Position) -> Batch[Event]:
+    events = [event for one in inputs for event in one.events]
+    times = np.concatenate([part for one in inputs for part in one.times])
+    later = np.fromiter((type(event) is not Label for event in events), np.bool_, len(events))
+    order = np.lexsort((later, times))  # stable: then by input, and by place in it
+    firsts = [0, *accumulate(len(one.events) for one in inputs)]
+    rank = np.argsort(order)
+
+    def place(number: int, row: int) -> int:
+        """Count the merged events up to the one before a bad record."""
+        return int(rank[firsts[number] + row - 1]) + 1 if row else 0
+
+    def origin(row: int) -> Origin:
+        index = int(order[row])
+        number = bisect_right(firsts, index) - 1
+        return inputs[number].origin(index - firsts[number])
+
+    bad = [
+        one._replace(row=place(n, one.row)) for n, taken in enumerate(inputs) for one in taken.bad
+    ]
+    bad.sort(key=lambda one: one.row)
+    return Batch(
+        [events[row] for row in order.tolist()], bad, position, len(events) + len(bad), origin
+    )
