@@ -221,7 +221,7 @@ def plain(output: Output) -> tuple[Any, ...]:
         assert isinstance(output.detail, str)
         assert output.detail
         fields = msgspec.structs.asdict(output.event)
-        del fields["recorded"]  # a label that waited no longer knows it
+        del fields["recorded"]  # a label that waited does not know it any longer
         return (type(output.event), *fields.values(), output.reason, output.row)
     values = msgspec.structs.astuple(output)
     return (type(output), *((type(value), value) for value in values))

@@ -393,14 +393,13 @@ def test_waiting_is_counted_from_the_clock() -> None:
 
 @pytest.mark.parametrize("lateness", [0, 3])
 def test_early_labels_expire_into_dead_letters(lateness: int) -> None:
-    """A label that waited in vain is a dead letter without a row, the event as it came."""
+    """A label that waited in vain is a dead letter without a row, the event as it waited."""
     p = processor(label_wait=10, lateness=lateness)
-    early = lab("a", 100, value=True, recorded=101)
-    p.process(early)
+    p.process(lab("a", 100, value=True, recorded=101))
     assert kinds(p.process(obs("b", 110 + lateness))) == ["Prediction"]
     letter, _ = p.process(obs("c", 111 + lateness))
     assert isinstance(letter, DeadLetter)
-    assert (letter.reason, letter.event, letter.row) == ("unknown-id", early, None)
+    assert (letter.reason, letter.event, letter.row) == ("unknown-id", lab("a", 100), None)
     assert letter.detail
     assert (p.counters["unknown_labels"], p.counters["dead:unknown-id"]) == (1, 1)
 
@@ -967,16 +966,18 @@ def identities(p: Processor, waiting: int) -> None:
     assert c["predictions"] >= c["labels"] + c["expired"] + c["evicted"]
 
 
-def test_no_event() -> None:
+@pytest.mark.parametrize("learner", [None, Scorer()], ids=["scores", "learner"])
+def test_no_event(learner: Scorer | None) -> None:
     """A batch with something that is no event is refused as a whole, and changes nothing."""
-    p = processor()
-    p.process_many([obs("a"), lab("a"), obs("b")])
+    p = Processor(learner=learner)
+    p.process_many([obs("a", x={}), lab("a"), obs("b", x={})])
     before = p.state_bytes()
     wrong: Any = {"id": "d"}
-    with pytest.raises(ValueError, match="row 2"):
-        p.process_many([obs("c"), lab("b"), wrong, obs("d")])
+    rest = [obs("c", model="new", segment="new", x={}), lab("b"), lab("c", value=7)]
+    with pytest.raises(ValueError, match="row 3"):
+        p.process_many([*rest, wrong, obs("d", x={})])
     assert p.state_bytes() == before
-    assert kinds(p.process_many([lab("b"), obs("c")])) == ["Outcome", "Prediction"]
+    assert kinds(p.process_many(rest)) == ["Prediction", "Outcome", "bad-label"]
 
 
 def test_events_that_fail() -> None:

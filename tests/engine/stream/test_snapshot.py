@@ -235,6 +235,17 @@ def test_given_learner_goes_on() -> None:
     assert restored.process_many(events) == processor.process_many(events)
 
 
+def test_refused_models_leave_no_learner() -> None:
+    """Models beyond the cap take no room, neither in memory nor in a snapshot."""
+    pytest.importorskip("river")
+    processor = Processor(Settings(learner="logistic", max_models=1))
+    processor.process(Observation("a", 0, "m", x={"a": 1.0}))
+    before = len(processor.snapshot(key=KEY))
+    processor.process_many([Observation("a", 0, f"m{i}", x={"a": 1.0}) for i in range(50)])
+    assert processor.counters["dead:too-many-models"] == 50
+    assert len(processor.snapshot(key=KEY)) < before + 100
+
+
 @pytest.mark.parametrize("key", [None, b""])
 def test_learners_need_a_key(key: bytes | None) -> None:
     """Learners are neither saved nor loaded without a key."""

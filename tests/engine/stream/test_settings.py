@@ -1,0 +1,62 @@
+"""What shapes the state of a processor, `abers.stream.settings`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from abers import ParameterError
+from abers.stream import Processor, Settings
+
+SPANS = ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_for")
+NUMBERS = ("max_pending", "max_early", "max_models")
+FORGETTING = ("window", "max_age", "half_life")
+NO_NUMBERS = (-1, 1.0, "1", True, float("nan"), 10**30)
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+@pytest.mark.parametrize("name", [*SPANS, "dedup_max", *NUMBERS, *FORGETTING])
+def test_limits_are_whole_numbers(name: str, value: Any) -> None:  # noqa: ANN401
+    """A limit that is no whole number in range is refused by name and value."""
+    with pytest.raises(ParameterError, match=name) as refusal:
+        Settings(**{name: value})
+    assert repr(value) in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *FORGETTING])
+def test_limits_of_at_least_one(name: str) -> None:
+    """A processor needs room for something."""
+    with pytest.raises(ParameterError, match=name):
+        Settings(**{name: 0})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [*SPANS, "dedup_max"])
+def test_limits_of_nothing(name: str) -> None:
+    """Spans of time and the memory may be nothing."""
+    assert Processor(Settings(**{name: 0})).clock is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", FORGETTING)
+@pytest.mark.parametrize("other", FORGETTING)
+def test_ways_to_forget_exclude_each_other(name: str, other: str) -> None:
+    """At most one of window, greatest age and half-life is set."""
+    options: dict[str, Any] = {name: 5, other: 5}
+    if name == other:
+        assert Settings(**options)
+        return
+    with pytest.raises(ParameterError, match="at most one"):
+        Settings(**options)
+
+
+def test_settings_are_written_and_read() -> None:
+    """Settings survive the way into a snapshot and back."""
+    settings = Settings(window=5, scores="logit", dedup_for=7, learner="logistic")
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(settings), type=Settings) == settings
+
+
+def test_unknown_settings_are_refused() -> None:
+    """A saved setting that this version does not know is refused, never dropped."""
+    with pytest.raises(msgspec.ValidationError, match="new"):
+        msgspec.convert({"new": 1}, Settings)
