@@ -6,20 +6,21 @@ are told elsewhere; so all mistakes are found, however many there are.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from abers.exceptions import ParameterError
+from abers.exceptions import MissingExtraError, ParameterError
+from abers.learners.river import LEARNERS, make
 from abers_connectors._config_layers import Problem
 from abers_connectors._config_types import shown
+from abers_connectors._suggest import closest
 from abers_connectors.files.naming import STANDARD, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["conflicts", "dead_letters_beside"]
+__all__ = ["conflicts", "dead_letters_beside", "format_of"]
 
 _FORMATS = ("csv", "jsonl", "parquet")
 _COMPRESSIONS = (".gz", ".zst")
@@ -117,15 +118,16 @@ def _inputs(values: _Values) -> Iterator[tuple[str, str]]:
     if given is not None and given not in _FORMATS:
         return
     for path, file in inputs.items():
-        if _format(file) is None:
+        if format_of(file) is None:
             yield from _unreadable(path, file, given)
-    said = {_format(file) for file in inputs.values()}
+    said = {format_of(file) for file in inputs.values()}
     if given is not None and said and not said & {None, given}:
         names = " and ".join(inputs.values())
         yield "input.format", f"{shown(given)} contradicts the name {names}; leave format out"
 
 
-def _format(file: str) -> str | None:
+def format_of(file: str) -> str | None:
+    """Tell the format that the name of a file says; None if it says none."""
     try:
         return kind_of(file).format
     except ParameterError:
@@ -141,7 +143,7 @@ def _unreadable(path: str, file: str, given: str | None) -> Iterator[tuple[str, 
 
 def _outputs(values: _Values) -> Iterator[tuple[str, str]]:
     for path, file in values.texts(*_OUTPUTS).items():
-        if file != STANDARD and _format(file) is None:
+        if file != STANDARD and format_of(file) is None:
             yield path, f"{shown(file)} is an unknown kind of file; {_SUFFIXES}"
     if values.get("state.path") == STANDARD:
         yield "state.path", f"{shown(STANDARD)} is no file; name one"
@@ -159,15 +161,15 @@ def _files(values: _Values) -> Iterator[tuple[str, str]]:
 
 
 def _learner(values: _Values) -> Iterator[tuple[str, str]]:
-    """Ask for the learner itself, where river is installed to tell; a short name is known."""
+    """Make the learner, where river is installed; the short names are known without it."""
     name = values.get("learner.name")
-    if not isinstance(name, str) or not name or importlib.util.find_spec("river") is None:
+    if not isinstance(name, str) or not name or name in LEARNERS:
         return
-    from abers_connectors.river_streams import LEARNERS, learner  # noqa: PLC0415 - only if needed
-
-    if name not in LEARNERS:
-        try:
-            learner(name)
-        except ParameterError as error:
-            text = str(error).removeprefix(f"--learner {name}").lstrip(": ")
-            yield "learner.name", f"{shown(name)}: {text}"
+    try:
+        make(name)
+    except ParameterError as error:
+        near = closest(name, LEARNERS)
+        hint = f", did you mean {shown(near)}?" if near else ""
+        yield "learner.name", f"{error}{hint}"
+    except MissingExtraError:
+        pass

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Annotated, Any, Literal, NamedTuple, NoReturn, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, NoReturn, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from abers.stream.settings import LARGEST_TIME
+
 __all__ = [
-    "LARGEST",
+    "MOST",
     "Count",
     "Delay",
     "Duration",
@@ -29,8 +32,8 @@ __all__ = [
     "shown",
 ]
 
-LARGEST = 2**53
-"""No count and no duration is larger: up to here every whole number is a float too."""
+MOST = 2**31 - 1
+"""No count is larger: the processor numbers what it holds with 32 bits."""
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(rf"(\d+)({'|'.join(_UNITS)})", re.ASCII)
@@ -55,20 +58,20 @@ def _refuse(value: object, advice: str) -> NoReturn:
     raise PydanticCustomError("abers", "{value} {advice}", what)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_TIME
 
 
 def _milliseconds(value: Any) -> int | None:  # noqa: ANN401 - whatever TOML holds
-    """Read a text such as "5m", up to `LARGEST`; None for anything else."""
+    """Read a text such as "5m", up to `LARGEST_TIME`; None for anything else."""
     # More digits than these are too large anyway, and int() refuses thousands of them.
     found = _DURATION.fullmatch(value) if isinstance(value, str) and len(value) < _SHOWN else None
-    span = int(found[1]) * _UNITS[found[2]] if found else LARGEST + 1
-    return span if span <= LARGEST else None
+    span = int(found[1]) * _UNITS[found[2]] if found else LARGEST_TIME + 1
+    return span if span <= LARGEST_TIME else None
 
 
 def _duration(value: Any) -> int:  # noqa: ANN401
-    span = value if _is_count(value) else _milliseconds(value)
+    span = value if _is_whole(value) else _milliseconds(value)
     if span is None:
         _refuse(value, f"is not a duration; write {_EXAMPLES}, or a whole number of milliseconds")
     return span
@@ -81,30 +84,31 @@ def _span(value: Any) -> int:  # noqa: ANN401
     return span
 
 
-class Lateness(NamedTuple):
-    """How late a label is, counted from its observation.
+@dataclass(frozen=True)
+class Lateness:
+    """How late a label is, counted from its observation; one of the two is given.
 
     Parameters
     ----------
-    amount
-        So much.
-    unit
-        Further observations, or milliseconds of event time.
+    count
+        So many further observations.
+    span
+        So many milliseconds of event time.
     """
 
-    amount: int
-    unit: Literal["observations", "milliseconds"]
+    count: int | None = None
+    span: int | None = None
 
 
 def _delay(value: Any) -> Lateness:  # noqa: ANN401
     if isinstance(value, Lateness):
         return value
-    if _is_count(value):
-        return Lateness(value, "observations")
+    if _is_whole(value):
+        return Lateness(count=value)
     span = _milliseconds(value)
     if span is None:
         _refuse(value, f"is not a delay; write a number of observations, or {_EXAMPLES}")
-    return Lateness(span, "milliseconds")
+    return Lateness(span=span)
 
 
 def _file(path: str) -> str:
@@ -129,7 +133,7 @@ def _label_value(value: Any) -> str | int | float:  # noqa: ANN401
     return label
 
 
-Count: TypeAlias = Annotated[int, Field(ge=1, le=LARGEST)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=MOST)]
 Duration: TypeAlias = Annotated[int, PlainValidator(_duration)]
 Span: TypeAlias = Annotated[int, PlainValidator(_span)]
 Delay: TypeAlias = Annotated[Lateness, PlainValidator(_delay)]

@@ -20,7 +20,7 @@ from abers_connectors._config_layers import Layers, dotted
 
 # Pydantic reads these annotations when the models are made.
 from abers_connectors._config_types import (
-    LARGEST,
+    MOST,
     Count,
     Delay,
     Duration,
@@ -139,7 +139,7 @@ class Limits(_Section):
     max_ahead: Duration = 300 * _SECOND
     max_jump: Duration = 366 * _DAY
     dedup_for: Duration | None = None
-    dedup_max: Annotated[int, Field(ge=0, le=LARGEST)] = 1_000_000
+    dedup_max: Annotated[int, Field(ge=0, le=MOST)] = 1_000_000
     max_pending: Count = 1_000_000
     max_early: Count = 100_000
     max_models: Count = 1_000
@@ -249,7 +249,7 @@ def load(
     --------
     >>> config = load(flags={"input.observations": "scores.csv", "input.delay": "2d"}, environ={})
     >>> config.input.delay
-    Lateness(amount=172800000, unit='milliseconds')
+    Lateness(count=None, span=172800000)
     """
     layers = Layers.read(path, environ, flags or {})
     values = {"input": {}} | layers.values  # so that what is missing in it can be named

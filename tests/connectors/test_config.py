@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from abers.exceptions import ConfigError
-from abers.stream.settings import Settings
+from abers.stream import Observation, Processor, Settings
+from abers.stream.settings import LARGEST_TIME
 from abers_connectors._config_errors import keys_of
-from abers_connectors._config_types import LARGEST, Lateness
+from abers_connectors._config_types import MOST, Lateness
 from abers_connectors.config import Config, Input, Learner, Limits, load
 from abers_connectors.fields import Fields
 
@@ -105,13 +106,22 @@ def test_limits_are_those_of_the_processor() -> None:
     assert defaults == {name: getattr(Settings(), name) for name in defaults}
 
 
+@pytest.mark.parametrize(("count", "span"), [(MOST, LARGEST_TIME), (1, 1)])
+def test_extreme_limits(count: int, span: int) -> None:
+    """The processor takes whatever is accepted here."""
+    counts = dict.fromkeys(["dedup_max", "max_pending", "max_early", "max_models"], count)
+    times = ["label_wait", "lateness", "max_ahead", "max_jump", "dedup_for"]
+    config = loaded(limits=counts | dict.fromkeys(times, span), calibrator__half_life=span)
+    assert Processor(config.settings()).process(Observation("a", 0, score=0.5))
+
+
 @pytest.mark.parametrize(
     ("given", "delay"),
     [
-        (0, Lateness(0, "observations")),
-        (50, Lateness(50, "observations")),
-        ("0s", Lateness(0, "milliseconds")),
-        ("2d", Lateness(2 * DAY, "milliseconds")),
+        (0, Lateness(count=0)),
+        (50, Lateness(count=50)),
+        ("0s", Lateness(span=0)),
+        ("2d", Lateness(span=2 * DAY)),
     ],
 )
 def test_delay(given: object, delay: Lateness) -> None:
@@ -317,8 +327,8 @@ MISTAKES = {
     "write one, without quotes",
     "calibrator.max_age = '0s'": 'calibrator.max_age: "0s" is no time at all; '
     'write "250ms", "5s", "5m", "2h" or "7d"',
-    f"limits.max_early = {LARGEST + 1}": f"limits.max_early: {LARGEST + 1} is too large; "
-    f"write at most {LARGEST}",
+    f"limits.max_early = {MOST + 1}": f"limits.max_early: {MOST + 1} is too large; "
+    f"write at most {MOST}",
     "output.max_dead_per_1000 = 1001": "output.max_dead_per_1000: 1001 is too large; "
     "write at most 1000",
     # words
@@ -365,7 +375,22 @@ def test_mistakes(text: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["", "d", "1", "1.5h", "-1s", "1 d", "1w", "٣d", f"{LARGEST}s", "9" * 5000, -1, 1.0]
+    "given",
+    [
+        "",
+        "d",
+        "1",
+        "1.5h",
+        "-1s",
+        "1 d",
+        "1w",
+        "٣d",
+        f"{LARGEST_TIME}s",
+        LARGEST_TIME + 1,
+        "9" * 5000,
+        -1,
+        1.0,
+    ],
 )
 def test_what_is_no_duration(given: object) -> None:
     """A duration is a whole number with a unit, or a whole number of milliseconds."""
@@ -409,7 +434,7 @@ def test_learners() -> None:
     assert loaded(learner={}).settings().learner == "logistic"
     full = "river.tree.HoeffdingTreeClassifier"
     assert loaded(learner__name=full).settings().learner == full
-    told = 'learner.name: "logisitc": no such learner; short names are .*; did you mean logistic'
+    told = 'learner.name: logisitc: no such learner; short names .*, did you mean "logistic"?'
     with pytest.raises(ConfigError, match=told):
         loaded(learner__name="logisitc")
     with pytest.raises(ConfigError, match="cannot be made with its defaults"):
