@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
-from typing import Annotated, Any, NoReturn, TypeAlias
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
 
 from pydantic import AfterValidator, Field, PlainValidator
 from pydantic_core import PydanticCustomError
@@ -84,19 +83,18 @@ def _span(value: Any) -> int:  # noqa: ANN401
     return span
 
 
-@dataclass(frozen=True)
-class Lateness:
+class Lateness(NamedTuple):
     """How late a label is, counted from its observation; one of the two is given.
 
     Parameters
     ----------
-    count
+    observations
         So many further observations.
     span
         So many milliseconds of event time.
     """
 
-    count: int | None = None
+    observations: int | None = None
     span: int | None = None
 
 
@@ -104,7 +102,7 @@ def _delay(value: Any) -> Lateness:  # noqa: ANN401
     if isinstance(value, Lateness):
         return value
     if _is_whole(value):
-        return Lateness(count=value)
+        return Lateness(observations=value)
     span = _milliseconds(value)
     if span is None:
         _refuse(value, f"is not a delay; write a number of observations, or {_EXAMPLES}")

@@ -249,7 +249,7 @@ def load(
     --------
     >>> config = load(flags={"input.observations": "scores.csv", "input.delay": "2d"}, environ={})
     >>> config.input.delay
-    Lateness(count=None, span=172800000)
+    Lateness(observations=None, span=172800000)
     """
     layers = Layers.read(path, environ, flags or {})
     values = {"input": {}} | layers.values  # so that what is missing in it can be named

@@ -118,8 +118,8 @@ def test_extreme_limits(count: int, span: int) -> None:
 @pytest.mark.parametrize(
     ("given", "delay"),
     [
-        (0, Lateness(count=0)),
-        (50, Lateness(count=50)),
+        (0, Lateness(observations=0)),
+        (50, Lateness(observations=50)),
         ("0s", Lateness(span=0)),
         ("2d", Lateness(span=2 * DAY)),
     ],
