@@ -1,8 +1,9 @@
 """The `abers` command.
 
 Governing rule: data goes to standard output and messages to standard error;
-whatever goes wrong ends in one sentence and an exit code (1 failure, 2 usage,
-128 + n for signal n), never in a traceback. Only typer is imported here; what a
+whatever goes wrong ends in a sentence and an exit code (1 failure, 2 usage, 65
+too many dead letters, 78 a configuration or state that must not be used, 128 +
+n for signal n), never in a traceback. Only typer is imported here; what a
 command needs is imported when it runs, so that `abers --help` answers at once.
 """
 
@@ -16,19 +17,21 @@ import sys
 import warnings
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from abers_connectors.jobs import Job
+    from abers_connectors.summary import Summary
+
 __all__ = ["app", "main"]
 
-_FAILURE, _USAGE = 1, 2
+_FAILURE, _USAGE, _DATA, _CONFIG = 1, 2, 65, 78
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -61,13 +64,27 @@ def _fail(message: str, code: int) -> NoReturn:
 def _sentences() -> Iterator[None]:
     """Turn an error into its sentence and exit code."""
     try:
-        from abers.exceptions import AbersError, ParameterError
+        from abers.exceptions import (
+            AbersError,
+            ConfigError,
+            DeadLettersError,
+            ParameterError,
+            StateError,
+        )
     except ImportError as error:  # such as a backend that is asked for and not there
         _fail(str(error), _FAILURE)
     try:
         yield
     except ParameterError as error:
         _fail(str(error), _USAGE)
+    except DeadLettersError as error:
+        _fail(str(error), _DATA)
+    except ConfigError as error:
+        for problem in error.problems:
+            typer.echo(f"Error: {problem}", err=True)
+        raise typer.Exit(_CONFIG) from None
+    except StateError as error:
+        _fail(str(error), _CONFIG)
     except AbersError as error:
         _fail(str(error), _FAILURE)
     except BrokenPipeError:  # the reader has seen enough, as in `abers replay … | head`
@@ -104,31 +121,126 @@ def _root(
     """
 
 
+_Json = Annotated[
+    bool,
+    typer.Option(
+        "--json",
+        help="Print the final table as JSON, to standard output unless predictions go there.",
+    ),
+]
+_ConfigPath = Annotated[
+    str, typer.Argument(metavar="CONFIG", help="A TOML file; see deploy/abers.example.toml.")
+]
+
+
+@app.command()
+def run(config: _ConfigPath, *, as_json: _Json = False) -> None:
+    """Process a stream as a configuration says: files, or standard input.
+
+    With [state] in the configuration a stopped run goes on where it was.
+    """
+    with _sentences():
+        from abers_connectors import terminal
+        from abers_connectors.config import load
+        from abers_connectors.jobs import of_config
+
+        loaded = load(config)
+        summary = _carried_out(of_config(loaded), loaded.output.predictions)
+        _show(summary, config, loaded.output.predictions, as_json=as_json)
+        if not as_json:
+            terminal.show_counters(summary)
+
+
+@app.command()
+def check(
+    config: _ConfigPath,
+    *,
+    sample: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Show ten of its records as they are understood."),
+    ] = None,
+) -> None:
+    """Say what a configuration means, or everything that is wrong with it."""
+    with _sentences():
+        from abers_connectors.checking import check as checked
+
+        report = checked(config, sample=sample)
+        for part, meaning in report.meaning.items():
+            typer.echo(f"{part}: {meaning}")
+        if report.sample is not None:
+            for line in report.sample.lines:
+                typer.echo(line)
+            if report.sample.mistake is not None:
+                _fail(report.sample.mistake, _FAILURE)
+
+
+@app.command()
+def inspect(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A saved state.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """Say what a saved state holds. Nothing in it is executed."""
+    with _sentences():
+        import msgspec
+
+        from abers_connectors import terminal
+        from abers_connectors.inspecting import inspected
+
+        found = inspected(snapshot)
+        if as_json:
+            typer.echo(msgspec.json.encode(found))
+        else:
+            terminal.show_inspected(found)
+
+
 @app.command()
 def replay(  # noqa: PLR0913 - the options of the command
     stream: Annotated[
         str,
         typer.Argument(
             metavar="STREAM",
-            help="A stream that river brings along (Phishing, Bananas, Shuttle), or a file of "
-            "scores and labels (.csv, .jsonl, .ndjson).",
+            help="A stream that river brings along (Phishing, Bananas, Shuttle), a file of "
+            "scores and labels (.csv, .jsonl, .parquet), or a configuration (.toml).",
         ),
     ],
     *,
-    delay: Annotated[
-        int,
-        typer.Option(min=0, metavar="N", help="Release a label after N further observations."),
-    ] = 50,
-    output: Annotated[
+    from_: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="FILE", help="With a configuration: read this in place of its input."
+        ),
+    ] = None,
+    speed: Annotated[
         str,
+        typer.Option(metavar="N", help="1x as it happened, 10x ten times as fast, max at once."),
+    ] = "max",
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Leave out what was before; RFC 3339 or milliseconds."),
+    ] = None,
+    until: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Leave out what was then or later."),
+    ] = None,
+    delay: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Release a label after N further observations (50 by default).",
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
         typer.Option(
             "--output",
             "-o",
             metavar="FILE",
-            help="Where predictions go, a JSON line each; - is standard output. A file appears "
-            "when it is complete.",
+            help="Where predictions go, by its suffix JSON Lines, CSV or Parquet; - is standard "
+            "output. A file appears when it is complete.",
         ),
-    ] = "-",
+    ] = None,
     learner: Annotated[
         str | None,
         typer.Option(
@@ -157,8 +269,8 @@ def replay(  # noqa: PLR0913 - the options of the command
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Of its event times (numbers, or RFC 3339 made epoch milliseconds), by default "
-            "time or else the row number.",
+            help="Of its event times (milliseconds or RFC 3339), by default time or else the row "
+            "number.",
         ),
     ] = None,
     probabilities: Annotated[
@@ -173,20 +285,16 @@ def replay(  # noqa: PLR0913 - the options of the command
         typer.Option(metavar="N", help="Calibrate on the last N labels only."),
     ] = None,
     max_age: Annotated[
-        float | None,
-        typer.Option(metavar="SPAN", help="Forget labels older than SPAN, in the unit of time."),
+        str | None,
+        typer.Option(
+            metavar="SPAN", help='Forget labels older than SPAN, such as "7d" or "5000ms".'
+        ),
     ] = None,
     half_life: Annotated[
-        float | None,
+        str | None,
         typer.Option(metavar="SPAN", help="Halve the weight of a label every SPAN."),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Print the final table as JSON, to standard output unless predictions go there.",
-        ),
-    ] = False,
+    as_json: _Json = False,
 ) -> None:
     """Replay a historical stream: predict, wait for the label, learn.
 
@@ -194,30 +302,54 @@ def replay(  # noqa: PLR0913 - the options of the command
     scores these predictions, as they were issued.
     """
     with _sentences():
-        import msgspec
+        from abers_connectors.replaying import Words, planned
 
-        from abers import VennAbers
-        from abers_connectors import terminal
-        from abers_connectors.files import opened
-        from abers_connectors.replay import Replay
-        from abers_connectors.streams import open_stream
-
-        named = {"score": score, "label": label, "id": id_, "time": time}
-        source, scorer = open_stream(
-            stream,
-            learner_name=learner,
-            columns={field: column for field, column in named.items() if column is not None},
+        words = Words(
+            stream=stream,
+            delay=delay,
+            output=output,
+            learner=learner,
+            columns={"score": score, "label": label, "id": id_, "time": time},
             probabilities=probabilities,
+            forgetting={"window": window, "max_age": max_age, "half_life": half_life},
+            from_=from_,
+            since=since,
+            until=until,
+            speed=speed,
         )
-        calibrator = VennAbers(window=window, max_age=max_age, half_life=half_life)
-        with opened(output) as sink, terminal.watching(source, output) as observations:
-            run = Replay(source, scorer, calibrator, sink, delay=delay)
-            started = perf_counter()
-            run.run(observations)
-            seconds = perf_counter() - started
-        summary = run.summary(seconds)
-        if as_json:
-            typer.echo(msgspec.json.encode(summary), err=output == "-")
-        else:
-            terminal.show_summary(summary, stream, delay)
-            terminal.show_next(stream, output, summary.observations)
+        plan = planned(words)
+        summary = _carried_out(plan.job, plan.output, pace=plan.pace)
+        _show(summary, plan.title, plan.output, as_json=as_json, observations=plan.delay)
+        if not as_json and plan.bundled_or_file:
+            from abers_connectors import terminal
+
+            terminal.show_next(stream, plan.output, summary.observations)
+
+
+def _carried_out(job: Job, output: str, **options: Any) -> Summary:  # noqa: ANN401 - those of `Run`
+    """Carry out a job, under a progress bar where somebody watches."""
+    from abers_connectors import terminal
+    from abers_connectors.summary import summarised
+
+    started = perf_counter()
+    with job.start(**options) as running:
+        before = sum(running.processor.counters[name] for name in ("observations", "labels_in"))
+        with terminal.watching(job.source, output) as watched:
+            for _ in watched(running.run()):
+                pass
+        counters = running.processor.counters
+        events = counters["observations"] + counters["labels_in"] - before
+    return summarised(running.processor, events, perf_counter() - started)
+
+
+def _show(
+    summary: Summary, title: str, output: str, *, as_json: bool, observations: int | None = None
+) -> None:
+    import msgspec
+
+    from abers_connectors import terminal
+
+    if as_json:
+        typer.echo(msgspec.json.encode(summary), err=output == "-")
+    else:
+        terminal.show_summary(summary, title, observations)

@@ -25,11 +25,8 @@ __all__ = [
     "Batch",
     "DeadRecord",
     "Labelled",
-    "Observation",
     "Origin",
     "Position",
-    "Prediction",
-    "Scorer",
     "Sink",
     "Source",
 ]
@@ -154,12 +151,16 @@ class Sink(Protocol):
         """Take some rows, of the one type that the sink was made for."""
         ...
 
-    def commit(self) -> Position:
-        """Make all that was written durable, and say how much that is."""
+    def commit(self) -> Position | None:
+        """Make all that was written durable, and say how much that is; None if nothing is."""
         ...
 
     def close(self) -> None:
         """Commit, and take no more."""
+        ...
+
+    def discard(self) -> None:
+        """Take no more, and leave nothing that was not committed, as far as that can be."""
         ...
 
 
@@ -178,68 +179,3 @@ class DeadRecord(msgspec.Struct, frozen=True, gc=False):
     detail: str
     where: str
     raw: str
-
-
-class Observation(NamedTuple):
-    """One record of a historical stream, which knows its label already.
-
-    Parameters
-    ----------
-    position
-        Its line or row in the source, for messages.
-    id, time
-        What the source calls it, and its event time.
-    label
-        0 or 1; nothing may look at it before it is released.
-    x
-        What the scorer scores: the features, or the score itself where it came along.
-    """
-
-    position: int
-    id: str
-    time: float
-    label: int
-    x: Any
-
-
-class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """One prediction on the wire, encoded in this order.
-
-    Parameters
-    ----------
-    v
-        Version of the schema.
-    id, time, score
-        Those of the observation; the score is the one given at prediction time.
-    model
-        Key of the calibrator that answered.
-    p0, p1, p
-        The Venn-Abers interval and its log-loss merge.
-    n
-        Number of labels the calibrator held when it answered.
-    """
-
-    v: int = 1
-    id: str
-    time: float
-    model: str = "default"
-    score: float
-    p0: float
-    p1: float
-    p: float
-    n: int
-
-
-class Scorer(Protocol):
-    """What gives an observation its score, once, when it is predicted."""
-
-    probabilities: bool
-    """Whether the scores are declared probabilities of label 1."""
-
-    def score(self, observation: Observation) -> float:
-        """Score one observation, whose label is not yet known."""
-        ...
-
-    def learn(self, observation: Observation) -> None:
-        """Learn one observation, whose label has arrived."""
-        ...

@@ -1,7 +1,7 @@
-"""What a person sees of a replay: progress, the table, and where to go from there.
+"""What a person sees of a run: progress, the table, and where to go from there.
 
-Governing rule: everything here goes to standard error, which leaves standard
-output to data; colour and motion appear only on a terminal.
+Governing rule: what is asked for goes to standard output, everything else to
+standard error; colour and motion appear only on a terminal.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -18,14 +19,21 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from abers_connectors.records import Observation, Source
-    from abers_connectors.replay import Means, Summary
+    from abers.stream import Event
+    from abers_connectors.inspecting import Inspected
+    from abers_connectors.records import Source
+    from abers_connectors.summary import Means, Summary
 
-__all__ = ["say", "show_next", "show_summary", "watching"]
-
-_EVERY = 100  # observations between two looks at the progress: rare enough to cost nothing
+__all__ = [
+    "say",
+    "show_counters",
+    "show_inspected",
+    "show_next",
+    "show_summary",
+    "watching",
+]
 
 
 def _console() -> Console:
@@ -38,7 +46,9 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def watching(source: Source, output: str) -> Iterator[Iterator[Observation]]:
+def watching(
+    source: Source[Event], output: str
+) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
     """Show a progress bar for the time of a `with` block.
 
     Parameters
@@ -51,62 +61,122 @@ def watching(source: Source, output: str) -> Iterator[Iterator[Observation]]:
 
     Yields
     ------
-    Iterator
-        The observations of the source, which move the bar on their way.
+    function
+        Passes the numbers of records on that a run gives, which move the bar on their way.
     """
     console = _console()
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[count]:,} observations", markup=False),
+        TextColumn("{task.fields[count]:,} records", markup=False),
         TimeRemainingColumn(),
     )
     hidden = output == "-" or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        yield _watched(source, progress)
+        task = progress.add_task(source.name, total=None, count=0)
+
+        def watched(counts: Iterable[int]) -> Iterator[int]:
+            for count in counts:
+                fraction = source.fraction()
+                total = None if fraction is None else 1.0
+                progress.update(task, completed=fraction or 0.0, total=total, count=count)
+                yield count
+
+        yield watched
 
 
-def _watched(source: Source, progress: Progress) -> Iterator[Observation]:
-    task = progress.add_task(source.name, total=None, count=0)
-    for count, observation in enumerate(source, start=1):
-        yield observation
-        if count % _EVERY == 0:
-            fraction = source.fraction()
-            total = None if fraction is None else 1.0
-            progress.update(task, completed=fraction or 0.0, total=total, count=count)
-
-
-def show_summary(summary: Summary, stream: str, delay: int) -> None:
-    """Print the table at the end of a replay.
+def show_summary(summary: Summary, title: str, delay: int | None = None) -> None:
+    """Print the table at the end of a run.
 
     Parameters
     ----------
     summary
-        What the replay found.
-    stream, delay
-        What was replayed, and how many observations late the labels were.
+        What the run found.
+    title
+        What was run.
+    delay
+        How many observations late the labels were, if that was the rule.
     """
-    title = Text(f"{stream}, labels {delay:,} late")  # as text, a [name] is no markup
-    table = Table(title=title, box=box.SIMPLE)
+    late = "" if delay is None else f", labels {delay:,} late"
+    table = Table(title=Text(f"{title}{late}"), box=box.SIMPLE)  # as text, a [name] is no markup
     table.add_column()
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
-    raw, calibrated = (_column(m, summary.labels) for m in (summary.raw, summary.calibrated))
-    for row in zip(("log loss", "Brier score", "ECE, 10 bins"), raw, calibrated, strict=True):
-        table.add_row(*row)
-    table.add_row("mean interval width", "", _number(summary.mean_width))
-    table.add_section()
+    if summary.calibrated is not None:
+        raw, calibrated = (_column(m, summary.labels) for m in (summary.raw, summary.calibrated))
+        for row in zip(("log loss", "Brier score", "ECE, 10 bins"), raw, calibrated, strict=True):
+            table.add_row(*row)
+        table.add_row("mean interval width", "", _number(summary.mean_width))
+        table.add_section()
     table.add_row("observations", "", f"{summary.observations:,}")
     table.add_row("labels", "", f"{summary.labels:,}")
     table.add_row("events a second", "", f"{summary.events_per_second:,.0f}")
     _console().print(table)
-    if summary.raw is None:
+    if summary.raw is None and summary.calibrated is not None:
         say("The raw score has no metrics, as a score need not be a probability;")
-        say("if these are probabilities, add --probabilities.")
-    if summary.observations <= delay:
+        say(
+            "if these are probabilities, "
+            + ('set task.scores = "probability".' if delay is None else "add --probabilities.")
+        )
+    if delay is not None and summary.observations <= delay:
         say("No prediction could use a label, as the stream ended before the first came;")
         say("try a smaller --delay.")
+
+
+def show_counters(summary: Summary) -> None:
+    """Print what became of the events, as far as there is something to say.
+
+    Parameters
+    ----------
+    summary
+        What the run found.
+    """
+    plain = {"observations", "predictions", "labels", "labels_in"}
+    for name, count in summary.counters.items():
+        if name not in plain:
+            say(f"{name.replace('_', ' ')}: {count:,}")
+
+
+def show_inspected(found: Inspected) -> None:
+    """Print what a file of state says, to standard output.
+
+    Parameters
+    ----------
+    found
+        What was found in it.
+    """
+    console = Console(highlight=False)
+    size = f"{found.path}, {found.bytes:,} bytes, written by abers {found.version}"
+    table = Table(title=Text(size), box=box.SIMPLE, show_header=False)
+    clock = "none" if found.clock is None else f"{found.clock} ({_moment(found.clock)})"
+    rows = {
+        "clock": clock,
+        "position": str(found.position),
+        "waiting for labels": f"{found.waiting_for_labels:,}",
+        "waiting for observations": f"{found.waiting_for_observations:,}",
+        "remembered ids": f"{found.remembered_ids:,}",
+        "learners": f"{found.learner_bytes:,} bytes",
+        "settings": ", ".join(f"{k}={v}" for k, v in found.settings.items() if v is not None),
+        "counters": ", ".join(f"{k}={v:,}" for k, v in found.counters.items() if v),
+    }
+    for name, text in rows.items():
+        table.add_row(name, Text(text))
+    console.print(table)
+    held = Table("model", "segment", box=box.SIMPLE)
+    for column in ("labels held", "log loss", "Brier score", "ECE, 10 bins"):
+        held.add_column(column, justify="right")
+    for one in found.held:
+        scores = map(_number, (one.log_loss, one.brier, one.ece))
+        held.add_row(Text(one.model), Text(one.segment), f"{one.labels:,}", *scores)
+    console.print(held)
+
+
+def _moment(milliseconds: int) -> str:
+    try:
+        return str(datetime.fromtimestamp(milliseconds / 1000, tz=UTC))
+    except (OverflowError, ValueError, OSError):
+        return "no date"
 
 
 def show_next(stream: str, output: str, observations: int) -> None:

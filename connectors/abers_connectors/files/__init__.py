@@ -1,8 +1,8 @@
-"""Files: a stream read from one, predictions written to one."""
+"""Files: streams read from them, predictions written to them."""
 
 from __future__ import annotations
 
-from abers_connectors.files.sink import JsonLines, opened
-from abers_connectors.files.source import FileSource, GivenScores
+from abers_connectors.files.reading import open_source
+from abers_connectors.files.writing import open_sink
 
-__all__ = ["FileSource", "GivenScores", "JsonLines", "opened"]
+__all__ = ["open_sink", "open_source"]

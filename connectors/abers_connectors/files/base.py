@@ -28,8 +28,8 @@ class FileSink(ABC):
         """Take some rows."""
 
     @abstractmethod
-    def commit(self) -> Position:
-        """Make all that was written durable, and say how much that is."""
+    def commit(self) -> Position | None:
+        """Make all that was written durable, and say how much that is; None if nothing is."""
 
     @abstractmethod
     def close(self) -> None:

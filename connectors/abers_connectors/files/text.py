@@ -57,7 +57,7 @@ class TextSource(Generic[T]):
     def __init__(self, path: str, kind: Kind, mapper: Mapper[T], limit: int) -> None:
         self.name = "standard input" if path == STANDARD else path
         self._path, self._kind, self._mapper, self._limit = path, kind, mapper, limit
-        self._file: BinaryIO | None = None
+        self._share: float | None = None
 
     def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
         """Give the batches after a position, a number of records to be skipped.
@@ -75,6 +75,7 @@ class TextSource(Generic[T]):
             try:
                 for frames in self._frames(file):
                     line = frames.numbers[-1]
+                    self._share = None if self._path == STANDARD else _share(file)
                     if done < skip:
                         frames, done = _skipped(frames, skip - done, done)  # noqa: PLW2901
                     if frames.raws:
@@ -87,19 +88,15 @@ class TextSource(Generic[T]):
 
     def fraction(self) -> float | None:
         """Give the share of the file that has been read; None for what has no size."""
-        if self._file is None or self._file.closed:
-            return None
-        status = os.fstat(self._file.fileno())
-        sized = stat.S_ISREG(status.st_mode) and status.st_size
-        return self._file.tell() / status.st_size if sized else None
+        return self._share
 
     @contextmanager
     def _opened(self) -> Iterator[BinaryIO]:
         if self._path == STANDARD:
             yield sys.stdin.buffer
             return
-        with Path(self._path).open("rb") as self._file:
-            yield self._file
+        with Path(self._path).open("rb") as file:
+            yield file
 
     def _frames(self, file: BinaryIO) -> Iterator[Frames]:
         """Give some raw records at a time, never none."""
@@ -174,6 +171,12 @@ class TextSource(Generic[T]):
 
     def _origin(self, number: int, raw: Line) -> Origin:
         return Origin(f"{self.name} line {number}", shown(raw))
+
+
+def _share(file: BinaryIO) -> float | None:
+    status = os.fstat(file.fileno())
+    sized = stat.S_ISREG(status.st_mode) and status.st_size
+    return file.tell() / status.st_size if sized else None
 
 
 def _of_a_registry(raw: bytes) -> BadRecordError:

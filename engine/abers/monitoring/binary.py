@@ -4,6 +4,8 @@ Governing rule: a prediction is judged once, as it was issued, when its label
 comes; raw scores are judged only where they are declared probabilities.
 """
 
+# ruff: noqa: SLF001 - of the same class
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -84,3 +86,24 @@ class BinaryMonitor:
         monitor.calibrated = PrequentialScores.restore(calibrated)
         monitor.raw = raw and PrequentialScores.restore(raw)
         return monitor
+
+    @classmethod
+    def total(cls, many: Sequence[BinaryMonitor]) -> BinaryMonitor:
+        """Add up the monitors of different calibrators.
+
+        Parameters
+        ----------
+        many
+            The monitors, at least one.
+
+        Returns
+        -------
+        BinaryMonitor
+            That of all predictions together.
+        """
+        whole = cls(raw=False)
+        whole.calibrated = PrequentialScores.total(one.calibrated for one in many)
+        raw = [one.raw for one in many if one.raw is not None]
+        whole.raw = PrequentialScores.total(raw) if raw else None
+        whole._width = sum(one._width for one in many)
+        return whole

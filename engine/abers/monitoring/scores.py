@@ -4,6 +4,8 @@ Governing rule: a forecast is scored once, as it was issued, when its label
 arrives; the sums are all that is kept, and nothing infinite is added to a sum.
 """
 
+# ruff: noqa: SLF001 - of the same class
+
 from __future__ import annotations
 
 import math
@@ -15,7 +17,7 @@ from abers.calibration import _checks
 from abers.exceptions import ScoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -129,6 +131,30 @@ class PrequentialScores:
         ):
             mine[:] = theirs
         return scores
+
+    @classmethod
+    def total(cls, many: Iterable[PrequentialScores]) -> PrequentialScores:
+        """Add up scores of different forecasts.
+
+        Parameters
+        ----------
+        many
+            The scores.
+
+        Returns
+        -------
+        PrequentialScores
+            Those of all forecasts together.
+        """
+        whole = cls()
+        for scores in many:
+            whole.infinite += scores.infinite
+            whole._log_loss += scores._log_loss
+            whole._squares += scores._squares
+            whole._counts += scores._counts
+            whole._forecasts += scores._forecasts
+            whole._positives += scores._positives
+        return whole
 
     @property
     def count(self) -> int:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.admission import Admitted
     from abers.stream.events import Event, Observation, Output
+    from abers.stream.tasks import Monitor
 
 __all__ = ["COUNTERS", "REASONS", "Processor"]
 
@@ -154,6 +155,11 @@ class Processor:
     def waiting(self) -> tuple[int, int]:
         """How many observations wait for labels, and labels for observations."""
         return self._ledger.count(0), self._ledger.count(1)
+
+    @property
+    def monitors(self) -> Sequence[Monitor]:
+        """What judges the predictions, one for each model and segment; none if switched off."""
+        return self._answering.monitors or ()
 
     def process(self, event: Event) -> list[Output]:
         """Take one event.

@@ -1,0 +1,158 @@
+"""A configuration in words.
+
+Governing rule: what does not hold is not mentioned, and defaults are said like
+everything else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abers_connectors.files.naming import STANDARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers_connectors.config import Calibrator, Config, Input, Limits, Output
+    from abers_connectors.fields import Fields
+
+__all__ = ["described", "duration"]
+
+_UNITS = {86_400_000: "day", 3_600_000: "hour", 60_000: "minute", 1000: "second", 1: "millisecond"}
+_SCORES = {
+    "any": "any finite number",
+    "logit": "logits",
+    "probability": "probabilities, judged beside the calibrated ones",
+}
+
+
+def duration(milliseconds: int) -> str:
+    """Write a duration in its largest whole unit.
+
+    Examples
+    --------
+    >>> duration(604_800_000), duration(60_000), duration(1_500), duration(0)
+    ('7 days', '1 minute', '1,500 milliseconds', '0 seconds')
+    """
+    if milliseconds == 0:
+        return "0 seconds"
+    size = next(size for size in _UNITS if milliseconds % size == 0)
+    return _counted(milliseconds // size, _UNITS[size])
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def described(config: Config) -> dict[str, str]:
+    """Say what a configuration means.
+
+    Parameters
+    ----------
+    config
+        The configuration.
+
+    Returns
+    -------
+    dict
+        A sentence for each part.
+    """
+    learner = f"the learner {config.learner.name}" if config.learner else "the records"
+    state = f"{config.state.path}, every {_counted(config.state.every, 'record')}"
+    return {
+        "task": f"the probability of label 1 ({config.task.kind})",
+        "scores": f"{_SCORES[config.task.scores]}, from {learner}",
+        "calibrator": _forgetting(config.calibrator),
+        **_inputs(config),
+        **_outputs(config.output),
+        **_limits(config.limits),
+        "state": state if config.state.path else "none is kept",
+        "monitoring": "on" if config.monitoring.enabled else "off",
+    }
+
+
+def _forgetting(calibrator: Calibrator) -> str:
+    if calibrator.window is not None:
+        return f"keeps the last {_counted(calibrator.window, 'label')}"
+    if calibrator.max_age is not None:
+        return f"forgets labels after {duration(calibrator.max_age)}"
+    if calibrator.half_life is not None:
+        return f"halves the weight of a label every {duration(calibrator.half_life)}"
+    return "keeps every label"
+
+
+def _inputs(config: Config) -> dict[str, str]:
+    given, fields = config.input, config.fields()
+    found = {
+        "observations": f"{_place(given.observations, 'input')}, {_labels_of(given)}",
+        "fields": ", ".join(_fields(fields, scored=config.learner is None)),
+    }
+    if given.labels is not None:
+        found["labels"] = f"{_place(given.labels, 'input')}, merged by event time"
+        second = config.label_fields()
+        names = ("id", "time", "model", "label")
+        found["fields of labels"] = ", ".join(_field(name, getattr(second, name)) for name in names)
+    ones = ", ".join(map(repr, given.positive))
+    found["label 1"] = f"{ones}; all else is 0" if ones else "1 or true; label 0 is 0 or false"
+    return found
+
+
+def _labels_of(given: Input) -> str:
+    if given.labels is not None:
+        return "without labels"
+    if given.delay is None:
+        return "labels among them"
+    count, span = given.delay
+    late = duration(span or 0) if count is None else _counted(count, "observation")
+    return f"each with its label, which is released {late} later"
+
+
+def _fields(fields: Fields, *, scored: bool) -> Iterator[str]:
+    yield from (_field(name, getattr(fields, name)) for name in ("id", "time", "model"))
+    if fields.segment:
+        yield _field("segment", fields.segment)
+    if scored:
+        yield _field("score", fields.score)
+    else:
+        yield _field("features", " ".join(fields.features))
+    yield _field("label", fields.label)
+    if fields.extra:
+        yield _field("passed through", " ".join(fields.extra))
+
+
+def _field(name: str, path: str) -> str:
+    if path.startswith("const:"):
+        return f"{name} always {path.removeprefix('const:')}"
+    if path == "row" and name in ("id", "time"):
+        return f"{name} the number of the record"
+    return f"{name} in {path}"
+
+
+def _outputs(output: Output) -> dict[str, str]:
+    found = {"predictions": _place(output.predictions, "output")}
+    if output.outcomes is not None:
+        found["outcomes"] = _place(output.outcomes, "output")
+    if output.on_bad_record == "stop":
+        return found | {"bad records": "the first one ends the run"}
+    place = _place(output.dead_letters_path, "output")
+    most = output.max_dead_per_1000
+    return found | {"bad records": f"{place}; more than {most:,} of 1,000 end the run"}
+
+
+def _place(path: str, direction: str) -> str:
+    return f"standard {direction}" if path == STANDARD else path
+
+
+def _limits(limits: Limits) -> dict[str, str]:
+    memory = limits.label_wait if limits.dedup_for is None else limits.dedup_for
+    pending, early = f"{limits.max_pending:,}", f"{limits.max_early:,}"
+    return {
+        "waiting": f"{duration(limits.label_wait)} for a label or an observation; "
+        f"at most {pending} observations and {early} labels",
+        "late": f"an event over {duration(limits.lateness)} behind the latest one",
+        "too far ahead": f"an event over {duration(limits.max_ahead)} ahead of its record, or "
+        f"{duration(limits.max_jump)} ahead of the latest event",
+        "duplicates": f"known for {duration(memory)}, among the last {limits.dedup_max:,} "
+        "finished ids",
+        "models": f"at most {limits.max_models:,}, and as many segments in all",
+    }

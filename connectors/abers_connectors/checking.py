@@ -1,0 +1,244 @@
+"""What `abers check` says: what a configuration means, and how a sample is understood.
+
+Governing rule: whatever would stop a run before its first record is told here,
+all at once, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abers.exceptions import ConfigError, MissingExtraError, ParameterError, RecordError
+from abers.learners.river import require_river
+from abers.stream import DeadLetter, Label, Observation, Processor
+from abers_connectors._config_types import shown
+from abers_connectors._config_words import described
+from abers_connectors._suggest import did_you_mean
+from abers_connectors.config import load
+from abers_connectors.files.naming import STANDARD
+from abers_connectors.inputs import open_part
+from abers_connectors.records import Labelled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from abers.stream.settings import Settings
+    from abers_connectors.config import Config
+    from abers_connectors.records import Batch, Origin, Source
+
+__all__ = ["Report", "Sample", "check", "hindrances", "sampled"]
+
+_SHOWN = 10  # records
+_READ = 10_000  # records that are looked at for a mistake; a sample may be years of history
+_LONG = 200  # characters of a record
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Sample(NamedTuple):
+    """Some records as they are understood.
+
+    Parameters
+    ----------
+    lines
+        The first few that can be used, each in words.
+    records
+        How many were looked at.
+    mistake
+        Where and why the first one that cannot be used is that; None if all can.
+    """
+
+    lines: list[str]
+    records: int
+    mistake: str | None
+
+
+class Report(NamedTuple):
+    """What is to be said of a configuration without mistakes.
+
+    Parameters
+    ----------
+    meaning
+        What it says, in words, by part.
+    sample
+        The sample, if there is one.
+    """
+
+    meaning: dict[str, str]
+    sample: Sample | None
+
+
+def check(
+    path: str,
+    *,
+    sample: str | None = None,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Report:
+    """Look at a configuration, at the files it names, and at a sample of records.
+
+    Parameters
+    ----------
+    path, flags, environ
+        As of `config.load`.
+    sample
+        A file whose records are looked at as if it were the first input, or the second if it is
+        that one.
+
+    Returns
+    -------
+    Report
+        What was understood.
+
+    Raises
+    ------
+    ConfigError
+        If anything would stop a run before its first record.
+    """
+    config = load(path, flags=flags, environ=environ)
+    found = [f"{path}: {line}" for line in hindrances(config)]
+    if sample is not None and (problem := _unreadable(sample)):
+        found.append(f"{sample}: {problem}")
+    if found:
+        raise ConfigError(found)
+    looked_at = None if sample is None else sampled(open_part(config, sample), config.settings())
+    return Report(described(config), looked_at)
+
+
+def hindrances(config: Config) -> Iterator[str]:
+    """Find what would stop a run before its first record.
+
+    Parameters
+    ----------
+    config
+        The configuration.
+
+    Yields
+    ------
+    str
+        A dotted path, and what is wrong.
+    """
+    given, output = config.input, config.output
+    for key, path in (("observations", given.observations), ("labels", given.labels)):
+        if path is not None and (problem := _unreadable(path) or _unopenable(config, path)):
+            yield f"input.{key}: {problem}"
+    outputs = {
+        "output.predictions": output.predictions,
+        "output.outcomes": output.outcomes,
+        "output.dead_letters": output.dead_letters_path,
+        "state.path": config.state.path,
+    }
+    for key, path in outputs.items():
+        if path is not None and not Path(path).parent.is_dir():  # that of "-" is the working one
+            yield f"{key}: there is no directory {Path(path).parent}; make it first"
+    if config.learner is not None:
+        try:
+            require_river()
+        except MissingExtraError as error:
+            yield f"learner: {error}"
+
+
+def _unreadable(path: str) -> str | None:
+    file = Path(path)
+    if path == STANDARD:
+        return None
+    if not file.exists():
+        beside = file.parent.iterdir() if file.parent.is_dir() else []
+        return f"{path}: no such file{did_you_mean(file.name, [one.name for one in beside])}"
+    if file.is_dir():
+        return f"{path} is a directory; name a file in it"
+    return None if os.access(path, os.R_OK) else f"{path} cannot be read; see its permissions"
+
+
+def _unopenable(config: Config, path: str) -> str | None:
+    try:
+        open_part(config, path)
+    except MissingExtraError as error:
+        return str(error)
+    return None
+
+
+def sampled(source: Source[Any], settings: Settings) -> Sample:
+    """Read some records, and see what a processor makes of them.
+
+    Parameters
+    ----------
+    source
+        Of events, or of labelled observations.
+    settings
+        Those of the processor.
+
+    Returns
+    -------
+    Sample
+        The first records, and the first mistake among the first 10,000.
+    """
+    lines: list[str] = []
+    records, mistake = 0, None
+    processor = Processor(settings, outcomes=False)
+    try:
+        for batch in source.batches():
+            dead = _dead(batch, processor)
+            right = (row for row in range(len(batch.events)) if row not in dead)
+            lines += [_line(batch, row) for row in islice(right, _SHOWN - len(lines))]
+            records += batch.records
+            mistake = mistake or _first_mistake(batch, dead)
+            if records >= _READ or (mistake and len(lines) == _SHOWN):
+                break
+    except (RecordError, ParameterError) as error:
+        mistake = mistake or str(error)
+    return Sample(lines, records, mistake)
+
+
+def _dead(batch: Batch[Any], processor: Processor) -> dict[int, DeadLetter]:
+    """Feed a processor, and give its dead letters by row."""
+    events = [one.observation if isinstance(one, Labelled) else one for one in batch.events]
+    outputs = processor.process_many(events)
+    dead = (one for one in outputs if isinstance(one, DeadLetter))
+    return {one.row: one for one in dead if one.row is not None}
+
+
+def _first_mistake(batch: Batch[Any], dead: Mapping[int, DeadLetter]) -> str | None:
+    bad, row = batch.bad[0] if batch.bad else None, min(dead, default=None)
+    # A bad record stands before the event of the same row.
+    if bad is not None and (row is None or bad.row <= row):
+        return _mistake(bad.origin, bad.reason, bad.detail)
+    if row is not None:
+        return _mistake(batch.origin(row), dead[row].reason, dead[row].detail)
+    return None
+
+
+def _mistake(origin: Origin, reason: str, detail: str) -> str:
+    raw = origin.raw if len(origin.raw) <= _LONG else f"{origin.raw[:_LONG]}…"
+    return f"{origin.where}: {reason}: {detail}; the record is {raw!r}"
+
+
+def _line(batch: Batch[Any], row: int) -> str:
+    return f"{batch.origin(row).where}: {_worded(batch.events[row])}"
+
+
+def _worded(event: Observation | Label | Labelled) -> str:
+    if isinstance(event, Labelled):
+        return f"{_worded(event.observation)}, label {event.value}"
+    name = f"{shown(event.id)} of model {shown(event.model)}, {_moment(event.time)}"
+    if isinstance(event, Label):
+        return f"label {event.value} for {name}"
+    given = {
+        "segment": event.segment or None,
+        "score": event.score,
+        "features": event.x,
+        "passed through": event.extra,
+    }
+    told = (f"{what} {shown(value)}" for what, value in given.items() if value is not None)
+    return ", ".join([f"observation {name}", *told])
+
+
+def _moment(time: int) -> str:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=time)
+    except OverflowError:
+        return f"{time} ms"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
