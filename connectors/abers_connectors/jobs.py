@@ -27,8 +27,6 @@ from abers_connectors.statefile import StateFile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import msgspec
-
     from abers.stream import Event
     from abers_connectors.config import Config
     from abers_connectors.files.base import FileSink
@@ -97,7 +95,7 @@ class Job(NamedTuple):
         )
 
     def _sink(self, name: str, path: str, position: Any, *, resumable: bool) -> Sink:  # noqa: ANN401
-        kind: type[msgspec.Struct] = OUTPUTS[name]
+        kind = OUTPUTS[name]
 
         def opened() -> FileSink:
             return open_sink(path, kind, resumable=resumable, position=position)
@@ -177,9 +175,8 @@ def of_stream(  # noqa: PLR0913 - the options of the command
     """
     path, given = Path(stream), dict(columns or {})
     if not path.suffix and len(path.parts) == 1:
-        return _of_bundled(
-            stream, delay, output, learner, [*given, *_named(probabilities)], forgetting
-        )
+        misplaced = [*given, *(["probabilities"] if probabilities else [])]
+        return _of_bundled(stream, delay, output, learner, misplaced, forgetting)
     _require_file(path, stream)
     if learner is not None:
         msg = f"--learner is for bundled streams; {stream} brings its scores, leave it out"

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTPUTS", "Run", "Tolerance", "at_once"]
 
-OUTPUTS = {"predictions": Prediction, "outcomes": Outcome, "dead_letters": DeadRecord}
+OUTPUTS: dict[str, type[msgspec.Struct]] = {
+    "predictions": Prediction,
+    "outcomes": Outcome,
+    "dead_letters": DeadRecord,
+}
 """What each sink takes."""
 
 _ENOUGH = 1000  # records before the share of dead letters is looked at
