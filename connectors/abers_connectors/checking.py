@@ -7,6 +7,7 @@ all at once, and nothing is written.
 from __future__ import annotations
 
 import os
+import stat
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -101,7 +102,7 @@ def check(
     config = load(path, flags=flags, environ=environ)
     found = [f"{path}: {line}" for line in hindrances(config)]
     if sample is not None and (problem := _unreadable(sample)):
-        found.append(f"{sample}: {problem}")
+        found.append(f"sample: {problem}")
     if found:
         raise ConfigError(found)
     looked_at = None if sample is None else sampled(open_part(config, sample), config.settings())
@@ -145,12 +146,15 @@ def _unreadable(path: str) -> str | None:
     file = Path(path)
     if path == STANDARD:
         return None
-    if not file.exists():
+    try:
+        if stat.S_ISREG(file.stat().st_mode):  # a pipe would wait for its other end
+            file.open("rb").close()
+    except FileNotFoundError:
         beside = file.parent.iterdir() if file.parent.is_dir() else []
         return f"{path}: no such file{did_you_mean(file.name, [one.name for one in beside])}"
-    if file.is_dir():
-        return f"{path} is a directory; name a file in it"
-    return None if os.access(path, os.R_OK) else f"{path} cannot be read; see its permissions"
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror})"
+    return f"{path} is a directory; name a file in it" if file.is_dir() else None
 
 
 def _unopenable(config: Config, path: str) -> str | None:
