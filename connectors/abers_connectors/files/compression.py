@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from abers.exceptions import RecordError
-from abers_connectors.files.extra import pyarrow
+from abers_connectors.files.extra import extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["DamagedError", "chunks", "packer"]
+__all__ = ["CHUNK", "DamagedError", "chunks", "packer"]
 
 CHUNK = 1 << 19  # about 5,000 records of 100 bytes
 _LEVEL = 6
+_PIECE = 1 << 10  # of zstd, where 4 bytes may stand for 128 KiB: 32 MiB at most come of it
 
 
 class DamagedError(RecordError):
@@ -69,9 +70,40 @@ def chunks(file: BinaryIO, compression: str | None) -> Iterator[bytes]:
 def _unpacked(file: BinaryIO, compression: str) -> _Readable:
     if compression == "gzip":
         return gzip.GzipFile(fileobj=file)
-    arrow = pyarrow("zstd")
-    stream: _Readable = arrow.CompressedInputStream(arrow.PythonFile(file, mode="r"), "zstd")
-    return stream
+    return _Zstd(file)
+
+
+class _Zstd:
+    """Reads frame after frame, and knows whether the last one is complete."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._zstd = file, extra("zstandard", "zstd")
+        self._new = self._zstd.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._packed = b""
+
+    def read1(self, _size: int, /) -> bytes:
+        """Give what comes of some more bytes; nothing at the end."""
+        found = b""
+        while not found:
+            self._packed = self._packed or self._file.read(_PIECE)
+            if not self._packed:
+                if self._frame is None:
+                    return b""
+                msg = "the file ends within a frame"
+                raise EOFError(msg)
+            found = self._unpacked()
+        return found
+
+    def _unpacked(self) -> bytes:
+        frame = self._frame or self._new()
+        try:
+            found: bytes = frame.decompress(self._packed)
+        except self._zstd.ZstdError as error:
+            raise EOFError(str(error)) from None
+        self._packed = frame.unused_data if frame.eof else b""
+        self._frame = None if frame.eof else frame
+        return found
 
 
 def _gathered(unpacked: _Readable) -> tuple[bytes, Exception | None]:
@@ -82,9 +114,7 @@ def _gathered(unpacked: _Readable) -> tuple[bytes, Exception | None]:
         while size < CHUNK and (part := unpacked.read1(CHUNK)):
             parts.append(part)
             size += len(part)
-    except (EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the disk's fault, not the data's
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         return b"".join(parts), error
     return b"".join(parts), None
 
@@ -102,10 +132,5 @@ def packer(compression: str | None) -> Callable[[bytes], bytes]:
         return lambda data: data
     if compression == "gzip":
         return lambda data: gzip.compress(data, _LEVEL, mtime=0)
-    codec = pyarrow("zstd").Codec("zstd")
-
-    def pack(data: bytes) -> bytes:
-        packed: bytes = codec.compress(data, asbytes=True)
-        return packed
-
-    return pack
+    compress: Callable[[bytes], bytes] = extra("zstandard", "zstd").ZstdCompressor().compress
+    return compress

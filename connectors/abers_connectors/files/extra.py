@@ -1,6 +1,6 @@
-"""The optional library behind Parquet and zstd.
+"""The optional libraries behind Parquet and zstd.
 
-Governing rule: it is imported where it is needed, and its absence is an error
+Governing rule: each is imported where it is needed, and its absence is an error
 that names the command that installs it.
 """
 
@@ -11,18 +11,18 @@ from typing import Any
 
 from abers.exceptions import MissingExtraError
 
-__all__ = ["pyarrow"]
+__all__ = ["extra"]
 
 
-def pyarrow(needed_for: str, module: str = "pyarrow") -> Any:  # noqa: ANN401 - a module
-    """Import pyarrow, or one of its modules.
+def extra(module: str, needed_for: str) -> Any:  # noqa: ANN401 - a module
+    """Import an optional library.
 
     Parameters
     ----------
-    needed_for
-        What needs it, for the message.
     module
         The module's full name.
+    needed_for
+        What needs it, for the message.
 
     Returns
     -------
@@ -37,5 +37,7 @@ def pyarrow(needed_for: str, module: str = "pyarrow") -> Any:  # noqa: ANN401 - 
     try:
         return import_module(module)
     except ImportError as error:
-        msg = f"{needed_for} needs pyarrow, which is not installed; run: pip install 'abers[files]'"
+        library = module.partition(".")[0]
+        msg = f"{needed_for} needs {library}, which is not installed; "
+        msg += "run: pip install 'abers[files]'"
         raise MissingExtraError(msg) from error

@@ -13,7 +13,7 @@ import msgspec
 
 from abers.exceptions import RecordError
 from abers_connectors.files.columns import require_columns
-from abers_connectors.files.extra import pyarrow
+from abers_connectors.files.extra import extra
 from abers_connectors.records import Bad, BadRecordError, Batch, Origin
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ class ParquetSource(Generic[T]):
     def __init__(self, path: str, mapper: Mapper[T]) -> None:
         self.name = path
         self._mapper = mapper
-        self._arrow, self._parquet = pyarrow("Parquet"), pyarrow("Parquet", "pyarrow.parquet")
+        self._arrow, self._parquet = (
+            extra("pyarrow", "Parquet"),
+            extra("pyarrow.parquet", "Parquet"),
+        )
         self._done, self._rows = 0, 0
 
     def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:

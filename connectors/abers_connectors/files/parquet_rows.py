@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError, StateError
 from abers_connectors.files.base import FileSink
-from abers_connectors.files.extra import pyarrow
+from abers_connectors.files.extra import extra
 from abers_connectors.files.places import Whole, sync_directory
 from abers_connectors.files.rows import columns_of
 
@@ -40,7 +40,7 @@ class WholeParquet(FileSink):
     """
 
     def __init__(self, path: str, kind: type[msgspec.Struct]) -> None:
-        self._arrow = pyarrow("Parquet")
+        self._arrow = extra("pyarrow", "Parquet")
         self._columns = columns_of(kind)
         types: dict[type | None, Any] = {
             str: self._arrow.string(),
@@ -51,7 +51,7 @@ class WholeParquet(FileSink):
         }
         self._schema = self._arrow.schema([(one.name, types[one.type]) for one in self._columns])
         self._place = Whole(path)
-        self._writer = pyarrow("Parquet", "pyarrow.parquet").ParquetWriter(
+        self._writer = extra("pyarrow.parquet", "Parquet").ParquetWriter(
             self._place.file, self._schema
         )
         self._waiting: list[Any] = []  # record batches of a row group to be

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import RecordError
 from abers_connectors.fields import Mapper
-from abers_connectors.files.extra import pyarrow
+from abers_connectors.files.extra import extra
 from abers_connectors.files.naming import kind_of
 from abers_connectors.files.text import TextSource
 
@@ -37,7 +37,7 @@ def columns_of(path: str) -> Collection[str] | None:
     """
     kind = kind_of(path)
     if kind.format == "parquet":
-        parquet = pyarrow(path, "pyarrow.parquet")
+        parquet = extra("pyarrow.parquet", path)
         names: list[str] = parquet.read_schema(path).names
         return names
     as_it_is = Mapper[dict[str, Any]](

@@ -1,0 +1,306 @@
+"""Files of lines: what is broken costs itself alone, and is told with its place and text."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import ParameterError, RecordError
+from abers.stream.events import Observation
+from abers_connectors.fields import Fields, mixed
+from abers_connectors.files.reading import open_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from abers_connectors.records import Bad, Batch
+
+GOOD = b'{"id": "a", "time": 5, "score": 0.5}'
+
+
+def read(path: Path, data: bytes, limit: int = 1 << 20) -> list[Batch[Any]]:
+    """Write a file and read it."""
+    path.write_bytes(data)
+    return list(open_source(str(path), mixed, Fields(), max_record_bytes=limit).batches())
+
+
+def told(batches: list[Batch[Any]]) -> tuple[list[str], list[Bad]]:
+    """Give the ids of some batches, and the bad records, their rows counted through all."""
+    ids: list[str] = []
+    bad: list[Bad] = []
+    for batch in batches:
+        bad += [one._replace(row=one.row + len(ids)) for one in batch.bad]
+        ids += [event.id for event in batch.events]
+    return ids, bad
+
+
+@pytest.fixture
+def jsonl(tmp_path: Path) -> Path:
+    """Return the path of a JSON Lines file."""
+    return tmp_path / "scores.jsonl"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return the path of a CSV file."""
+    return tmp_path / "scores.csv"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        (b'{"id": "b"', "bad-json", "truncated; write one JSON object a line"),
+        (b'{"id": NaN}', "bad-json", "JSON has no NaN"),
+        (b"[0.5, 1]", "bad-record", "got `array`"),
+        (b'{"id": "b", "time": 5, "score": 1e999}', "bad-record", "out of range"),
+        (b'{"a":' * 5000, "bad-json", "write one JSON object a line"),
+        (b'{"id": "b", "time": 5}', "missing-field", 'no "score"'),
+        (b'{"id": "b", "time": 5, "score": "x"}', "bad-score", "'x' is not a finite number"),
+        (b'{"id": "b\xff", "time": 5, "score": 1}', "not-utf8", "byte 0xff at place 10 is not"),
+        (b"\xff\xfe", "not-utf8", "byte 0xff at place 1 is not UTF-8; save the file as UTF-8"),
+        (b"\0\0\0\0\x11\xff\x01ab", "schema-registry", "schema 17"),
+        (b"\0\0\0", "bad-json", "write one JSON object"),
+    ],
+)
+def test_a_bad_line_costs_itself(jsonl: Path, line: bytes, reason: str, detail: str) -> None:
+    """The others are read; the bad one comes with its reason, its place and its text."""
+    ids, (bad,) = told(read(jsonl, b"\n".join([GOOD, b"", line, GOOD])))
+    assert ids == ["a", "a"]
+    assert bad.row == 1
+    assert bad.reason == reason
+    assert detail in bad.detail
+    assert bad.origin.where == f"{jsonl} line 3"
+    assert bad.origin.raw == line.decode("utf-8", "backslashreplace")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason", "detail"),
+    [
+        (b"b,6", "bad-record", "2 of the header's 3 fields; complete the line, or quote"),
+        (b"b,6,0,5", "bad-record", "4 of the header's 3 fields"),
+        (b'"b,6,0.5', "bad-record", "see that every quote is closed"),
+        (b'"b"x,6,0.5', "bad-record", "see that every quote is closed"),
+        (b"b\r,6,0.5", "bad-record", "see that every quote is closed"),
+        (b"b,6,high", "bad-score", "'high' is not a finite number"),
+        (b"b,6,", "missing-field", 'no "score"'),
+        (b"b\xff,6,0.5", "not-utf8", "byte 0xff at place 2"),
+        (b"\0\0\0\0\x11\x02b", "schema-registry", "schema 17"),
+    ],
+)
+def test_a_bad_row_costs_itself(table: Path, line: bytes, reason: str, detail: str) -> None:
+    """So it is with CSV, also where a quote is never closed."""
+    data = b"\n".join([b"id,time,score", b"a,5,0.5", b"", line, b'"c, d",7,0.5', b"e,8,1"])
+    ids, (bad,) = told(read(table, data))
+    assert ids == ["a", "c, d", "e"]
+    assert (bad.row, bad.reason) == (1, reason)
+    assert detail in bad.detail
+    assert bad.origin.where == f"{table} line 4"
+    assert bad.origin.raw == line.decode("utf-8", "backslashreplace")
+
+
+def test_quotes_may_hold_lines_together(table: Path) -> None:
+    """A field goes on over lines and over the chunks in which the file is read."""
+    long = "\n\n".join(["x, y", 'z ""quoted""'] * 100)
+    rows = "".join(f'"{n}\n{long}",{n},0.5\n' for n in range(500))
+    batches = read(table, f"id,time,score\n{rows}last,7,1".encode())
+    ids, bad = told(batches)
+    assert not bad
+    assert len(ids) == 501
+    assert ids[3] == "3\n" + long.replace('""', '"')
+    lines = 1 + long.count("\n") + 1
+    assert batches[0].origin(1).where == f"{table} line {2 + lines}"
+    assert (
+        batches[-1].origin(len(batches[-1].events) - 1).where == f"{table} line {2 + 500 * lines}"
+    )
+
+
+def test_a_header_may_go_on_over_lines(table: Path) -> None:
+    """The names of columns are fields like others."""
+    ids, _ = told(read(table, b'\n"odd\nname",id,time,score\nx,a,5,0.5\n'))
+    assert ids == ["a"]
+
+
+@given(st.lists(st.lists(st.text(st.sampled_from('a",\n'), max_size=4), min_size=3, max_size=3)))
+def test_what_a_writer_of_csv_writes_is_read(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[list[str]]
+) -> None:
+    """Whatever is in the fields, rows come out as they went in."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        [["id", "score", "time"], *([f"r{row[0]}", 1, n] for n, row in enumerate(rows))]
+    )
+    ids, bad = told(read(tmp_path_factory.mktemp("csv") / "x.csv", text.getvalue().encode()))
+    assert ids == [f"r{row[0]}" for row in rows]
+    assert not bad
+
+
+@pytest.mark.parametrize("name", ["scores.jsonl", "scores.csv"])
+def test_a_record_over_the_limit_is_bad(tmp_path: Path, name: str) -> None:
+    """It is told by its head and its length, wherever it stands, and the others are read."""
+    limit = 700_000
+    header = b"id,time,score\n" if name.endswith("csv") else b""
+    good = b"a,5,0.5" if header else GOOD
+    for size in (limit, limit + 1, 3_000_000):
+        long = good + b" " * (size - len(good)) if header else b" " * (size - len(good)) + good
+        batches = read(tmp_path / name, header + b"\n".join([good, long, good]), limit)
+        ids, bad = told(batches)
+        if size == limit:
+            assert (len(ids), bad) == (3, [])
+            continue
+        assert ids == ["a", "a"]
+        assert (bad[0].row, bad[0].reason) == (1, "too-large")
+        assert f"{size} bytes, but input.max_record_bytes = {limit}" in bad[0].detail
+        assert bad[0].origin.raw == f"{long[:1000].decode()}… ({size} bytes)"
+
+
+def test_memory_stays_small(jsonl: Path) -> None:
+    """Of a record without end only the head is held."""
+    from tracemalloc import get_traced_memory, start, stop  # noqa: PLC0415 - for this test only
+
+    with jsonl.open("wb") as file:
+        for _ in range(60):
+            file.write(b"x" * (1 << 20))
+    start()
+    try:
+        (batch,) = open_source(str(jsonl), mixed, Fields()).batches()
+        assert get_traced_memory()[1] < 8 << 20
+    finally:
+        stop()
+    assert batch.bad[0].reason == "too-large"
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_marks_ends_and_blank_lines(tmp_path: Path, suffix: str) -> None:
+    """A byte order mark, other line ends and blank lines are no part of any record."""
+    pack = {"": bytes, ".gz": gzip.compress, ".zst": pa.Codec("zstd").compress}[suffix]
+    for name, data in {
+        "x.jsonl": b"\xef\xbb\xbf" + GOOD + b"\r\n\r\n  \n" + GOOD + b"\r\n",
+        "x.csv": b'\xef\xbb\xbfid, time, score\r\n\r\na, 5, "0.5"\r\n \na,5,0.5\r\n',
+    }.items():
+        batches = read(tmp_path / f"{name}{suffix}", bytes(pack(data)))
+        assert [event for batch in batches for event in batch.events] == [
+            Observation("a", 5, "default", 0.5)
+        ] * 2
+        assert sum(batch.records for batch in batches) == 2
+        assert batches[-1].position == {"records": 2}
+
+
+def test_an_empty_file_has_no_batches(tmp_path: Path) -> None:
+    """Nothing comes from nothing, or from a header alone."""
+    for name, data in {
+        "a.jsonl": b"",
+        "b.csv": b"",
+        "c.csv": b"id,time,score\n",
+        "d.gz": b"",
+    }.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        form = "jsonl" if name == "d.gz" else None
+        assert list(open_source(str(path), mixed, Fields(), format=form).batches()) == []
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
+def test_compressed_data_that_is_cut_off(tmp_path: Path, name: str, suffix: str) -> None:
+    """All whole records before the cut are delivered, then the reading stops with a clear word."""
+    rows = [f"a{n},{n},{n * 7919 % 10_007 / 10_007}" for n in range(20_000)]
+    if name == "x.jsonl":
+        lines = [
+            json.dumps({"id": f"a{n}", "time": n, "score": n * 7919 % 10_007})
+            for n in range(20_000)
+        ]
+    else:
+        lines = ["id,time,score", *rows]
+    data = "\n".join(lines).encode()
+    pack = {
+        ".gz": gzip.compress,
+        ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+    }
+    packed = pack[suffix](data)
+    path = tmp_path / f"{name}{suffix}"
+    for damaged in (packed[: len(packed) * 2 // 3], packed[:-4], packed + b"garbage"):
+        path.write_bytes(damaged)
+        batches: list[Batch[Any]] = []
+        with pytest.raises(
+            RecordError, match=r"after line \d+: .* cut off or damaged \("
+        ) as caught:
+            batches.extend(open_source(str(path), mixed, Fields()).batches())
+        ids, bad = told(batches)
+        assert not bad
+        assert str(path) in str(caught.value)
+        assert ids == [f"a{n}" for n in range(len(ids))]
+        assert len(ids) > 5_000
+
+
+@pytest.mark.parametrize(
+    ("header", "error", "message"),
+    [
+        (b"id,id,time,score", RecordError, "two columns are called id; rename one of them"),
+        (b"id,time,score\xff", RecordError, "the first line is no header"),
+        (b'id,"time,score', RecordError, "the first line is no header"),
+        (b"id,time,scores", ParameterError, r"no column score or label; .* did you mean scores\?"),
+        (b"key,time,score", ParameterError, r"no column id; its columns are key, time, score;"),
+    ],
+)
+def test_a_header_that_cannot_be_used(
+    table: Path, header: bytes, error: type[Exception], message: str
+) -> None:
+    """A header that is none, or lacks a column, is a clear stop."""
+    with pytest.raises(error, match=message):
+        read(table, header + b"\na,5,0.5\n")
+
+
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dash stands for it; what is there is handed on at once."""
+    out, into = os.pipe()
+    with os.fdopen(out) as reader, os.fdopen(into, "wb", buffering=0) as writer:
+        monkeypatch.setattr(sys, "stdin", reader)
+        source = open_source("-", mixed, Fields(), format="jsonl")
+        batches = source.batches()
+        writer.write(GOOD + b"\n" + GOOD[:10])
+        first = next(batches)
+        assert first.origin(0).where == "standard input line 1"
+        assert source.fraction() is None
+        writer.write(GOOD[10:])
+        writer.close()
+        assert [len(batch.events) for batch in [first, *batches]] == [1, 1]
+
+
+@given(
+    st.lists(
+        st.binary(max_size=12)
+        | st.sampled_from([GOOD, b"a,5,0.5", b'"', b'a,"b', b"\xff", b"\0" * 6]),
+        max_size=12,
+    ),
+    st.sampled_from(["x.jsonl", "x.csv"]),
+    st.booleans(),
+)
+def test_any_bytes_do_no_harm(
+    tmp_path_factory: pytest.TempPathFactory,
+    lines: list[bytes],
+    name: str,
+    long: bool,  # noqa: FBT001
+) -> None:
+    """Whatever the bytes, records are events or bad, and reading can go on from each batch."""
+    data = b"\n".join(lines * (8_000 if long and len(lines) == 1 else 1))
+    path = tmp_path_factory.mktemp("any") / name
+    batches = read(path, (b"id,time,score\n" if name == "x.csv" else b"") + data, limit=30)
+    source = open_source(str(path), mixed, Fields(), max_record_bytes=30)
+    for number, batch in enumerate(batches, start=1):
+        assert batch.records == len(batch.events) + len(batch.bad)
+        assert [one.row for one in batch.bad] == sorted(one.row for one in batch.bad)
+        assert told(list(source.batches(batch.position))) == told(batches[number:])
+    if name == "x.jsonl":
+        blank = sum(not line.strip() for line in data.split(b"\n"))
+        total = data.count(b"\n") + 1 - blank
+        assert sum(batch.records for batch in batches) == total

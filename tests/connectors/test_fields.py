@@ -1,0 +1,242 @@
+"""From records to events: paths, kinds of input, and the quick ways beside the general one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers.stream.events import Label, Observation
+from abers_connectors.fields import Fields, labelled, labels, mixed
+from abers_connectors.records import BadRecordError, Labelled
+
+TIME = 1_700_000_000_000
+OWN = {"id": "a1", "time": TIME, "model": "fraud", "score": 0.83}
+
+
+def refused(kind: Any, record: dict[str, Any], **fields: Any) -> tuple[str, str]:  # noqa: ANN401
+    """Give reason and detail of the error that a record raises."""
+    with pytest.raises(BadRecordError) as caught:
+        kind(Fields(**fields)).event(record, 1)
+    return caught.value.reason, caught.value.detail
+
+
+def test_our_own_names_are_the_default() -> None:
+    """The wire's own records need no mapping."""
+    event = mixed(Fields()).event
+    assert event(OWN, 1) == Observation("a1", TIME, "fraud", 0.83)
+    label = {"id": "a1", "time": TIME, "model": "fraud", "label": 1}
+    assert event(label, 2) == labels(Fields()).event(label, 2) == Label("a1", TIME, "fraud", 1)
+
+
+def test_a_missing_model_is_the_default_one() -> None:
+    """Without a model, or with an empty one, it is "default"."""
+    for model in ({}, {"model": None}, {"model": ""}):
+        assert mixed(Fields()).event({**OWN, "model": None, **model}, 1).model == "default"
+        assert labels(Fields()).event({"id": "a", "time": 5, "label": 0, **model}, 1).model == (
+            "default"
+        )
+
+
+def test_fields_of_other_names_deep_paths_and_constants() -> None:
+    """Any field may be elsewhere: named otherwise, nested, or the same for all."""
+    fields = Fields(
+        id="payload.txn.id", time="ts", model="const:m", segment="payload.country", score="p"
+    )
+    record = {"payload": {"txn": {"id": 17}, "country": "CH"}, "ts": "1700000000000", "p": "0.5"}
+    assert mixed(fields).event(record, 1) == Observation("17", TIME, "m", 0.5, segment="CH")
+
+
+def test_a_column_may_have_a_dot_in_its_name() -> None:
+    """The whole path as a name goes before the way into nested fields."""
+    assert mixed(Fields(id="user.id")).event({**OWN, "user.id": "u"}, 1).id == "u"
+
+
+def test_a_path_that_ends_early_finds_nothing() -> None:
+    """A way through something that is no object leads nowhere."""
+    for payload in (5, None, ["id"], {"other": 1}):
+        assert refused(mixed, {**OWN, "payload": payload}, id="payload.id")[0] == "missing-field"
+
+
+def test_the_number_of_the_record_as_id_and_time() -> None:
+    """Where a stream has neither, the row is both."""
+    event = mixed(Fields(id="row", time="row")).event({"score": 0.5}, 17)
+    assert (event.id, event.time) == ("17", 17)
+
+
+def test_features_in_one_field_or_in_many() -> None:
+    """Features are an object, or gathered from the fields that are named."""
+    record = {**OWN, "x": {"a": 1}, "n": {"b": "2"}, "c": "3"}
+    assert mixed(Fields(x="x")).event(record, 1).x == {"a": 1}  # type: ignore[union-attr]
+    many = Fields(x=["n.b", "c"])
+    assert mixed(many).event(record, 1).x == {"n.b": "2", "c": "3"}  # type: ignore[union-attr]
+    text = mixed(many, text=True).event(record, 1)
+    assert text.x == {"n.b": 2, "c": 3}  # type: ignore[union-attr]
+
+
+def test_features_without_a_score_make_an_observation() -> None:
+    """With a learner there need be no score; without any feature a record is a label."""
+    fields = Fields(x=["a", "b"])
+    record = {"id": "a1", "time": 5, "a": 1, "b": 2, "label": 1}
+    assert mixed(fields).event(record, 1) == Observation("a1", 5, x={"a": 1, "b": 2})
+    bare = {"id": "a1", "time": 5, "a": None, "b": "", "label": 1}
+    assert mixed(fields).event(bare, 1) == Label("a1", 5, value=1)
+    assert refused(mixed, {**record, "b": None}, x=["a", "b"])[0] == "missing-field"
+
+
+def test_extra_fields_pass_through() -> None:
+    """Those that are there, as they are; none at all leaves nothing."""
+    fields = Fields(extra=["amount", "n.b", "none"])
+    event = mixed(fields).event({**OWN, "amount": 12.5, "n": {"b": [1]}}, 1)
+    assert event.extra == {"amount": 12.5, "n.b": [1]}  # type: ignore[union-attr]
+    assert mixed(fields).event(OWN, 1).extra is None  # type: ignore[union-attr]
+
+
+def test_a_record_with_score_and_label_is_an_observation() -> None:
+    """A label beside a score is left alone, unless records are labelled observations."""
+    record = {**OWN, "label": "1"}
+    observation = Observation("a1", TIME, "fraud", 0.83)
+    assert mixed(Fields()).event(record, 1) == observation
+    assert labelled(Fields()).event(record, 1) == Labelled(observation, 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "record", "detail"),
+    [
+        (mixed, {"id": "a", "time": 5}, 'no "score" and no "label"'),
+        (mixed, {"id": "a", "time": 5, "score": None, "label": ""}, 'no "score" and no "label"'),
+        (mixed, {"id": "", "time": 5, "score": 1}, 'no "id"'),
+        (mixed, {"id": "a", "score": 1.0}, 'no "time"'),
+        (labels, {"id": "a", "time": 5, "score": 1.0}, 'no "label"'),
+        (labels, {"time": 5, "label": 1}, 'no "id"'),
+        (labelled, {"id": "a", "time": 5, "score": 1.0}, 'no "label"'),
+        (labelled, {"id": "a", "time": 5, "label": 1}, 'no "score"'),
+    ],
+)
+def test_what_is_missing_is_named(kind: Any, record: dict[str, Any], detail: str) -> None:  # noqa: ANN401
+    """The message says which field is not there, and where to name another."""
+    reason, said = refused(kind, record)
+    assert reason == "missing-field"
+    assert said == f"the record has {detail}; name the field that holds it in [input.fields]"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"id": 1.5}, "bad-id"),
+        ({"time": 1_700_000_000}, "bad-time"),
+        ({"model": ["m"]}, "bad-model"),
+        ({"segment": 1.5}, "bad-model"),
+        ({"score": "high"}, "bad-score"),
+        ({"score": True}, "bad-score"),
+        ({"x": [1]}, "bad-features"),
+        ({"score": None, "x": None, "label": 2}, "bad-label"),
+    ],
+)
+def test_what_is_wrong_has_a_reason(change: dict[str, Any], reason: str) -> None:
+    """Each field has its own."""
+    assert refused(mixed, {**OWN, **change}, x="x", segment="segment")[0] == reason
+
+
+def test_positive_values_mean_one() -> None:
+    """Labels go through the values that are named positive."""
+    event = labels(Fields(label="class"), ["fraud"]).event
+    found = [event({"id": "a", "time": 5, "class": value}, 1).value for value in ("fraud", "no", 1)]
+    assert found == [1, 0, 0]
+
+
+def test_a_mapping_says_what_it_looks_at() -> None:
+    """The top-level fields that are read, and those of which one is needed."""
+    mapper = mixed(Fields(id="p.id", time="row", model="const:m", x=["a", "b.c"], extra=["e"]))
+    assert mapper.reads == {"p", "p.id", "score", "a", "b", "b.c", "label", "e"}
+    assert mapper.needs == (("p.id",), ("row",), ("score", "a", "b.c", "label"))
+
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.text(max_size=2),
+    st.floats(),
+    st.integers(),
+    st.sampled_from([0, 1, "1", TIME, 10**9, 5, "2023-11-14T22:13:20Z", 0.5]),
+    st.lists(st.integers(), max_size=1),
+)
+NAMES = st.sampled_from(["id", "time", "model", "score", "label", "segment"])
+
+
+@given(st.dictionaries(NAMES, VALUES), st.sampled_from([mixed, labels, labelled]), st.booleans())
+def test_the_quick_ways_say_what_the_general_one_says(
+    record: dict[str, Any],
+    kind: Any,  # noqa: ANN401
+    segmented: bool,  # noqa: FBT001
+) -> None:
+    """Whether a record goes the quick way or not makes no difference, nor what it holds."""
+    segment = "segment" if segmented else None
+    quick, general = Fields(segment=segment), Fields(segment=segment, extra=["not there"])
+
+    def told(fields: Fields, names: dict[str, str]) -> object:
+        try:
+            renamed = {names.get(name, name): value for name, value in record.items()}
+            return kind(fields).event(renamed, 1)
+        except BadRecordError as error:
+            return error.reason
+
+    nested = Fields(segment=segment, id="i.d")
+    assert told(quick, {}) == told(general, {}) == told(nested, {"id": "i.d"})
+
+
+COLUMNS = st.fixed_dictionaries(
+    {
+        "id": st.lists(st.sampled_from(["a", "b", "", "c"]), min_size=3, max_size=3),
+        "time": st.lists(st.sampled_from([5, TIME, TIME + 1, 10**9]), min_size=3, max_size=3),
+    },
+    optional={
+        "model": st.lists(st.sampled_from(["m", ""]), min_size=3, max_size=3),
+        "segment": st.lists(st.sampled_from(["s", ""]), min_size=3, max_size=3),
+        "score": st.lists(st.floats(), min_size=3, max_size=3),
+        "label": st.lists(st.sampled_from([0, 1]), min_size=3, max_size=3)
+        | st.lists(st.sampled_from(["1", "no", ""]), min_size=3, max_size=3)
+        | st.lists(st.booleans(), min_size=3, max_size=3),
+    },
+)
+
+
+@given(COLUMNS, st.sampled_from([mixed, labels, labelled]), st.booleans())
+def test_columns_say_what_rows_say(
+    columns: dict[str, list[Any]],
+    kind: Any,  # noqa: ANN401
+    segmented: bool,  # noqa: FBT001
+) -> None:
+    """Columns give the events of their rows, or nothing at all."""
+    mapper = kind(Fields(segment="segment" if segmented else None))
+    found = mapper.columns(
+        {
+            name: np.array(values, object if isinstance(values[0], str) else None)
+            for name, values in columns.items()
+        }
+    )
+    if found is not None:
+        rows = [
+            dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        ]
+        assert list(found) == [mapper.event(row, 1) for row in rows]
+
+
+def test_plain_columns_are_taken() -> None:
+    """Texts, whole numbers and finite numbers need no closer look."""
+    ids, times = np.array(["a", "b"], object), np.array([5, TIME])
+    found = mixed(Fields()).columns({"id": ids, "time": times, "score": np.array([0.5, 1.0])})
+    assert found == [Observation("a", 5, "default", 0.5), Observation("b", TIME, "default", 1.0)]
+    found = mixed(Fields()).columns({"id": ids, "time": times, "label": np.array([True, False])})
+    assert found == [Label("a", 5, "default", 1), Label("b", TIME, "default", 0)]
+
+
+@pytest.mark.parametrize("fields", [{"x": "x"}, {"extra": ["e"]}, {"id": "row"}, {"time": "a.b"}])
+def test_columns_of_anything_else_are_left_to_the_rows(fields: dict[str, Any]) -> None:
+    """Where a mapping asks for more, columns give nothing."""
+    columns = {"id": np.array(["a"], object), "time": np.array([5]), "score": np.array([0.5])}
+    assert mixed(Fields(**fields)).columns(columns) is None
