@@ -142,6 +142,8 @@ MISTAKES = {
     "task.kind = 'binray'": 'task.kind: "binray" is not "binary", did you mean "binary"?',
     "output.on_bad_record = 'ignore'": 'output.on_bad_record: "ignore" is none of '
     '"dead-letter", "stop"',
+    "input.format = 'CSV'": 'input.format: "CSV" is none of "csv", "jsonl", "parquet", '
+    'did you mean "csv"?',
     "task.scores = 5": 'task.scores: 5 is none of "any", "probability", "logit"',
     # keys that contradict each other
     "calibrator = {window = 5, half_life = '1d'}": "calibrator.half_life: cannot go together with "
