@@ -1,0 +1,71 @@
+"""Members and frames: written whole, read in a row."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import sys
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import MissingExtraError
+from abers_connectors.files.compression import CHUNK, DamagedError, chunks, packer
+from abers_connectors.files.extra import extra
+
+COMPRESSIONS = ["gzip", "zstd"]
+
+
+@given(st.lists(st.binary(max_size=50)), st.sampled_from([None, *COMPRESSIONS]))
+def test_what_is_packed_is_read(parts: list[bytes], compression: str | None) -> None:
+    """Members in a row, empty ones among them, are read as one."""
+    pack = packer(compression)
+    file = io.BytesIO(b"".join(map(pack, parts)))
+    assert b"".join(chunks(file, compression)) == b"".join(parts)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_pieces_stay_small(compression: str) -> None:
+    """Data that unpacks to a thousand times its size comes in pieces all the same."""
+    data = packer(compression)(b"x" * (64 << 20))
+    sizes = [len(chunk) for chunk in chunks(io.BytesIO(data), compression)]
+    assert sum(sizes) == 64 << 20
+    assert max(sizes) < CHUNK + (33 << 20)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@given(data=st.binary(min_size=1, max_size=300), cut=st.integers(1, 20), noise=st.binary())
+def test_what_is_cut_off_is_damaged(compression: str, data: bytes, cut: int, noise: bytes) -> None:
+    """An end within a member is told, after what could be read; noise is told or unpacked."""
+    packed = packer(compression)(data)
+    before = packer(compression)(b"before")
+    kept = packed[: max(1, len(packed) - cut)]
+    found = []
+    with pytest.raises(DamagedError, match=r"cut off or damaged"):
+        found.extend(chunks(io.BytesIO(before + kept), compression))
+    assert (b"before" + data).startswith(b"".join(found))
+    assert b"".join(found).startswith(b"before")
+    with contextlib.suppress(DamagedError):
+        list(chunks(io.BytesIO(noise), compression))
+
+
+def test_members_of_others_are_read() -> None:
+    """So is what the usual tools write, of any level and with any header."""
+    packed = gzip.compress(b"one ", 1) + gzip.compress(b"two", 9)
+    assert b"".join(chunks(io.BytesIO(packed), "gzip")) == b"one two"
+    stream = zstandard.ZstdCompressor(level=19, write_checksum=True).compressobj()
+    packed = stream.compress(b"one ") + stream.flush() + zstandard.compress(b"two")
+    assert b"".join(chunks(io.BytesIO(packed), "zstd")) == b"one two"
+
+
+def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the command that installs it."""
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtraError, match=r"zstd needs zstandard, .*: pip install 'abers\[f"):
+        packer("zstd")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match=r"Parquet needs pyarrow, which is not installed"):
+        extra("pyarrow.parquet", "Parquet")
