@@ -43,7 +43,7 @@ Unknown: TypeAlias = "tuple[int, str, int, int, float]"
 
 
 class _Entry(NamedTuple):
-    slot: int  # of a prediction: no two that wait, or left in the same batch, share one
+    slot: int  # of a prediction: no two that wait, or left since `recycle`, share one
     key: int
     time: int
     stored: int
@@ -94,8 +94,6 @@ class Ledger:
         A step has the columns row, slot, key, time of the observation and time of the label
         in `steps`, whether it learns in `learns`, and what in `learned`.
         """
-        self._free += self._left
-        self._left = []
         self._unknown: list[Unknown] = []
         self._steps: list[tuple[tuple[int, int, int, int, int], bool, float]] = []
         columns = (column.tolist() for column in (kinds, models, keys, times, values))
@@ -109,6 +107,11 @@ class Ledger:
         for i, step in enumerate(self._steps):
             steps[:, i], learns[i], learned[i] = step
         return len(self._steps), self._unknown
+
+    def recycle(self) -> None:
+        """Let the slots that were left be used again."""
+        self._free += self._left
+        self._left = []
 
     def _tick(self, time: int) -> None:
         if self.clock is None or time > self.clock:

@@ -89,11 +89,9 @@ class Ledger {
     event.is_label ? settle(event) : observe(event);
   }
 
-  // Begins a batch: the slots that were left in the last one may be used again.
-  void begin() {
+  // Lets the slots that were left be used again.
+  void recycle() {
     for (Waiting& store : stores_) store.recycle();
-    steps.clear();
-    unknowns.clear();
   }
 
   std::int64_t clock() const { return clock_; }
@@ -102,8 +100,8 @@ class Ledger {
   const Waiting& store(Store which) const { return stores_[which]; }
 
   std::array<std::int64_t, kCounts> counts{};
-  std::vector<Settled> steps;     // of the batch in hand
-  std::vector<Unknown> unknowns;  // of the batch in hand
+  std::vector<Settled> steps;     // since they were cleared
+  std::vector<Unknown> unknowns;  // since they were cleared
 
  private:
   Waiting& pending() { return stores_[kPending]; }

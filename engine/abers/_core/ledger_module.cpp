@@ -56,7 +56,8 @@ nb::typed<nb::tuple, std::size_t, Unknowns> take(
     events[i] = {name_of(nb::handle(ids[i]).ptr(), models.data()[i]), kinds.data()[i] != 0,
                  keys.data()[i], times.data()[i], values.data()[i]};
   }
-  ledger.begin();
+  ledger.steps.clear();
+  ledger.unknowns.clear();
   for (std::size_t i = 0; i < n; ++i) ledger.take(static_cast<std::int64_t>(i), events[i]);
   std::int64_t* out = steps.data();
   for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
@@ -142,6 +143,7 @@ void bind_ledger(nb::module_& m) {
       .def_rw("counts", &Ledger::counts)
       .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a,
            "steps"_a, "learns"_a, "learned"_a)
+      .def("recycle", &Ledger::recycle)
       .def("capacity",
            [](const Ledger& ledger) { return ledger.store(Ledger::kPending).capacity(); })
       .def(

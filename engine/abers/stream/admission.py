@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from abers.exceptions import LabelError, ParameterError, ScoreError
+from abers.exceptions import LabelError, ScoreError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
 
@@ -83,7 +83,8 @@ class Admission:
     task
         Checks scores and labels.
     score
-        Gives the score of an observation by its features; None if it brings its score.
+        Gives the score of an observation by its features; None if it brings its score. It is
+        asked last, for an observation that is refused must not make a learner for its model.
 
     Attributes
     ----------
@@ -100,7 +101,12 @@ class Admission:
         self.models: dict[str, int] = {}
         self.keys: dict[tuple[str, str], int] = {}
 
-    def admit(self, events: Sequence[Event], clock: int | None) -> Admitted:
+    def admit(
+        self,
+        events: Sequence[Event],
+        clock: int | None,
+        accepted: Callable[[Event, float], None] | None = None,
+    ) -> Admitted:
         """Let in what may come in.
 
         Parameters
@@ -109,6 +115,9 @@ class Admission:
             A batch, in order of arrival.
         clock
             The largest event time accepted before it; None before the first.
+        accepted
+            Told of each event that comes in, with its label or 0, before the next one is
+            looked at.
 
         Returns
         -------
@@ -117,10 +126,10 @@ class Admission:
         """
         seen = [e for e in events if type(e) is Observation]
         told = [e for e in events if type(e) is Label]
-        if self._plain(events, seen, told, clock):
+        if accepted is None and self._plain(events, seen, told, clock):
             scores, values = [e.score for e in seen], [e.value for e in told]
             return self._columns(events, seen, range(len(events)), scores, values, [])
-        kept, rows, scores, values, refused = self._sifted(events, clock)
+        kept, rows, scores, values, refused = self._sifted(events, clock, accepted)
         seen = [e for e in kept if type(e) is Observation]
         return self._columns(kept, seen, rows, scores, values, refused)
 
@@ -136,7 +145,6 @@ class Admission:
         """Tell whether nothing in a batch is unusual, so that all of it comes in."""
         return (
             self._by_features is None
-            and len(seen) + len(told) == len(events)
             and _plain_ids([e.id for e in events])
             and self._plain_times(events, clock)
             and self._plain_names(events, seen)
@@ -194,15 +202,20 @@ class Admission:
     # An event at a time
 
     def _sifted(
-        self, events: Sequence[Event], clock: int | None
+        self,
+        events: Sequence[Event],
+        clock: int | None,
+        accepted: Callable[[Event, float], None] | None,
     ) -> tuple[list[Event], list[int], list[Any], list[Any], list[DeadLetter]]:
         kept, rows, refused = [], [], []
         scores: list[Any] = []
         values: list[Any] = []
         for row, event in enumerate(events):
             try:
-                value = self._value(event, row)
+                value = self._value(event)
                 self._check(event, clock)
+                if self._by_features is not None and type(event) is Observation:
+                    value = self._score(event, self._by_features)
             except _Refused as why:
                 refused.append(DeadLetter(why.reason, str(why), event, row))
                 continue
@@ -213,41 +226,36 @@ class Admission:
             (scores if type(event) is Observation else values).append(value)
             kept.append(event)
             rows.append(row)
+            if accepted is not None:
+                accepted(event, value if type(event) is Label else 0.0)
         return kept, rows, scores, values, refused
 
-    def _value(self, event: Event, row: int) -> Any:  # noqa: ANN401 - as the task has it
-        """Check score or label."""
+    def _value(self, event: Event) -> Any:  # noqa: ANN401 - as the task has it
+        """Check score, features or label."""
         try:
             if type(event) is Label:
                 return self._task.value(event.value)
-            if type(event) is Observation:
-                return self._task.score(self._score(event))
+            if type(event) is Observation and self._by_features is None:
+                return self._task.score(event.score)
         except ScoreError as error:
             raise _Refused("bad-score", str(error)) from None
         except LabelError as error:
             raise _Refused("bad-label", str(error)) from None
-        msg = f"row {row}: {event!r} is no Observation and no Label"
-        raise ParameterError(msg)
+        return _check_features(event)
 
-    def _score(self, event: Observation) -> object:
-        if self._by_features is None:
-            return event.score
-        if type(event.x) is not dict:
-            detail = f"x={event.x!r} is no mapping of features; send those that the learner scores"
-            raise _Refused("bad-features", detail)
-        try:  # what cannot be saved now would stop every snapshot while it waits
-            msgspec.msgpack.encode(event.x)
-        except (TypeError, ValueError, OverflowError) as error:
-            detail = f"features of {event.id!r} cannot be kept ({error}); send what JSON can hold"
-            raise _Refused("bad-features", detail) from None
+    def _score(self, event: Observation, score: Callable[[Observation], float]) -> Any:  # noqa: ANN401
         try:
-            return self._by_features(event)
+            given = score(event)
         except Exception as error:  # noqa: BLE001 - whatever a learner raises
             detail = (
                 f"the learner failed on {event.id!r} ({type(error).__name__}: {error}); "
                 "choose another, or repair the features"
             )
             raise _Refused("learner-failed", detail) from None
+        try:
+            return self._task.score(given)
+        except ScoreError as error:
+            raise _Refused("bad-score", str(error)) from None
 
     def _check(self, event: Event, clock: int | None) -> None:
         """Check all but the value."""
@@ -296,6 +304,18 @@ class Admission:
             return
         detail = f"{what} is new, and max_models={most} are there already; raise max_models"
         raise _Refused("too-many-models", detail)
+
+
+def _check_features(event: Event) -> None:
+    x = getattr(event, "x", None)
+    if type(x) is not dict:
+        detail = f"x={x!r} is no mapping of features; send those that the learner scores"
+        raise _Refused("bad-features", detail)
+    try:  # what cannot be saved now would stop every snapshot while it waits
+        msgspec.msgpack.encode(x)
+    except (TypeError, ValueError, OverflowError) as error:
+        detail = f"features of {event.id!r} cannot be kept ({error}); send what JSON can hold"
+        raise _Refused("bad-features", detail) from None
 
 
 def _plain_ids(ids: list[str]) -> bool:

@@ -17,22 +17,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers._backend import core
+from abers.exceptions import ParameterError
 from abers.learners import river
 from abers.stream import snapshot
 from abers.stream.admission import Admission
 from abers.stream.answering import Answering, Taken
 from abers.stream.binary import Binary
-from abers.stream.events import DeadLetter, Label
+from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from numpy.typing import NDArray
+
     from abers._ledger import Unknown
     from abers.learners import Learner
     from abers.stream.admission import Admitted
-    from abers.stream.events import Event, Observation, Output
+    from abers.stream.events import Event, Output
     from abers.stream.tasks import Monitor
+
+    _Entered = tuple[Admitted, Taken, list[tuple[int, DeadLetter]]]
 
 __all__ = ["COUNTERS", "REASONS", "Processor"]
 
@@ -195,113 +200,147 @@ class Processor:
             If something in the batch is neither; nothing of the batch is taken then.
         """
         batch = list(events)
-        if not self._learns:
-            return self._take(batch, 0)
-        # What a learner makes of an observation depends on the label before it.
-        return [output for row, event in enumerate(batch) for output in self._take([event], row)]
+        for row, event in enumerate(batch):
+            if type(event) is not Observation and type(event) is not Label:
+                msg = f"row {row}: {event!r} is no Observation and no Label"
+                raise ParameterError(msg)
+        return self._take(batch) if batch else []
 
-    def _take(self, events: Sequence[Event], first: int) -> list[Output]:
-        """Take a batch whose first event has the row `first` in the caller's."""
-        if not events:
-            return []
-        admitted = self._admission.admit(events, self.clock)
-        self._count(events, admitted)
-        taken, unknown = self._enter(admitted)
+    def _take(self, events: Sequence[Event]) -> list[Output]:
+        self._ledger.recycle()
+        entered = self._one_by_one(events) if self._learns else self._at_once(events)
+        admitted, taken, letters = entered
+        self._count(events, admitted, taken)
         keys = self._admission.keys
         self._answering.make_room(len(keys), self._ledger.capacity())
         predictions, outcomes = self._answering.run(
             admitted, taken, list(keys), outcomes=self._outcomes
         )
-        letters = [(letter.row or 0, letter) for letter in admitted.refused]
-        letters += [(admitted.rows[label[0]], self._unknown(label)) for label in unknown]
-        if self._learns:
-            letters += self._learn(admitted, taken)
+        letters += [(letter.row or 0, letter) for letter in admitted.refused]
         if not letters and not outcomes:
             return list(predictions)
-        steps = list(zip(taken.learns.tolist(), taken.rows.tolist(), strict=True))
         made: Iterator[Output] = iter(predictions)
         settled: Iterator[Output] = iter(outcomes)
         outputs = [
             (admitted.rows[row], next(settled if learns else made))
-            for learns, row in steps
+            for learns, row in zip(taken.learns.tolist(), taken.rows.tolist(), strict=True)
             if self._outcomes or not learns
         ]
-        return _merged(outputs, [(row, _moved(letter, first)) for row, letter in letters])
+        return _merged(outputs, letters)
 
-    def _count(self, events: Sequence[Event], admitted: Admitted) -> None:
-        labels = len([event for event in events if type(event) is Label])
-        self._counters["labels_in"] += labels
-        self._counters["observations"] += len(events) - labels
-        for letter in admitted.refused:
-            self._counters[f"dead:{letter.reason}"] += 1
-
-    def _enter(self, admitted: Admitted) -> tuple[Taken, list[Unknown]]:
-        """Let the ledger decide what becomes of the events."""
-        most = 2 * len(admitted.events)
-        steps, learns = np.empty((5, most), np.int64), np.empty(most, np.uint8)
-        values = np.empty(most)
-        count, unknown = self._ledger.take(
+    def _at_once(self, events: Sequence[Event]) -> _Entered:
+        """Let the ledger decide what becomes of a batch."""
+        admitted = self._admission.admit(events, self.clock)
+        taken, unknown = self._enter(
             [event.id for event in admitted.events],
             admitted.kinds,
             admitted.models,
             admitted.keys,
             admitted.times,
             admitted.values,
-            steps,
-            learns,
-            values,
+        )
+        letters = [(admitted.rows[label[0]], self._unknown(label)) for label in unknown]
+        return admitted, taken, letters
+
+    def _one_by_one(self, events: Sequence[Event]) -> _Entered:
+        """Do the same where a learner's score depends on the labels before it."""
+        parts: list[Taken] = []
+        letters: list[tuple[int, DeadLetter]] = []  # by number of the event that came in
+
+        def accepted(event: Event, value: float) -> None:
+            number = len(parts)
+            learning, key = 1, 0
+            if type(event) is Observation:
+                learning, key = 0, self._admission.keys[event.model, event.segment]
+            taken, unknown = self._enter(
+                [event.id],
+                np.array([learning], np.uint8),
+                np.array([self._admission.models[event.model]], np.uint32),
+                np.array([key], np.uint32),
+                np.array([event.time], np.int64),
+                np.array([value]),
+            )
+            taken.rows[:] = number
+            parts.append(taken)
+            letters.extend((number, self._unknown(label)) for label in unknown)
+            letters.extend((number, letter) for letter in self._learn(event, taken))
+
+        admitted = self._admission.admit(events, self.clock, accepted)
+        columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 7
+        taken = Taken(*(np.concatenate(list(column)) for column in columns))
+        rows = admitted.rows
+        return admitted, taken, [(rows[n], _at(letter, rows[n])) for n, letter in letters]
+
+    def _enter(  # noqa: PLR0913, PLR0917 - a column each
+        self,
+        ids: list[str],
+        kinds: NDArray[np.uint8],
+        models: NDArray[np.uint32],
+        keys: NDArray[np.uint32],
+        times: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> tuple[Taken, list[Unknown]]:
+        """Let the ledger decide what becomes of events."""
+        most = 2 * len(ids)  # an observation whose label waited makes two steps
+        steps, learns = np.empty((5, most), np.int64), np.empty(most, np.uint8)
+        learned = np.empty(most)
+        count, unknown = self._ledger.take(
+            ids, kinds, models, keys, times, values, steps, learns, learned
         )
         row, slot, key, time, told = steps[:, :count]
-        taken = Taken(learns[:count], row, slot, key, time, told, values[:count])
-        learned = int(taken.learns.sum())
-        self._counters["labels"] += learned
-        self._counters["predictions"] += count - learned
-        self._counters["dead:unknown-id"] += len(unknown)
-        return taken, unknown
+        return Taken(learns[:count], row, slot, key, time, told, learned[:count]), unknown
+
+    def _count(self, events: Sequence[Event], admitted: Admitted, taken: Taken) -> None:
+        counters, learned = self._counters, int(taken.learns.sum())
+        labels = len([event for event in events if type(event) is Label])
+        counters["labels_in"] += labels
+        counters["observations"] += len(events) - labels
+        counters["labels"] += learned
+        counters["predictions"] += len(taken.learns) - learned
+        for letter in admitted.refused:
+            counters[f"dead:{letter.reason}"] += 1
 
     def _unknown(self, label: Unknown) -> DeadLetter:
         _, id_, model, time, value = label
+        self._counters["dead:unknown-id"] += 1
         name = list(self._admission.models)[model]
         detail = f"no observation with id {id_!r} came; see that ids and models of both agree"
-        return DeadLetter(
-            "unknown-id", detail, Label(id_, time, name, self._task.label(value)), None
-        )
+        event = Label(id_, time, name, self._task.label(value))
+        return DeadLetter("unknown-id", detail, event, None)
 
     # What scores features
 
     def _learner(self, model: str) -> Learner:
         if self._given is not None:
             return self._given
-        if model not in self._learners:
-            self._learners[model] = river.make(str(self.settings.learner))
-        return self._learners[model]
+        learner = self._learners.get(model) or river.make(str(self.settings.learner))
+        if model in self._admission.models:  # otherwise its observation may yet be refused
+            self._learners[model] = learner
+        return learner
 
     def _score(self, observation: Observation) -> float:
         return self._learner(observation.model).score(observation.x or {})
 
-    def _learn(self, admitted: Admitted, taken: Taken) -> list[tuple[int, DeadLetter]]:
-        """Keep the features of what was predicted, and let the learner learn what was settled."""
-        failed = []
-        missing = self._ledger.capacity() - len(self._features)
-        self._features += [None] * missing
-        for learns, row, slot, told, value in zip(
-            *(column.tolist() for column in taken[:3]),
+    def _learn(self, event: Event, taken: Taken) -> Iterator[DeadLetter]:
+        """Keep the features of what was predicted, let the learner learn what was settled."""
+        self._features += [None] * (self._ledger.capacity() - len(self._features))
+        for learns, slot, told, value in zip(
+            taken.learns.tolist(),
+            taken.slots.tolist(),
             taken.told.tolist(),
             taken.values.tolist(),
             strict=True,
         ):
-            event = admitted.events[row]
             if not learns:
-                self._features[slot] = event.x
+                self._features[slot] = event.x if type(event) is Observation else None
                 continue
             x, self._features[slot] = self._features[slot], None
             try:
                 self._learner(event.model).learn(x or {}, value)
             except Exception as error:  # noqa: BLE001 - whatever a learner raises
+                self._counters["dead:learner-failed"] += 1
                 label = Label(event.id, told, event.model, self._task.label(value))
-                failed.append((admitted.rows[row], _not_learned(label, error, admitted.rows[row])))
-        self._counters["dead:learner-failed"] += len(failed)
-        return failed
+                yield _not_learned(label, error)
 
     # Saving
 
@@ -383,18 +422,19 @@ class Processor:
         return processor
 
 
-def _not_learned(label: Label, error: Exception, row: int) -> DeadLetter:
+def _not_learned(label: Label, error: Exception) -> DeadLetter:
     detail = (
         f"the learner failed to learn {label.id!r} ({type(error).__name__}: {error}); the "
         "calibrator learned it; choose another learner, or repair the features"
     )
-    return DeadLetter("learner-failed", detail, label, row)
+    return DeadLetter("learner-failed", detail, label, 0)
 
 
-def _moved(letter: DeadLetter, first: int) -> DeadLetter:
-    if letter.row is None or not first:
+def _at(letter: DeadLetter, row: int) -> DeadLetter:
+    """Give a dead letter its row, unless it has none."""
+    if letter.row is None:
         return letter
-    return DeadLetter(letter.reason, letter.detail, letter.event, letter.row + first)
+    return DeadLetter(letter.reason, letter.detail, letter.event, row)
 
 
 def _merged(

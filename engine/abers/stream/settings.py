@@ -81,8 +81,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         self._require("dedup_max", 0, _MOST)
         for name in ("max_pending", "max_early", "max_models"):
             self._require(name, 1, _MOST)
-        if self.half_life is not None:
-            self._require("half_life", 1, LARGEST_TIME)
+        for name in ("window", "max_age", "half_life"):
+            if getattr(self, name) is not None:
+                self._require(name, 1, _MOST if name == "window" else LARGEST_TIME)
+        if sum(one is not None for one in (self.window, self.max_age, self.half_life)) > 1:
+            msg = "window, max_age and half_life exclude each other; give at most one"
+            raise ParameterError(msg)
         if self.dedup_for is not None:
             self._require("dedup_for", 0, LARGEST_TIME)
 
