@@ -102,3 +102,6 @@ class MemorySink:
 
     def close(self) -> None:
         """Do nothing."""
+
+    def discard(self) -> None:
+        """Do nothing: who goes on from a position gets what was there then."""

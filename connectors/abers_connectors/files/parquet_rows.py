@@ -7,13 +7,14 @@ count.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError, StateError
 from abers_connectors.files.base import FileSink
 from abers_connectors.files.extra import extra
-from abers_connectors.files.places import Whole, sync_directory
+from abers_connectors.files.places import Whole, require_directory, sync_directory
 from abers_connectors.files.rows import columns_of
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class WholeParquet(FileSink):
 
     def discard(self) -> None:
         """Remove what was written."""
+        with suppress(OSError):  # the writer finishes the file in any case
+            self._writer.close()
         self._place.discard()
 
     def _write_group(self) -> None:
@@ -117,6 +120,7 @@ class ParquetParts(FileSink):
             msg = f"output {path} is a file, and a run that can be resumed writes a directory of "
             msg += "Parquet files; name another, or a .jsonl file"
             raise ParameterError(msg)
+        require_directory(path, self._path.parent)
         self._path.mkdir(exist_ok=True)
         there = sorted(self._path.glob("part-*.parquet"))
         if [part.name for part in there[: self._parts]] != [*map(_name, range(self._parts))]:

@@ -20,7 +20,15 @@ from abers_connectors.files.naming import STANDARD
 if TYPE_CHECKING:
     from abers_connectors.records import Position
 
-__all__ = ["Appended", "Place", "Stream", "Whole", "is_stream", "sync_directory"]
+__all__ = [
+    "Appended",
+    "Place",
+    "Stream",
+    "Whole",
+    "is_stream",
+    "require_directory",
+    "sync_directory",
+]
 
 
 class Place(Protocol):
@@ -58,10 +66,15 @@ def _target(path: str) -> Path:
     if target.is_dir():
         msg = f"output {path} is a directory; name a file in it"
         raise ParameterError(msg)
-    if not target.parent.is_dir():
-        msg = f"output {path}: there is no directory {target.parent}; make it first"
-        raise ParameterError(msg)
+    require_directory(path, target.parent)
     return target
+
+
+def require_directory(path: str, parent: Path) -> None:
+    """Refuse, with a ParameterError, an output in a directory that is not there."""
+    if not parent.is_dir():
+        msg = f"output {path}: there is no directory {parent}; make it first"
+        raise ParameterError(msg)
 
 
 def is_stream(path: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ParameterError
 from abers_connectors.files.base import FileSink
 from abers_connectors.files.compression import packer
 from abers_connectors.files.naming import STANDARD, kind_of
@@ -64,7 +65,7 @@ def open_sink(
     Raises
     ------
     ParameterError
-        If the format is unknown, or there is no such directory.
+        If the format is unknown, Parquet as a stream, or there is no such directory.
     StateError
         If the file has less than the position says.
     MissingExtraError
@@ -72,6 +73,9 @@ def open_sink(
     """
     found = kind_of(path, format or ("jsonl" if path == STANDARD else None))
     if found.format == "parquet":
+        if is_stream(path):
+            msg = f"output {path} is a pipe or a device, and Parquet is no stream; write JSON Lines"
+            raise ParameterError(msg)
         return ParquetParts(path, kind, position) if resumable else WholeParquet(path, kind)
     pack = packer(found.compression)
     if is_stream(path):

@@ -43,7 +43,7 @@ def test_what_is_cut_off_is_damaged(compression: str, data: bytes, cut: int, noi
     packed = packer(compression)(data)
     before = packer(compression)(b"before")
     kept = packed[: max(1, len(packed) - cut)]
-    found = []
+    found: list[bytes] = []
     with pytest.raises(DamagedError, match=r"cut off or damaged"):
         found.extend(chunks(io.BytesIO(before + kept), compression))
     assert (b"before" + data).startswith(b"".join(found))

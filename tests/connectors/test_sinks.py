@@ -1,0 +1,317 @@
+"""What every sink promises, on every format, compressed or not."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+import zstandard
+
+from abers import ParameterError, StateError
+from abers.stream.events import Outcome, Prediction
+from abers_connectors.files.writing import open_sink
+from abers_connectors.memory import MemorySink
+from abers_connectors.records import DeadRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from abers_connectors.records import Position, Sink
+
+FORMATS = ["jsonl", "csv", "jsonl.gz", "csv.gz", "jsonl.zst", "csv.zst", "parquet"]
+ROWS = [
+    Prediction(
+        id=f'a{n},"\n',
+        time=1_700_000_000_000 + n,
+        model="fraud",
+        score=n / 7,
+        p0=0.25,
+        p1=0.5,
+        p=0.4,
+        n=n,
+        segment="CH" if n % 2 else "",
+        extra={"amount": n, "tags": ["x"]} if n % 3 else None,
+    )
+    for n in range(25)
+]
+
+
+def wire(rows: Sequence[msgspec.Struct]) -> list[dict[str, Any]]:
+    """Give rows as the wire has them, with every field."""
+    made = [json.loads(msgspec.json.encode(row)) for row in rows]
+    return [{"segment": "", "extra": None} | row for row in made]
+
+
+def unpacked(path: Path) -> bytes:
+    """Read a file, however it is compressed."""
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        return gzip.decompress(data)
+    if path.suffix == ".zst":
+        return zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True).read()
+    return data
+
+
+def written(path: Path) -> list[dict[str, Any]]:
+    """Read what stands in a file or a directory of files, as the wire has it."""
+    if "parquet" in path.name:
+        parts = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        rows = [row for part in parts for row in pq.read_table(part).to_pylist()]
+    elif "csv" in path.name:
+        rows = list(csv.DictReader(io.StringIO(unpacked(path).decode(), newline="")))
+    else:
+        return [
+            {"segment": "", "extra": None} | json.loads(line)
+            for line in unpacked(path).splitlines()
+        ]
+    for row in rows:
+        row["extra"] = json.loads(row["extra"]) if row["extra"] else None
+        for name in ("v", "time", "n"):
+            row[name] = int(row[name])
+        for name in ("score", "p0", "p1", "p"):
+            row[name] = float(row[name])
+    return rows
+
+
+class Opener:
+    """Opens a sink on one and the same file, or in memory, time after time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._memory: MemorySink | None = None
+
+    def sink(self, position: Position | None = None) -> Sink:
+        """Open the sink where a position says."""
+        if self.path.name != "memory":
+            return open_sink(str(self.path), Prediction, resumable=True, position=position)
+        self._memory = MemorySink(position, self._memory.rows if self._memory else ())
+        return self._memory
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Give what is there."""
+        return wire(self._memory.rows) if self._memory else written(self.path)
+
+
+@pytest.fixture(params=[*FORMATS, "memory"])
+def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
+    """Make each resumable sink in turn."""
+    return Opener(tmp_path / ("memory" if request.param == "memory" else f"out.{request.param}"))
+
+
+def test_writing_goes_on_at_any_commit(opener: Opener) -> None:
+    """What came after a commit is gone when the sink is opened there, and nothing else."""
+    sink = opener.sink()
+    positions = [sink.commit()]
+    for n in range(0, 25, 5):
+        sink.write(ROWS[n : n + 3])
+        sink.write(ROWS[n + 3 : n + 5])
+        positions.append(sink.commit())
+    sink.write(ROWS[:7])
+    sink.close()
+    assert opener.rows() == wire([*ROWS, *ROWS[:7]])
+    for n, position in reversed(list(enumerate(positions))):
+        sink = opener.sink(json.loads(json.dumps(position)))
+        sink.write(ROWS[20:])
+        sink.write([])
+        after = sink.commit()
+        assert opener.rows() == wire([*ROWS[: 5 * n], *ROWS[20:]])
+        sink.close()
+        sink = opener.sink(position)
+        assert sink.commit() == position
+        sink.close()
+        assert opener.rows() == wire(ROWS[: 5 * n])
+        assert after != position
+
+
+def test_without_a_position_writing_starts_anew(opener: Opener) -> None:
+    """What stood there before is replaced."""
+    for rows in (ROWS, ROWS[:3]):
+        sink = opener.sink()
+        sink.write(rows)
+        sink.close()
+        assert opener.rows() == wire(rows)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_commit_survives_a_kill(tmp_path: Path, form: str) -> None:
+    """After kill -9 the file has all that was committed, and goes on there."""
+    path = tmp_path / f"out.{form}"
+    program = f"""
+import os, signal
+from abers.stream.events import Prediction
+from abers_connectors.files.writing import open_sink
+rows = [Prediction(f"a{{n}}", n, "m", 0.5, 0.25, 0.5, 0.4, n) for n in range(9)]
+sink = open_sink({str(path)!r}, Prediction, resumable=True)
+sink.write(rows[:4])
+position = sink.commit()
+print(position, flush=True)
+sink.write(rows[4:])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    position = json.loads(done.stdout.replace(b"'", b'"'))
+    with open_sink(str(path), Prediction, resumable=True, position=position) as sink:
+        sink.write(ROWS[:1])
+    assert [row["id"] for row in written(path)] == ["a0", "a1", "a2", "a3", ROWS[0].id]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS])
+def test_whole_files(tmp_path: Path, form: str, rows: list[Prediction]) -> None:
+    """A file stands under its name when the sink is closed, not before, even one without rows."""
+    path = tmp_path / f"out.{form}"
+    path.write_bytes(b"old")
+    with open_sink(str(path), Prediction) as sink:
+        sink.write(rows)
+        assert sink.commit() == {}
+        assert path.read_bytes() == b"old"
+    assert written(path) == wire(rows)
+    assert list(tmp_path.iterdir()) == [path]
+    if "csv" in form:
+        assert unpacked(path).startswith(b"v,id,time,model,score,p0,p1,p,n,segment,extra\n")
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_failure_leaves_nothing(tmp_path: Path, form: str, error: type[BaseException]) -> None:
+    """When something fails, or is stopped, the old file stays and no part of the new one does."""
+    path = tmp_path / f"out.{form}"
+    path.write_bytes(b"old")
+
+    def write_and_fail() -> None:
+        with open_sink(str(path), Prediction) as sink:
+            sink.write(ROWS)
+            raise error
+
+    with pytest.raises(error):
+        write_and_fail()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_failure_of_a_resumable_sink(tmp_path: Path, form: str) -> None:
+    """What was committed stays readable, and goes on where it was."""
+    path = tmp_path / f"out.{form}"
+    sink = open_sink(str(path), Prediction, resumable=True)
+    sink.write(ROWS[:2])
+    position = sink.commit()
+    sink.write(ROWS)
+    sink.discard()
+    with open_sink(str(path), Prediction, resumable=True, position=position):
+        pass
+    assert written(path) == wire(ROWS[:2])
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_lacks_what_was_committed(tmp_path: Path, form: str) -> None:
+    """It is refused, with what to do, and left as it is."""
+    path = tmp_path / f"out.{form}"
+    with open_sink(str(path), Prediction, resumable=True) as sink:
+        sink.write(ROWS)
+        position = sink.commit()
+    if path.is_dir():
+        next(path.iterdir()).unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StateError, match=r"were committed; put .* back, or remove the state"):
+        open_sink(str(path), Prediction, resumable=True, position=position)
+
+
+def test_dead_letters_and_outcomes(tmp_path: Path) -> None:
+    """Other rows go the same way."""
+    dead = DeadRecord("bad-id", "detail", "scores.jsonl line 3", "\\xff…")
+    with open_sink(str(tmp_path / "dead.jsonl"), DeadRecord) as sink:
+        sink.write([dead])
+    assert (tmp_path / "dead.jsonl").read_text() == (
+        '{"reason":"bad-id","detail":"detail","where":"scores.jsonl line 3","raw":"\\\\xff…"}\n'
+    )
+    outcome = Outcome("a", 9, "m", 5, 1, 0.5, 0.25, 0.5, 0.4)
+    with open_sink(str(tmp_path / "outcomes.parquet"), Outcome) as sink:
+        sink.write([outcome])
+    (row,) = pq.read_table(tmp_path / "outcomes.parquet").to_pylist()
+    assert row == {"v": 1, "segment": ""} | json.loads(msgspec.json.encode(outcome))
+
+
+def test_large_files_are_written_as_they_come(tmp_path: Path) -> None:
+    """Rows are handed on long before the end, compressed or in row groups."""
+    for form in ("jsonl.zst", "parquet"):
+        with open_sink(str(tmp_path / f"out.{form}"), Prediction) as sink:
+            for _ in range(50):
+                sink.write(ROWS * 200)
+            (partial,) = tmp_path.glob(".out*.part")
+            assert partial.stat().st_size > 10_000
+        assert len(written(tmp_path / f"out.{form}")) == 250_000
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_standard_output(capfdbinary: pytest.CaptureFixture[bytes], resumable: bool) -> None:  # noqa: FBT001
+    """A dash stands for it; rows are there after a commit, and it stays open."""
+    for form in (None, "csv"):
+        with open_sink("-", DeadRecord, format=form, resumable=resumable) as sink:
+            sink.write([DeadRecord("a", "b", "c", "d")])
+            assert sink.commit() == {}
+    assert capfdbinary.readouterr().out == (
+        b'{"reason":"a","detail":"b","where":"c","raw":"d"}\nreason,detail,where,raw\na,b,c,d\n'
+    )
+
+
+def test_a_pipe_is_written_directly(tmp_path: Path) -> None:
+    """Rows go through it as they come; it stays a pipe."""
+    path = tmp_path / "out.jsonl"
+    os.mkfifo(path)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(path.read_bytes()))
+    reader.start()
+    with open_sink(str(path), Prediction) as sink:
+        sink.write(ROWS[:1])
+    reader.join()
+    assert found == [msgspec.json.encode(ROWS[0]) + b"\n"]
+    with pytest.raises(ParameterError, match="is a pipe or a device, and Parquet is no stream"):
+        open_sink(str(path), Prediction, format="parquet")
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_a_link_stays_a_link(tmp_path: Path, resumable: bool) -> None:  # noqa: FBT001
+    """What it points to is written."""
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "real.jsonl")
+    with open_sink(str(link), Prediction, resumable=resumable) as sink:
+        sink.write(ROWS)
+    assert link.is_symlink()
+    assert written(tmp_path / "real.jsonl") == wire(ROWS)
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_places_that_cannot_be(tmp_path: Path, resumable: bool) -> None:  # noqa: FBT001
+    """A directory in place of a file, and a file in none, are mistakes of usage."""
+    (tmp_path / "dir.jsonl").mkdir()
+    with pytest.raises(ParameterError, match=r"dir\.jsonl is a directory; name a file in it"):
+        open_sink(str(tmp_path / "dir.jsonl"), Prediction, resumable=resumable)
+    for form in ("jsonl", "parquet"):
+        with pytest.raises(ParameterError, match=r"there is no directory .*none; make it first"):
+            open_sink(str(tmp_path / "none" / f"a.{form}"), Prediction, resumable=resumable)
+
+
+def test_a_parquet_file_is_not_taken_for_a_directory(tmp_path: Path) -> None:
+    """A run that can be resumed does not write over a file."""
+    path = tmp_path / "out.parquet"
+    path.write_bytes(b"old")
+    with pytest.raises(ParameterError, match=r"writes a directory of Parquet files; name another"):
+        open_sink(str(path), Prediction, resumable=True)
+    assert path.read_bytes() == b"old"
