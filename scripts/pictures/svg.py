@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 __all__ = ["P", "Picture", "Plot", "slope"]
 
-IMAGES = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 LIGHT = {
     "paper": "#ffffff",
