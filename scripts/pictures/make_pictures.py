@@ -1,4 +1,4 @@
-"""Draws the pictures of how_it_works.md into docs/images: `python scripts/pictures/make_pictures.py`.
+"""Draws the pictures of the pages into docs/images: `python scripts/pictures/make_pictures.py`.
 
 Governing rule: what a picture shows is computed from the labels on the page, by a scan of its own
 that knows nothing of the core.
