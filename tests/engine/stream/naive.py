@@ -5,12 +5,13 @@ first, searched from their beginning; events are applied one at a time. The rule
 in which they are looked at:
 
 1. *Values.* A score is a finite real number (a probability where the settings say so); with a
-   learner the features are a dictionary, and the learner gives the score. A label is 0 or 1.
+   learner the features are a dictionary. A label is 0 or 1.
 2. *Validity.* The id is a text that is not empty, model and segment are texts, the time is a
-   whole number less than 2**53 from zero.
+   whole number less than 2**53 (and 2**50 half-lives) from zero.
 3. *Future.* The time is at most `max_ahead` after the record was written or, where that is not
    known, at most `max_jump` after the clock.
-4. *Caps.* At most `max_models` models, and as many segments of all models.
+4. *Caps.* At most `max_models` models, and as many segments of all models. Then the learner
+   scores, which has to give what rule 1 asks for.
 5. *Clock.* An event that passed 1-4 moves the clock to its time if that is later, and is late
    if its time is more than `lateness` behind. Its model and segment are known from now on.
 6. *Expiry.* What was stored more than a span before the clock less the lateness goes:
@@ -176,7 +177,7 @@ class Naive:
 
     def refusal(self, event: Event) -> str | None:
         """Give the first rule that an event breaks."""
-        for broken in (self.bad_value, self.bad_form, self.in_future, self.too_many):
+        for broken in (self.bad_value, self.bad_form, self.in_future, self.too_many, self.unscored):
             reason = broken(event)
             if reason is not None:
                 return reason
@@ -186,18 +187,9 @@ class Naive:
         """Rule 1."""
         if isinstance(event, Label):
             return None if event.value in (0, 1) else "bad-label"
-        score = event.score
         if self.learner is not None:
-            if not isinstance(event.x, dict):
-                return "bad-features"
-            try:
-                score = self.learner.score(event.x)
-            except Exception:  # noqa: BLE001 - a learner may raise anything
-                return "learner-failed"
-        if not self.is_score(score):
-            return "bad-score"
-        self.score = float(score)
-        return None
+            return None if isinstance(event.x, dict) else "bad-features"
+        return None if self.is_score(event.score) else "bad-score"
 
     def is_score(self, score: Any) -> bool:  # noqa: ANN401
         """Tell a score from anything else."""
@@ -218,7 +210,9 @@ class Naive:
             return "bad-model"
         if isinstance(event.time, bool) or not isinstance(event.time, int):
             return "bad-time"
-        return None if abs(event.time) < 2**53 else "bad-time"
+        half_life = self.settings.half_life
+        limit = 2**53 if half_life is None else min(2**53, half_life * 2**50)
+        return None if abs(event.time) < limit else "bad-time"
 
     def in_future(self, event: Event) -> str | None:
         """Rule 3."""
@@ -237,6 +231,22 @@ class Naive:
             return None
         known = [(model, segment) for model, segment, _ in self.calibrators]
         return None if (event.model, event.segment) in known else "too-many-models"
+
+    def unscored(self, event: Event) -> str | None:
+        """Have an observation scored."""
+        if isinstance(event, Label):
+            return None
+        score = event.score
+        if self.learner is not None:
+            assert event.x is not None
+            try:
+                score = self.learner.score(event.x)
+            except Exception:  # noqa: BLE001 - a learner may raise anything
+                return "learner-failed"
+        if not self.is_score(score):
+            return "bad-score"
+        self.score = float(score)
+        return None
 
     # Rule 6
 

@@ -10,62 +10,74 @@ once, before a format is released, by
 from __future__ import annotations
 
 import json
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.engine.stream.cases import MODELS, SEGMENTS, stream
+from tests.engine.stream.cases import stream
 
 from abers.stream import Event, Label, Observation, Processor, Settings
 from abers.stream.snapshot import MAGIC
 
 FOLDER = Path(__file__).with_name("golden")
 SETTINGS = Settings(
-    window=30,
+    window=10,
     scores="probability",
-    label_wait=2_000,
+    label_wait=600,
     lateness=100,
-    max_pending=45,
+    max_pending=40,
     max_early=10,
-    dedup_max=100,
+    dedup_max=60,
 )
 POSITION = {"scores.jsonl": {"offset": 12_345, "line": 321}}
-COUNT = 300
-"""Number of observations; the last ones still wait."""
+NAMES = [(f"id-{i}", ("m", "ms", "")[i % 7 % 3]) for i in range(150)]
+"""Ids and models of the observations, some of which still wait."""
+TIME = 1_700_000_001_500
+"""When the restored processor is asked."""
 
 
 def spoken(processor: Processor) -> list[Any]:
     """Ask for all that a processor calibrates, waits for and remembers."""
-    end = 1_700_000_000_000 + 10 * COUNT
-    when: dict[str, Any] = {"time": end, "recorded": end}
-    names = [(f"id-{i}", MODELS[i % 7 % len(MODELS)]) for i in range(COUNT)]
+    when: dict[str, Any] = {"time": TIME, "recorded": TIME}
     events: list[Event] = [
+        *(Label(name, model=model, value=i % 2, **when) for i, (name, model) in enumerate(NAMES)),
+        *(Observation(name, model=model, score=0.5, **when) for name, model in NAMES),
         *(
-            Observation(f"asked-{a}", model=model, segment=segment, score=a / 10, **when)
-            for model in MODELS
-            for segment in SEGMENTS
-            for a in range(11)
+            Observation(f"{segment}-{a}", model=model, segment=segment, score=a / 5, **when)
+            for model in ("m", "ms", "")
+            for segment in ("", "s", "ss")
+            for a in range(6)
         ),
-        *(Label(name, model=model, value=i % 2, **when) for i, (name, model) in enumerate(names)),
-        *(Observation(name, model=model, score=0.5, **when) for name, model in names),
     ]
     outputs = processor.process_many(events)
     return [*json.loads(msgspec.json.encode(outputs)), processor.counters]
 
 
+def digest(processor: Processor) -> str:
+    """Digest the state, which other formats may write otherwise."""
+    return blake2b(processor.state_bytes(), digest_size=16).hexdigest()
+
+
+def present() -> Path:
+    """Give the path of the file of the present format."""
+    return FOLDER / f"snapshot-v{MAGIC[-1]}.bin"
+
+
 def main() -> None:
     """Write the files of the present format."""
     processor = Processor(SETTINGS)
-    processor.process_many(stream(COUNT, every=20))
-    path = FOLDER / f"snapshot-v{MAGIC[-1]}.bin"
+    processor.process_many(stream(len(NAMES), every=12)[:-20])
+    path = present()
     path.write_bytes(processor.snapshot(POSITION))
     expected = {
         "position": POSITION,
         "clock": processor.clock,
-        "counters": dict(processor.counters),
+        "counters": processor.counters,
+        "state": digest(processor),
         "spoken": spoken(processor),
     }
-    path.with_suffix(".json").write_text(json.dumps(expected, indent=0) + "\n")
+    path.with_suffix(".json").write_text(json.dumps(expected, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
