@@ -1,27 +1,27 @@
 """From a record to an event: which field is what.
 
 Governing rule: what is read where is decided once, when the mapping is
-compiled. Records with values of the right types in top-level fields are read by
-a row of look-ups; everything else goes the general way, which gives the same
-events and says what is wrong.
+compiled. Batches with values of the right types in top-level fields are read at
+once; everything else goes the general way, which gives the same events and says
+what is wrong.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from abers.stream.events import Label, Observation
-from abers_connectors import _columns, values
-from abers_connectors._paths import getter, is_plain, missing, optional, required, root
+from abers_connectors import _columns, _typed, values
+from abers_connectors._paths import getter, missing, optional, required, root
 from abers_connectors.records import Labelled
 
 if TYPE_CHECKING:
     from abers.stream.events import Event
     from abers_connectors._columns import Columns
     from abers_connectors._paths import Record
+    from abers_connectors._typed import Typed
 
 __all__ = ["Fields", "Kind", "Mapper", "labelled", "labels", "mixed"]
 
@@ -74,6 +74,8 @@ class Mapper(Generic[T_co]):
         From a record and its number to an event, or a BadRecordError.
     columns
         From columns to the events of all rows, or None if they need a closer look.
+    typed
+        How plain JSON is read at once; None if the mapping is not plain.
     reads
         The top-level fields that are looked at.
     needs
@@ -82,6 +84,7 @@ class Mapper(Generic[T_co]):
 
     event: Callable[[Record, int], T_co]
     columns: Callable[[Columns], Sequence[T_co] | None]
+    typed: Typed[T_co] | None
     reads: frozenset[str]
     needs: tuple[tuple[str, ...], ...]
 
@@ -139,8 +142,9 @@ def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False
         return observations(found) if fields.score in found else outcomes(found)
 
     return Mapper(
-        _quick_observer(fields, event),
+        event,
         columns,
+        _typed.mixed(fields, read),
         _reads(fields, *scored, fields.label),
         ((fields.id,), (fields.time,), (*scored, fields.label)),
     )
@@ -153,6 +157,7 @@ def labels(fields: Fields, positive: Sequence[object] = (), *, text: bool = Fals
     return Mapper(
         _labeller(fields, read),
         _columns.labels(fields, read),
+        _typed.labels(fields, read),
         frozenset(_roots(fields.id, fields.time, fields.model, fields.label)),
         ((fields.id,), (fields.time,), (fields.label,)),
     )
@@ -163,7 +168,7 @@ def labelled(
 ) -> Mapper[Labelled]:
     """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
     read = values.label_reader(positive)
-    observe = _quick_observer(fields, _observer(fields, text=text))
+    observe = _observer(fields, text=text)
     value = required(fields.label, read)
 
     def event(record: Record, number: int) -> Labelled:
@@ -180,6 +185,7 @@ def labelled(
     return Mapper(
         event,
         columns,
+        _typed.labelled(fields, read),
         _reads(fields, *scored, fields.label),
         ((fields.id,), (fields.time,), scored, (fields.label,)),
     )
@@ -198,7 +204,7 @@ def _observer(fields: Fields, *, text: bool) -> FromRecord[Observation]:
         return Observation(
             identity(record, number),
             time(record, number),
-            model(record, number) or _MODEL,
+            model(record, number) or values.DEFAULT_MODEL,
             value,
             found,
             segment(record, number) or "",
@@ -209,79 +215,19 @@ def _observer(fields: Fields, *, text: bool) -> FromRecord[Observation]:
     return observe
 
 
-def _quick_observer(fields: Fields, general: FromRecord[T]) -> FromRecord[T | Observation]:
-    """Take the plain records, and leave the others to the general function."""
-    paths = id_, time, model, score = fields.id, fields.time, fields.model, fields.score
-    segment = fields.segment
-    if fields.x or fields.extra or not all(map(is_plain, (*paths, segment or score))):
-        return general
-
-    def event(record: Record, number: int) -> T | Observation:
-        try:
-            name, moment, value = record[id_], record[time], record[score]
-        except KeyError:
-            return general(record, number)
-        key = record.get(model) or _MODEL
-        part = record.get(segment) or "" if segment else ""
-        if (
-            type(name) is str
-            and name
-            and type(moment) is int
-            and type(value) is float
-            and type(key) is str
-            and type(part) is str
-            and (_FIRST <= moment < _LAST or -_LAST < moment < _SMALL)
-            and -_INFINITE < value < _INFINITE
-        ):
-            return Observation(name, moment, key, value, None, part)
-        return general(record, number)
-
-    return event
-
-
 def _labeller(fields: Fields, read: Callable[[Any], int]) -> FromRecord[Label]:
     identity, time = required(fields.id, values.identity), required(fields.time, values.time)
     model, label = _name(fields.model, "model"), required(fields.label, read)
 
-    def general(record: Record, number: int) -> Label:
+    def event(record: Record, number: int) -> Label:
         return Label(
             identity(record, number),
             time(record, number),
-            model(record, number) or _MODEL,
+            model(record, number) or values.DEFAULT_MODEL,
             label(record, number),
         )
 
-    return _quick_labeller(fields, read, general)
-
-
-def _quick_labeller(
-    fields: Fields, read: Callable[[Any], int], general: FromRecord[Label]
-) -> FromRecord[Label]:
-    paths = id_, time, model, label = fields.id, fields.time, fields.model, fields.label
-    if not all(map(is_plain, paths)):
-        return general
-
-    def event(record: Record, number: int) -> Label:
-        name, moment = record.get(id_), record.get(time)
-        key, value = record.get(model) or _MODEL, record.get(label)
-        if (
-            type(name) is str
-            and name
-            and type(moment) is int
-            and type(key) is str
-            and (_FIRST <= moment < _LAST or -_LAST < moment < _SMALL)
-            and value is not None
-            and value != ""
-        ):
-            return Label(name, moment, key, read(value))
-        return general(record, number)
-
     return event
-
-
-# `values.is_plain_time`, written out in the quick ways: a call costs as much as the rest.
-_SMALL, _FIRST, _LAST = values.SECONDS, values.MILLISECONDS, values.MICROSECONDS
-_INFINITE, _MODEL = math.inf, values.DEFAULT_MODEL
 
 
 def _name(path: str | None, name: str) -> FromRecord[str | None]:

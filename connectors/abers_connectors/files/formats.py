@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from abers_connectors._paths import Record
+    from abers_connectors._typed import Typed
+    from abers_connectors.fields import Mapper
 
 __all__ = ["UNREADABLE", "Csv", "Format", "Frames", "JsonLines"]
+
+T = TypeVar("T")
 
 UNREADABLE = (
     msgspec.DecodeError,
@@ -33,7 +39,7 @@ UNREADABLE = (
     TypeError,
     AttributeError,
 )
-"""What `Format.decode_many` raises if a raw record needs a closer look."""
+"""What `Format.events` raises if a raw record needs a closer look."""
 
 _FIELD_LIMIT = 2**31 - 1  # the limit of a record is another, and checked before
 
@@ -54,8 +60,11 @@ class Format(Protocol):
         """Find the records in the lines, blank ones among them."""
         ...
 
-    def decode_many(self, raws: Sequence[Line]) -> Sequence[Record]:
-        """Decode raw records of which none is bad or blank, or raise one of `UNREADABLE`."""
+    def events(self, raws: Sequence[Line], mapper: Mapper[T], done: int) -> Sequence[T]:
+        """Read raw records, before which `done` were read.
+
+        Of these none may be bad or blank, or it raises one of `UNREADABLE` or a BadRecordError.
+        """
         ...
 
     def decode(self, raw: bytes) -> Record:
@@ -68,8 +77,9 @@ class JsonLines:
 
     columns: Sequence[str] | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, typed: Typed[Any] | None = None) -> None:
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
+        self._typed = None if typed is None else msgspec.json.Decoder(typed.record).decode_lines
 
     def frames(self, blocks: Iterable[list[Line]]) -> Iterator[Frames]:
         """Take each line as a record."""
@@ -78,9 +88,16 @@ class JsonLines:
             yield Frames(range(number, number + len(block)), block)
             number += len(block)
 
-    def decode_many(self, raws: Sequence[Line]) -> Sequence[Record]:
-        """Decode all lines."""
-        return list(map(self._decode, raws))  # type: ignore[arg-type]
+    def events(self, raws: Sequence[Line], mapper: Mapper[T], done: int) -> Sequence[T]:
+        """Read all lines."""
+        if self._typed is not None and mapper.typed is not None:
+            with suppress(*UNREADABLE):
+                plain = self._typed(b"\n".join(raws))  # type: ignore[arg-type]
+                events = mapper.typed.events(plain) if len(plain) == len(raws) else None
+                if events is not None:
+                    return events
+        records = map(self._decode, raws)  # type: ignore[arg-type]
+        return list(map(mapper.event, records, count(done + 1)))
 
     def decode(self, raw: bytes) -> Record:
         """Decode one line."""
@@ -121,13 +138,14 @@ class Csv:
             yield from self._below_header(frames)
         yield from self._below_header(self._framed(open_, number, at_end=True)[0])
 
-    def decode_many(self, raws: Sequence[Line]) -> Sequence[Record]:
-        """Decode all rows."""
+    def events(self, raws: Sequence[Line], mapper: Mapper[T], done: int) -> Sequence[T]:
+        """Read all rows."""
         columns = self.columns or ()
         rows = _rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
         if len(rows) != len(raws) or {len(row) for row in rows} != {len(columns)}:
             raise csv.Error
-        return [dict(zip(columns, row, strict=True)) for row in rows]
+        records = (dict(zip(columns, row, strict=True)) for row in rows)
+        return list(map(mapper.event, records, count(done + 1)))
 
     def decode(self, raw: bytes) -> Record:
         """Decode one row."""

@@ -41,7 +41,7 @@ def columns_of(path: str) -> Collection[str] | None:
         names: list[str] = parquet.read_schema(path).names
         return names
     as_it_is = Mapper[dict[str, Any]](
-        lambda record, _number: dict(record), lambda _columns: None, frozenset(), ()
+        lambda record, _number: dict(record), lambda _columns: None, None, frozenset(), ()
     )
     try:
         first = next(TextSource(path, kind, as_it_is, _LIMIT).batches(), None)

@@ -10,7 +10,6 @@ import os
 import stat
 import sys
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
@@ -101,7 +100,9 @@ class TextSource(Generic[T]):
     def _frames(self, file: BinaryIO) -> Iterator[Frames]:
         """Give some raw records at a time, never none."""
         self._format: Format = (
-            Csv(self.name, self._limit) if self._kind.format == "csv" else JsonLines()
+            Csv(self.name, self._limit)
+            if self._kind.format == "csv"
+            else JsonLines(self._mapper.typed)
         )
         checked = False
         for frames in self._format.frames(lines(chunks(file, self._kind.compression), self._limit)):
@@ -115,8 +116,7 @@ class TextSource(Generic[T]):
         """Make a batch of raw records, before which `done` were read."""
         numbers, raws = frames
         try:
-            records = self._format.decode_many(raws)
-            events = list(map(self._mapper.event, records, count(done + 1)))
+            events = self._format.events(raws, self._mapper, done)
         except (*UNREADABLE, BadRecordError):
             return self._one_by_one(frames, done)
 

@@ -163,7 +163,7 @@ class Admission:
         names, segments = [e.model for e in events], [e.segment for e in seen]
         if {*map(type, names), *map(type, segments)} != {str}:
             return False
-        models, pairs = {*names}, {(e.model, e.segment) for e in seen}
+        models, pairs = {*names}, {*zip([e.model for e in seen], segments, strict=True)}
         most = self._settings.max_models
         return (
             all(_is_text(name) for name in models | {segment for _, segment in pairs})
@@ -186,7 +186,8 @@ class Admission:
         column[~labels] = np.array(scores, float).reshape(-1, width)
         learned[labels] = values
         keys = np.zeros(n, np.uint32)
-        keys[~labels] = _numbers([(e.model, e.segment) for e in seen], self.keys)
+        pairs = zip([e.model for e in seen], [e.segment for e in seen], strict=True)
+        keys[~labels] = _numbers(list(pairs), self.keys)
         return Admitted(
             events,
             rows,

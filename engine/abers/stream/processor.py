@@ -200,10 +200,14 @@ class Processor:
             If something in the batch is neither; nothing of the batch is taken then.
         """
         batch = list(events)
-        for row, event in enumerate(batch):
-            if type(event) is not Observation and type(event) is not Label:
-                msg = f"row {row}: {event!r} is no Observation and no Label"
-                raise ParameterError(msg)
+        if not {*map(type, batch)} <= {Observation, Label}:
+            row, event = next(
+                (row, event)
+                for row, event in enumerate(batch)
+                if type(event) not in {Observation, Label}
+            )
+            msg = f"row {row}: {event!r} is no Observation and no Label"
+            raise ParameterError(msg)
         return self._take(batch) if batch else []
 
     def _take(self, events: Sequence[Event]) -> list[Output]:
