@@ -1,8 +1,8 @@
 """From columns to events, all rows at once.
 
 Governing rule: only columns that are plainly right are taken (texts, whole
-numbers, finite numbers, no nulls); at the least doubt the answer is None, and
-the rows are read one by one.
+numbers, finite numbers, or texts of such, no nulls); at the least doubt the
+answer is None, and the rows are read one by one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def observations(fields: Fields) -> Callable[[Columns], list[Observation] | None
     plain = _plain_head(fields) and all(map(is_plain, paths)) and not (fields.x or fields.extra)
 
     def rows(columns: Columns) -> list[Observation] | None:
-        scores = columns.get(fields.score)
-        if not plain or scores is None or scores.dtype != np.float64:
+        scores = _numbers(columns.get(fields.score), np.float64) if plain else None
+        if scores is None:
             return None
         head = _head(fields, columns)
         parts = _texts(columns[segment]) if segment and segment in columns else repeat("")
@@ -77,8 +77,8 @@ def _head(
     fields: Fields, columns: Columns
 ) -> tuple[Sequence[str], Sequence[int], Sequence[str] | repeat[str]] | None:
     """Give ids, times and models."""
-    ids, times = _texts(columns.get(fields.id)), columns.get(fields.time)
-    if ids is None or times is None or times.dtype != np.int64 or not values.are_plain_times(times):
+    ids, times = _texts(columns.get(fields.id)), _numbers(columns.get(fields.time), np.int64)
+    if ids is None or times is None or not values.are_plain_times(times):
         return None
     if fields.model not in columns:
         return ids, times.tolist(), repeat(values.DEFAULT_MODEL)
@@ -91,3 +91,17 @@ def _texts(column: npt.NDArray[Any] | None) -> list[str] | None:
         return None
     texts: list[str] = column.tolist()
     return None if "" in texts else texts
+
+
+def _numbers(
+    column: npt.NDArray[Any] | None, kind: type[np.int64 | np.float64]
+) -> npt.NDArray[Any] | None:
+    texts = _texts(column)
+    if texts is None:
+        return column if column is not None and column.dtype == kind else None
+    read = int if kind is np.int64 else float
+    try:
+        # An underscore, which Python allows between digits, is none of a number's.
+        return None if "_" in "".join(texts) else np.fromiter(map(read, texts), kind, len(texts))
+    except (ValueError, OverflowError):
+        return None

@@ -191,12 +191,14 @@ def test_the_quick_ways_say_what_the_general_one_says(
 COLUMNS = st.fixed_dictionaries(
     {
         "id": st.lists(st.sampled_from(["a", "b", "", "c"]), min_size=3, max_size=3),
-        "time": st.lists(st.sampled_from([5, TIME, TIME + 1, 10**9]), min_size=3, max_size=3),
+        "time": st.lists(st.sampled_from([5, TIME, TIME + 1, 10**9]), min_size=3, max_size=3)
+        | st.lists(st.sampled_from(["5", str(TIME), "1_0", "", "x"]), min_size=3, max_size=3),
     },
     optional={
         "model": st.lists(st.sampled_from(["m", ""]), min_size=3, max_size=3),
         "segment": st.lists(st.sampled_from(["s", ""]), min_size=3, max_size=3),
-        "score": st.lists(st.floats(), min_size=3, max_size=3),
+        "score": st.lists(st.floats(), min_size=3, max_size=3)
+        | st.lists(st.sampled_from(["0.5", "1", "nan", "1_0", "", "x"]), min_size=3, max_size=3),
         "label": st.lists(st.sampled_from([0, 1]), min_size=3, max_size=3)
         | st.lists(st.sampled_from(["1", "no", ""]), min_size=3, max_size=3)
         | st.lists(st.booleans(), min_size=3, max_size=3),
@@ -231,6 +233,8 @@ def test_plain_columns_are_taken() -> None:
     ids, times = np.array(["a", "b"], object), np.array([5, TIME])
     found = mixed(Fields()).columns({"id": ids, "time": times, "score": np.array([0.5, 1.0])})
     assert found == [Observation("a", 5, "default", 0.5), Observation("b", TIME, "default", 1.0)]
+    texts = {"time": np.array(["5", str(TIME)], object), "score": np.array(["0.5", "1"], object)}
+    assert mixed(Fields()).columns({"id": ids, **texts}) == found
     found = mixed(Fields()).columns({"id": ids, "time": times, "label": np.array([True, False])})
     assert found == [Label("a", 5, "default", 1), Label("b", TIME, "default", 0)]
 
