@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
+import numpy as np
 
 from abers.exceptions import RecordError
 from abers_connectors.files.lines import Line, Oversized, is_blank
@@ -67,8 +68,8 @@ class Format(Protocol):
         """
         ...
 
-    def decode(self, raw: bytes) -> Record:
-        """Decode one raw record of valid UTF-8, or raise a BadRecordError."""
+    def event(self, raw: bytes, mapper: Mapper[T], number: int) -> T:
+        """Read one raw record of valid UTF-8, as it is read among others; or a BadRecordError."""
         ...
 
 
@@ -79,7 +80,7 @@ class JsonLines:
 
     def __init__(self, typed: Typed[Any] | None = None) -> None:
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
-        self._typed = None if typed is None else msgspec.json.Decoder(typed.record).decode_lines
+        self._typed = None if typed is None else msgspec.json.Decoder(typed.record).decode
 
     def frames(self, blocks: Iterable[list[Line]]) -> Iterator[Frames]:
         """Take each line as a record."""
@@ -92,15 +93,23 @@ class JsonLines:
         """Read all lines."""
         if self._typed is not None and mapper.typed is not None:
             with suppress(*UNREADABLE):
-                plain = self._typed(b"\n".join(raws))  # type: ignore[arg-type]
-                events = mapper.typed.events(plain) if len(plain) == len(raws) else None
+                _require_text(raws)  # the decoder passes over what is not asked for
+                events = mapper.typed.events([*map(self._typed, raws)])  # type: ignore[arg-type]
                 if events is not None:
                     return events
         records = map(self._decode, raws)  # type: ignore[arg-type]
         return list(map(mapper.event, records, count(done + 1)))
 
-    def decode(self, raw: bytes) -> Record:
-        """Decode one line."""
+    def event(self, raw: bytes, mapper: Mapper[T], number: int) -> T:
+        """Read one line, the typed way first: it takes some lines that the other refuses."""
+        if self._typed is not None and mapper.typed is not None:
+            with suppress(*UNREADABLE):
+                events = mapper.typed.events([self._typed(raw)])
+                if events is not None:
+                    return events[0]
+        return mapper.event(self._record(raw), number)
+
+    def _record(self, raw: bytes) -> Record:
         try:
             return self._decode(raw)
         except msgspec.ValidationError as error:
@@ -144,11 +153,20 @@ class Csv:
         rows = _rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
         if len(rows) != len(raws) or {len(row) for row in rows} != {len(columns)}:
             raise csv.Error
+        texts = zip(columns, zip(*rows, strict=True), strict=True)
+        events = mapper.columns(
+            {name: np.array(found, object) for name, found in texts if name in mapper.reads}
+        )
+        if events is not None:
+            return events
         records = (dict(zip(columns, row, strict=True)) for row in rows)
         return list(map(mapper.event, records, count(done + 1)))
 
-    def decode(self, raw: bytes) -> Record:
-        """Decode one row."""
+    def event(self, raw: bytes, mapper: Mapper[T], number: int) -> T:
+        """Read one row."""
+        return mapper.event(self._record(raw), number)
+
+    def _record(self, raw: bytes) -> Record:
         columns = self.columns or ()
         try:
             (row,) = _rows([raw.decode()])
@@ -223,6 +241,12 @@ class Csv:
             msg = f"{self._name}: two columns are called {twins[0]}; rename one of them"
             raise RecordError(msg)
         return header
+
+
+def _require_text(raws: Sequence[Line]) -> None:
+    joined = b"\n".join(raws)  # type: ignore[arg-type]
+    if not joined.isascii():
+        joined.decode()
 
 
 def _rows(texts: Iterable[str]) -> list[list[str]]:

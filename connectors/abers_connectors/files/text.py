@@ -24,7 +24,6 @@ from abers_connectors.records import Bad, BadRecordError, Batch, Origin
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors._paths import Record
     from abers_connectors.fields import Mapper
     from abers_connectors.files.formats import Format
     from abers_connectors.files.naming import Kind
@@ -134,7 +133,7 @@ class TextSource(Generic[T]):
                 continue
             done += 1
             try:
-                events.append(self._mapper.event(self._decoded(raw), done))
+                events.append(self._event(raw, done))
             except BadRecordError as error:
                 origin = self._origin(number, raw)
                 bad.append(Bad(len(events), error.reason, error.detail, origin))
@@ -148,7 +147,7 @@ class TextSource(Generic[T]):
             lambda row: self._origin(*kept[row]),
         )
 
-    def _decoded(self, raw: Line) -> Record:
+    def _event(self, raw: Line, number: int) -> T:
         if isinstance(raw, Oversized):
             detail = (
                 f"{raw.size} bytes, but input.max_record_bytes = {self._limit}; "
@@ -157,7 +156,7 @@ class TextSource(Generic[T]):
             raise BadRecordError("too-large", detail)
         try:
             raw.decode()
-            return self._format.decode(raw)
+            return self._format.event(raw, self._mapper, number)
         except (UnicodeDecodeError, BadRecordError) as error:
             if raw[:1] == b"\0" and len(raw) >= _WIRE_HEAD:
                 raise _of_a_registry(raw) from None

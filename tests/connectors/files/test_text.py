@@ -304,3 +304,50 @@ def test_any_bytes_do_no_harm(
         blank = sum(not line.strip() for line in data.split(b"\n"))
         total = data.count(b"\n") + 1 - blank
         assert sum(batch.records for batch in batches) == total
+
+
+POOL = [
+    GOOD,
+    GOOD + b" " + GOOD,
+    b'{"id": "b",',
+    b'"time": 6, "score": 0.5}',
+    b'{"id": "c", "time": 7, "score": 1, "z": "\xff"}',
+    b'{"id": "d", "time": 8, "score": 0.5, "z": 1e999}',
+    b'{"id": "e", "time": 9, "label": true}',
+    b'{"id": 17, "time": "9", "score": "0.5", "label": ""}',
+    b'{"id": "", "time": 9, "score": 0.5}',
+    b'{"id": "f", "time": 1700000000, "score": 0.5}',
+    b'{"id": "g", "id": 5, "time": 3.0, "score": 10000000000000000000000}',
+    b'{"id": "h", "time": 5, "score": null, "label": 2, "model": ""}',
+    b"a,5,0.5,m",
+    b"b,x,1,",
+    b'"c\n',
+    b'c",1_0,1,',
+    b"d,6,nan,",
+    b"e,2023-11-14T22:13:20Z,1,m",
+    b"f,7,,m",
+]
+
+
+@given(st.lists(st.sampled_from(POOL), max_size=8), st.sampled_from(["x.jsonl", "x.csv"]))
+def test_a_record_does_not_depend_on_the_others(
+    tmp_path_factory: pytest.TempPathFactory, records: list[bytes], name: str
+) -> None:
+    """Read among others or alone, a record is the same event, or bad for the same reason."""
+    path = tmp_path_factory.mktemp("alone") / name
+    header = b"id,time,score,model\n" if name == "x.csv" else b""
+    lines = [line for record in records for line in record.split(b"\n") if line]
+    if name == "x.csv":  # where a quote may hold lines together
+        lines = [line for line in lines if b'"' not in line]
+
+    def outcomes(data: bytes) -> list[object]:
+        found: list[object] = []
+        for batch in read(path, header + data):
+            mixed_up: list[object] = list(batch.events)
+            for one in reversed(batch.bad):
+                mixed_up.insert(one.row, one.reason)
+            found += mixed_up
+        return found
+
+    together = outcomes(b"".join(line + b"\n" for line in lines))
+    assert together == [one for line in lines for one in outcomes(line + b"\n")]
