@@ -7,6 +7,7 @@ here: what is large in a column is in memory before it can be looked at.
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -17,7 +18,7 @@ from abers_connectors.files.extra import extra
 from abers_connectors.records import Bad, BadRecordError, Batch, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
 
@@ -114,6 +115,8 @@ class ParquetSource(Generic[T]):
         first, self._done = self._done, self._done + table.num_rows
         events = self._mapper.columns(self._columns(table))
         if events is None:
+            events = self._typed(table)
+        if events is None:
             return self._row_by_row(table, first)
         position = {"records": self._done}
         return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
@@ -137,6 +140,35 @@ class ParquetSource(Generic[T]):
             except self._arrow.ArrowException:  # a text that is not UTF-8
                 found[name] = None
         return found
+
+    def _typed(self, table: pa.RecordBatch) -> Sequence[T] | None:
+        """Read rows with nulls, such as observations and labels in one file; None if not plain."""
+        typed, types = self._mapper.typed, self._arrow.types
+        if typed is None:
+            return None
+        allowed = {
+            "time": (types.is_integer,),
+            "score": (types.is_floating,),
+            "label": (types.is_integer, types.is_boolean, types.is_floating, types.is_string),
+        }
+        columns: list[Iterable[Any]] = []
+        for field in msgspec.structs.fields(typed.record):
+            if field.encode_name not in table.schema.names:
+                if field.required:
+                    return None
+                columns.append(repeat(field.default))
+                continue
+            column = table.column(field.encode_name)
+            checks = allowed.get(field.name, (types.is_string,))
+            if not any(check(column.type) for check in checks):
+                return None
+            if column.null_count and field.name not in {"score", "label"}:
+                return None
+            try:
+                columns.append(column.to_pylist())
+            except ValueError:  # a text that is not UTF-8
+                return None
+        return typed.events(list(map(typed.record, *columns)))
 
     def _row_by_row(self, table: pa.RecordBatch, first: int) -> Batch[T]:
         events: list[T] = []
