@@ -16,7 +16,16 @@ from benchmarks.page import table
 from benchmarks.rivals import compiler
 from benchmarks.timing import NOISE, digits
 
-_PACKAGES = ("abers", "numpy", "scipy", "sortedcontainers", "venn-abers", "scikit-learn")
+_PACKAGES = (
+    "abers",
+    "numpy",
+    "scipy",
+    "sortedcontainers",
+    "venn-abers",
+    "scikit-learn",
+    "msgspec",
+    "pyarrow",
+)
 
 
 def _processor() -> str:

@@ -19,9 +19,22 @@ class Plan(NamedTuple):
     probes: int  # observations tried on each
     passes: int  # times that each is built anew
     large: int  # observations whose memory, bytes and floor are measured
+    replayed: int  # observations of a replayed file, whole thousands
+    long: int  # observations over which memory is watched, whole thousands
 
 
-FULL = Plan((10**3, 10**4, 10**5, 10**6), 9, 0.12, 50_000, (10**4, 10**5, 10**6), 20_000, 3, 10**6)
-QUICK = Plan((10**3, 3 * 10**3), 3, 0.01, 1_000, (10**3,), 300, 2, 10**4)
+FULL = Plan(
+    (10**3, 10**4, 10**5, 10**6),
+    9,
+    0.12,
+    50_000,
+    (10**4, 10**5, 10**6),
+    20_000,
+    3,
+    10**6,
+    10**5,
+    5 * 10**6,
+)
+QUICK = Plan((10**3, 3 * 10**3), 3, 0.01, 1_000, (10**3,), 300, 2, 10**4, 5_000, 5 * 10**5)
 
 PATIENCE = 1.0  # seconds for one event, above which a contender drops out

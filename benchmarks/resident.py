@@ -37,13 +37,13 @@ RULES: dict[str, Callable[[int], VennAbers]] = {
 }
 
 
-def _resident() -> int:
+def resident() -> int:
     """Read the resident bytes of this process (Linux)."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _trim() -> bool:
+def trim() -> bool:
     """Give what is free back to the system; False where the allocator is not glibc's."""
     gc.collect()
     try:
@@ -69,17 +69,17 @@ def measure(rule: str, n: int) -> dict[str, float]:
     if rule in {"max_age", "half_life"}:
         columns["times"] = np.arange(arriving, dtype=np.float64)
     _learn(RULES[rule](_BATCH), {name: column[:_BATCH] for name, column in columns.items()})
-    _trim()
-    before = _resident()
+    trim()
+    before = resident()
     calibrator = RULES[rule](n)
     _learn(calibrator, columns)
-    built = _resident()
-    trimmed = _trim()
+    built = resident()
+    trimmed = trim()
     held = len(calibrator)
     return {
         "held": held,
         "built": (built - before) / held,
-        "trimmed": (_resident() - before) / held if trimmed else float("nan"),
+        "trimmed": (resident() - before) / held if trimmed else float("nan"),
         "sizeof": sys.getsizeof(calibrator._held) / held,  # noqa: SLF001 - the core itself
     }
 

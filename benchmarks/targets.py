@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.contenders import BRUTE, NATIVE
+from benchmarks.events import ONE
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
@@ -93,6 +94,18 @@ def _faster(values: Values) -> Measured:
     return Measured(ratio, best, f"{digits(ratio)} times, by the best rounds {digits(best)}")
 
 
+def _replayed(suffix: str) -> Callable[[Values], Measured]:
+    def measure(values: Values) -> Measured:
+        spread = values["replayed", f"{ONE}, {suffix}", _100K]
+        return Measured(spread.median, spread.high, f"{spread} thousand")
+
+    return measure
+
+
+def _entry(name: str) -> Callable[[Values], Measured]:
+    return _time("entry", f"{name} characters", _M, unit="")
+
+
 _BATCH = _time("batch", NATIVE, _M)
 TARGETS = (
     Target("prequential at n = 1e6, the dream: 1 µs", 1, _BATCH),
@@ -111,6 +124,21 @@ TARGETS = (
     Target("from_bytes of 1e6: 0.1 s", 0.1, _time("from_bytes", "no window", _M, unit="s")),
     Target("to_bytes, window of 1e6: 0.1 s", 0.1, _time("to_bytes", "window", _M, unit="s")),
     Target("from_bytes, window of 1e6: 0.1 s", 0.1, _time("from_bytes", "window", _M, unit="s")),
+    Target(
+        "replay, JSON Lines: the goal, 300 thousand a second",
+        300,
+        _replayed("jsonl"),
+        at_least=True,
+    ),
+    Target(
+        "replay, JSON Lines: at least 200 thousand a second", 200, _replayed("jsonl"), at_least=True
+    ),
+    Target(
+        "replay, Parquet: at least 400 thousand a second", 400, _replayed("parquet"), at_least=True
+    ),
+    Target("waiting, id of 16 characters: 200 bytes", 200, _entry("waiting, id of 16")),
+    Target("waiting, id of 36 characters: 280 bytes", 280, _entry("waiting, id of 36")),
+    Target("finished, id of 16 characters: 150 bytes", 150, _entry("finished, id of 16")),
 )
 
 

@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 from benchmarks.agreement import TOLERANCE, differences
 from benchmarks.contenders import MAKERS, NATIVE, contenders
+from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
+from benchmarks.kept import LOST, POINTS, over_a_stream
+from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
 from benchmarks.streams import UNIT, WEIGHTED, hostile
 from benchmarks.targets import TARGETS, figures
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from benchmarks.page import Key
 
 from abers import VennAbers
+from abers.stream import Label, Observation
+from abers_connectors.config import load
+from abers_connectors.jobs import of_config
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = [sys.executable, "-m", "benchmarks", "--quick"]
@@ -43,6 +49,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Memory",
         "## Saving and restoring",
         "## The floor",
+        "## The stream processor",
         "## The machine",
     ]
     for name in contenders():
@@ -98,17 +105,21 @@ def everything(value: float) -> dict[Key, Spread]:
         for form in ("bytes built", "to_bytes", "from_bytes")
         for rule in ("no window", "window")
     }
+    values |= {("replayed", f"{ONE}, {suffix}", 10**5): spread for suffix in FORMATS}
+    values |= {("entry", name, 10**6): spread for name in ENTRIES}
     return values
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.01, "yes"), (1e4, "**no**")])
 def test_figures_are_judged(value: float, verdict: str) -> None:
-    """Figures of time and memory are reached by small values, figures of ratios by small ratios."""
+    """Small values reach figures of time and memory, large ones rates, small ratios ratios."""
     lines = figures(everything(value)).body.splitlines()
     rows = [line for line in lines if line.startswith("|")][2:]
     judged = dict(zip((target.asked for target in TARGETS), rows, strict=True))
     for asked, row in judged.items():
-        if "as fast as" in asked:
+        if "a second" in asked:
+            assert row.endswith("| yes |") == (verdict != "yes")
+        elif "as fast as" in asked:
             assert row.endswith("| **no** |")
         elif "times" in asked:
             assert row.endswith("| yes |")
@@ -121,3 +132,32 @@ def test_a_figure_that_was_not_measured_is_not_judged() -> None:
     body = figures({}).body
     assert body.count("not in this run") == len(TARGETS)
     assert "yes" not in body
+
+
+def test_each_label_of_a_replay_is_late() -> None:
+    """Every observation is followed by its label, after so many further observations."""
+    events = [event for block in range(4) for event in arriving(block, 3)]
+    place = {event.id: i for i, event in enumerate(events) if type(event) is Observation}
+    told = [(i, event.id) for i, event in enumerate(events) if type(event) is Label]
+    assert sorted(id_ for _, id_ in told) == sorted(place)
+    for i, id_ in told[:LATE]:
+        further = [event for event in events[place[id_] + 1 : i] if type(event) is Observation]
+        assert len(further) == LATE
+
+
+def test_all_forms_of_a_replay_are_one_stream(tmp_path: Path) -> None:
+    """Mixed, merged and delayed, in JSON Lines and in Parquet: the predictions are the same."""
+    predicted = set()
+    for given in write_files(tmp_path, 3).values():
+        flags = {**given, "output.predictions": str(tmp_path / "predictions.jsonl")}
+        with of_config(load(flags=flags, environ={})).start() as run:
+            assert list(run.run())[-1] >= 3 * LATE
+        predicted.add((tmp_path / "predictions.jsonl").read_bytes())
+    assert len(predicted) == 1
+
+
+def test_memory_is_watched_to_the_end() -> None:
+    """A stream is sampled ten times, after equal parts, the last time at its end."""
+    events = [events for events, _ in over_a_stream(20 * LATE)]
+    assert len(events) == POINTS
+    assert events[-1] == 2 * 20 * LATE * (1 - 1 / (2 * LOST))
