@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["ParquetParts", "WholeParquet"]
 
 _GROUP = 100_000  # rows that are looked up together
+_REPEATED = ("model", "segment", "reason")  # worth a dictionary; trying one on numbers costs most
 
 
 class WholeParquet(FileSink):
@@ -53,7 +54,9 @@ class WholeParquet(FileSink):
         self._schema = self._arrow.schema([(one.name, types[one.type]) for one in self._columns])
         self._place = Whole(path)
         self._writer = extra("pyarrow.parquet", "Parquet").ParquetWriter(
-            self._place.file, self._schema
+            self._place.file,
+            self._schema,
+            use_dictionary=[name for name in self._schema.names if name in _REPEATED],
         )
         self._waiting: list[Any] = []  # record batches of a row group to be
         self._rows = 0

@@ -66,11 +66,12 @@ def _column(field: msgspec.structs.FieldInfo) -> Column:
     plain = kinds.pop() if len(kinds) == 1 else None
     if plain in (str, int, float, bool):
         return Column(field.encode_name, plain, lambda rows: list(map(get, rows)))
-    return Column(field.encode_name, None, lambda rows: [_as_json(get(row)) for row in rows])
+    return Column(field.encode_name, None, lambda rows: _as_json(list(map(get, rows))))
 
 
-def _as_json(value: object) -> str | None:
-    return None if value is None else msgspec.json.encode(value).decode()
+def _as_json(values: list[Any]) -> list[str | None]:
+    encode = msgspec.json.Encoder().encode
+    return [None if value is None else encode(value).decode() for value in values]
 
 
 class Encoder(Protocol):
