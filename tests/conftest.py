@@ -1,17 +1,22 @@
 """What every test shares: one backend, asked for and confirmed, and the budget of hypothesis.
 
 Governing rule: a run tests the backend that it was asked for, `ABERS_BACKEND` (by default the
-native one), or fails at once.
+native one), or fails at once; and in CI it tests all that it was asked for.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
 BACKEND = os.environ.setdefault("ABERS_BACKEND", "native")
+CI = os.environ.get("CI") == "true"
 
 import abers  # noqa: E402 - after the backend is chosen: without it the fallback would do
 
@@ -24,7 +29,7 @@ settings.register_profile(
     stateful_step_count=100,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+settings.load_profile("ci" if CI else "dev")
 
 
 def pytest_configure() -> None:
@@ -35,12 +40,23 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave tests marked `long` to runs that ask for them (`-m long`)."""
-    if "long" in config.getoption("markexpr"):
-        return
-    kept = [item for item in items if item.get_closest_marker("long") is None]
+    """Leave out what is marked `long` unless it is asked for, and `native` on the reference."""
+    out = {"native"} if BACKEND != "native" else set()
+    if "long" not in config.getoption("markexpr"):
+        out.add("long")
+    kept = [item for item in items if out.isdisjoint(mark.name for mark in item.iter_markers())]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI nothing that is missing is excused: a skipped test has failed."""
+    report = yield
+    if CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, which CI does not excuse: {report.longrepr}"
+    return report
 
 
 @pytest.fixture

@@ -12,18 +12,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.cases import EXTREMES, FEW, GAPS, LABELS, SCORES
+from tests.engine.cases import EXTREMES, FEW, GAPS, LABELS, SCORES, native_exists
 
-from abers import backend, reference
+from abers import reference
 from abers.reference import LEARN, ONE, PREDICT, REMOVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-if backend() != "native":
+if not native_exists():
     pytest.skip("needs the native core", allow_module_level=True)
 
 from abers import _core
+
+pytestmark = pytest.mark.native
 
 Pair = tuple[_core.CalibrationSet, reference.CalibrationSet]
 Batch = tuple["NDArray[Any]", ...]

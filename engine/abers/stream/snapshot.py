@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from abers.stream.processor import Processor
 from abers.stream.settings import LARGEST_TIME, Settings
 
-__all__ = ["Snapshot", "dump", "load", "read", "state"]
+__all__ = ["Snapshot", "State", "dump", "load", "read", "state"]
 
 MAGIC = b"abersPS\x01"
 

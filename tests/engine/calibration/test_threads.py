@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.engine.cases import check, stream
 
-from abers import NotHeldError, VennAbers, backend
+from abers import NotHeldError, VennAbers
 from abers.reference import LEARN, PREDICT
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_shared_calibrators_that_forget_stay_sound(options: dict[str, Any]) -> N
 
 
 @pytest.mark.large(200_000, reference=0)
-@pytest.mark.skipif(backend() != "native", reason="plain Python holds the interpreter lock")
+@pytest.mark.native  # plain Python holds the interpreter lock
 def test_a_call_on_arrays_releases_the_interpreter_lock(size: int) -> None:
     """While the core runs through arrays, another thread runs Python.
 
