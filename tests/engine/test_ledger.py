@@ -1,0 +1,165 @@
+"""The native ledger against its specification, class to class.
+
+Governing rule: both take the very same events, and after each batch everything that can be read
+from one is equal to what is read from the other; slots may differ, what they stand for may not.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.cases import native_exists
+
+from abers._ledger import EARLY, FINISHED, PENDING, Ledger
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+if not native_exists():
+    pytest.skip("needs the native core", allow_module_level=True)
+
+from abers import _core
+
+pytestmark = pytest.mark.native
+
+Either = _core.Ledger | Ledger
+Events = list[tuple[str, int, int, int, float]]  # id, kind, model, time, value
+
+LIMITS = st.tuples(
+    st.integers(0, 3),  # lateness
+    st.integers(0, 12),  # wait
+    st.integers(0, 12),  # memory
+    st.integers(1, 4),  # max_pending
+    st.integers(1, 3),  # max_early
+    st.integers(0, 4),  # max_finished
+)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "ä", "a much longer name than the others", "\0", "日本"]),
+        st.integers(0, 1),
+        st.integers(0, 1),
+        st.integers(-5, 60),
+        st.sampled_from([0.0, 1.0]),
+    ),
+    max_size=40,
+)
+
+
+def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any]]:
+    """Take a batch; its steps without the slots, and the unknown labels."""
+    ledger.recycle()
+    ids = [event[0] for event in events]
+    kinds = np.array([event[1] for event in events], np.uint8)
+    models = np.array([event[2] for event in events], np.uint32)
+    times = np.array([event[3] for event in events], np.int64)
+    values = np.array([event[4] for event in events], np.float64)
+    keys = np.arange(len(events), dtype=np.uint32) * (kinds == 0)
+    steps = np.full((5, 2 * len(events)), -1, np.int64)
+    learns, learned = np.empty(2 * len(events), np.uint8), np.empty(2 * len(events))
+    count, unknown = ledger.take(
+        ids, kinds, models, keys.astype(np.uint32), times, values, steps, learns, learned
+    )
+    rows = np.vstack([steps[[0, 2, 3, 4], :count], learns[:count], learned[:count]])
+    return rows.T.tolist(), unknown
+
+
+def entries(ledger: Either, store: int) -> tuple[list[str], list[list[Any]], NDArray[np.int64]]:
+    """Read a store: ids, columns, slots."""
+    count = ledger.count(store)
+    slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
+    models, keys, values = np.empty(count, np.uint32), np.empty(count, np.uint32), np.empty(count)
+    ids = ledger.entries(store, slots, models, keys, times, stored, values)
+    return ids, [column.tolist() for column in (models, keys, times, stored, values)], slots
+
+
+def restored(ledger: Either) -> Either:
+    """Make another ledger of the same kind with the same entries."""
+    limits = (1, 5, 5, 10**6, 10**6, 10**6)
+    other = type(ledger)(*limits)
+    for store in (PENDING, EARLY, FINISHED):
+        ids, columns, _ = entries(ledger, store)
+        kinds = (np.uint32, np.uint32, np.int64, np.int64, np.float64)
+        arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        other.load(store, ids, *arrays)
+    return other
+
+
+@given(limits=LIMITS, batches=st.lists(EVENTS, max_size=6))
+def test_same_lives(limits: tuple[int, ...], batches: list[Events]) -> None:
+    """Steps, unknown labels, counts, clock and all entries are equal after every batch."""
+    native, plain = _core.Ledger(*limits), Ledger(*limits)
+    for events in batches:
+        assert take(native, events) == take(plain, events)
+        assert (native.clock, native.counts) == (plain.clock, plain.counts)
+        for store in (PENDING, EARLY, FINISHED):
+            ours, theirs = entries(native, store), entries(plain, store)
+            assert ours[:2] == theirs[:2]
+
+
+@given(batches=st.lists(EVENTS, max_size=6))
+def test_slots_of_those_that_wait_differ(batches: list[Events]) -> None:
+    """No two that wait share a slot, and none is beyond the capacity; slot 0 is never used."""
+    ledger = _core.Ledger(0, 20, 5, 10, 10, 5)
+    for events in batches:
+        take(ledger, events)
+        slots = entries(ledger, PENDING)[2].tolist()
+        assert len({*slots, 0}) == len(slots) + 1
+        assert all(slot < ledger.capacity() for slot in slots)
+
+
+@given(events=EVENTS)
+def test_what_is_loaded_is_what_was_written(events: Events) -> None:
+    """A ledger filled with another's entries holds the same ones, in slots 1, 2, 3."""
+    for kind in (_core.Ledger, Ledger):
+        ledger = kind(1, 5, 5, 10**6, 10**6, 10**6)
+        take(ledger, events)
+        other = restored(ledger)
+        for store in (PENDING, EARLY, FINISHED):
+            assert entries(other, store)[:2] == entries(ledger, store)[:2]
+        assert entries(other, PENDING)[2].tolist() == [*range(1, other.count(PENDING) + 1)]
+
+
+@pytest.mark.parametrize("kind", [_core.Ledger, Ledger])
+def test_an_id_that_is_there_twice(kind: type[Either]) -> None:
+    """Entries that no ledger could have written are refused."""
+    ledger = kind(0, 5, 5, 10, 10, 10)
+    numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="twice"):
+        ledger.load(PENDING, ["a", "a"], numbers, numbers, times, times, np.zeros(2))
+
+
+def test_an_id_that_is_no_text_changes_nothing() -> None:
+    """An id that UTF-8 cannot hold is an error before any event is taken."""
+    ledger = _core.Ledger(0, 5, 5, 10, 10, 10)
+    with pytest.raises(UnicodeEncodeError):
+        take(ledger, [("a", 0, 0, 1, 0.0), ("\ud800", 0, 0, 2, 0.0)])
+    assert (ledger.clock, ledger.count(PENDING), sum(ledger.counts)) == (None, 0, 0)
+
+
+def test_columns_of_different_lengths() -> None:
+    """The native ledger reads nothing beyond a column that is too short."""
+    ledger = _core.Ledger(0, 5, 5, 10, 10, 10)
+    short, numbers = np.zeros(1, np.int64), np.zeros(2, np.uint32)
+    steps, learns = np.zeros((5, 4), np.int64), np.zeros(4, np.uint8)
+    kinds = np.zeros(2, np.uint8)
+    with pytest.raises(ValueError, match="length"):
+        ledger.take(
+            ["a", "b"], kinds, numbers, numbers, short, np.zeros(2), steps, learns, np.zeros(4)
+        )
+    with pytest.raises(IndexError):
+        ledger.count(3)
+
+
+@pytest.mark.large(1_000_000, reference=1)
+def test_a_million_that_wait_are_small(size: int) -> None:
+    """An entry with an id of 16 characters takes at most 120 bytes of the ledger."""
+    ledger = _core.Ledger(0, 10**9, 5, 10**7, 10, 10)
+    for first in range(0, size, 10_000):
+        take(ledger, [(f"{i:016d}", 0, 0, i, 0.0) for i in range(first, first + 10_000)])
+    assert ledger.count(PENDING) == size
+    assert sys.getsizeof(ledger) / size <= 120
