@@ -43,7 +43,8 @@ class Delayed:
 
     Notes
     -----
-    Labels that are out at the end are released there.
+    Labels that are out at the end are released there; if the stream has grown when it is read on,
+    the others follow.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Delayed:
     def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
         """Give the batches of observations and labels after a position."""
         waiting = _Waiting(self._count, self._span)
-        start = position or {"at": None, "clock": waiting.clock, "events": 0, "bad": 0, "tail": 0}
+        start = position or {"at": None, "clock": waiting.clock, "events": 0, "bad": 0, "out": 0}
         waiting.clock = start["clock"]
         places = _Places(start["at"], waiting.clock)
         events, bad = start["events"], start["bad"]  # which are delivered already
@@ -66,19 +67,19 @@ class Delayed:
             again, bad_again = min(events, len(batch.events)), min(bad, len(batch.bad))
             events, bad = events - again, bad - bad_again
             waiting.passed(batch.events[:again])
+            if again and not events:
+                waiting.keep(start["out"])
             found = waiting.passed(batch.events[again:])
             places.add(batch, waiting.clock)
             if found or len(batch.bad) > bad_again:
                 yield self._batch(
                     found, batch, again, batch.bad[bad_again:], places.position(len(waiting))
                 )
-        end = places.position(len(waiting))
         labels = waiting.rest()
-        for first in range(start["tail"], len(labels), _TAIL):
+        for first in range(0, len(labels), _TAIL):
             piece = labels[first : first + _TAIL]
-            yield Batch(
-                piece, (), end | {"tail": first + len(piece)}, 0, self._origin_of_label(piece)
-            )
+            end = places.position(len(labels) - first - len(piece))
+            yield Batch(piece, (), end, 0, self._origin_of_label(piece))
 
     def fraction(self) -> float | None:
         """Give that of the source."""
@@ -149,6 +150,11 @@ class _Waiting:
         self.clock = clock
         return found
 
+    def keep(self, count: int) -> None:
+        """Forget all but the newest labels: those before them were released at an earlier end."""
+        while len(self._out) > count:
+            self._out.popleft()
+
     def rest(self) -> list[Event]:
         """Give the labels that are still out."""
         return [self._label(*one) for one in self._out]
@@ -190,5 +196,5 @@ class _Places:
             "clock": first.clock,
             "events": last.events - first.events,
             "bad": last.bad - first.bad,
-            "tail": 0,
+            "out": out,
         }

@@ -110,3 +110,27 @@ def test_one_delay_must_be_given(delay: dict[str, int]) -> None:
     """Neither none nor both."""
     with pytest.raises(ParameterError, match="give one of them"):
         Delayed(MemorySource([]), **delay)
+
+
+@given(TIMES, TIMES, st.integers(0, 8), st.integers(1, 7), st.booleans())
+def test_a_stream_that_has_grown(
+    times: list[int],
+    later: list[int],
+    delay: int,
+    size: int,
+    counts: bool,  # noqa: FBT001
+) -> None:
+    """Labels that were released at the end are not released again, and no other is left out."""
+
+    def source(times: list[int]) -> Delayed:
+        memory = MemorySource(pairs(times), size=size)
+        return Delayed(memory, count=delay) if counts else Delayed(memory, span=delay)
+
+    before = list(source(times).batches())
+    position = before[-1].position if before else None
+    grown = times + later
+    after = [event for one in source(grown).batches(position) for event in one.events]
+    found = told([event for one in before for event in one.events] + after)
+    assert len(found) == len(set(found)) == 2 * len(grown)
+    for kind in "ol":
+        assert [id_ for one, id_, _ in found if one == kind] == [f"a{n}" for n in range(len(grown))]
