@@ -49,7 +49,7 @@ def observations(block: int, width: int = WIDTH) -> list[Observation]:
 
 
 def labels(block: int, width: int = WIDTH) -> list[Label]:
-    """Make the labels of the observations of a block, each a millisecond after the one it follows."""
+    """Make the labels of the observations of a block, each just after the observation before it."""
     first, (_, values) = block * LATE, _drawn(block)
     return [
         Label(f"{i:0{width}x}", _START + _STEP * (i + LATE) + 1, MODEL, value)
