@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
+from life import draw_life
 from svg import P, Picture, Plot, slope
 
 # The worked example, in score order, and the longer one of the page: scores 1 to 20.
@@ -260,6 +261,7 @@ def main() -> None:
     draw_tree()
     draw_slopes()
     draw_bucket()
+    draw_life()
 
 
 if __name__ == "__main__":
