@@ -17,7 +17,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers_connectors.jobs import Job
-    from abers_connectors.summary import Summary
+    from abers_connectors.pace import Pace
+    from abers_connectors.running import Run
 
 __all__ = ["app", "main"]
 
@@ -56,13 +57,14 @@ def _drop_output() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    typer.echo(f"Error: {message}", err=True)
+    for line in message.splitlines():
+        typer.echo(f"Error: {line}", err=True)
     raise typer.Exit(code)
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
-    """Turn an error into its sentence and exit code."""
+def _sentences(parameter: int = _USAGE) -> Iterator[None]:
+    """Turn an error into its sentence and exit code, that of a wrong parameter as given."""
     try:
         from abers.exceptions import (
             AbersError,
@@ -76,14 +78,10 @@ def _sentences() -> Iterator[None]:
     try:
         yield
     except ParameterError as error:
-        _fail(str(error), _USAGE)
+        _fail(str(error), parameter)
     except DeadLettersError as error:
         _fail(str(error), _DATA)
-    except ConfigError as error:
-        for problem in error.problems:
-            typer.echo(f"Error: {problem}", err=True)
-        raise typer.Exit(_CONFIG) from None
-    except StateError as error:
+    except (ConfigError, StateError) as error:
         _fail(str(error), _CONFIG)
     except AbersError as error:
         _fail(str(error), _FAILURE)
@@ -125,7 +123,7 @@ _Json = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="Print the final table as JSON, to standard output unless predictions go there.",
+        help="Print the final table as JSON, to standard output unless an output goes there.",
     ),
 ]
 _ConfigPath = Annotated[
@@ -139,16 +137,11 @@ def run(config: _ConfigPath, *, as_json: _Json = False) -> None:
 
     With [state] in the configuration a stopped run goes on where it was.
     """
-    with _sentences():
-        from abers_connectors import terminal
+    with _sentences(parameter=_CONFIG):
         from abers_connectors.config import load
         from abers_connectors.jobs import of_config
 
-        loaded = load(config)
-        summary = _carried_out(of_config(loaded), loaded.output.predictions)
-        _show(summary, config, loaded.output.predictions, as_json=as_json)
-        if not as_json:
-            terminal.show_counters(summary)
+        _carry_out(of_config(load(config), config), config, as_json=as_json)
 
 
 @app.command()
@@ -238,7 +231,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             "-o",
             metavar="FILE",
             help="Where predictions go, by its suffix JSON Lines, CSV or Parquet; - is standard "
-            "output. A file appears when it is complete.",
+            "output, as is the default of a stream or a file. A file appears when it is complete.",
         ),
     ] = None,
     learner: Annotated[
@@ -318,38 +311,46 @@ def replay(  # noqa: PLR0913 - the options of the command
             speed=speed,
         )
         plan = planned(words)
-        summary = _carried_out(plan.job, plan.output, pace=plan.pace)
-        _show(summary, plan.title, plan.output, as_json=as_json, observations=plan.delay)
-        if not as_json and plan.bundled_or_file:
+    with _sentences(parameter=_CONFIG if plan.configured else _USAGE):
+        _carry_out(plan.job, stream, pace=plan.pace, delay=plan.delay, as_json=as_json)
+        if not as_json and not plan.configured:
             from abers_connectors import terminal
 
-            terminal.show_next(stream, plan.output, summary.observations)
+            named = {"score": score, "label": label, "id": id_, "time": time}
+            options = [f"--{name}={column}" for name, column in named.items() if column]
+            terminal.show_next([stream, *options, *(["--probabilities"] * probabilities)])
 
 
-def _carried_out(job: Job, output: str, **options: Any) -> Summary:  # noqa: ANN401 - those of `Run`
-    """Carry out a job, under a progress bar where somebody watches."""
-    from abers_connectors import terminal
-    from abers_connectors.summary import summarised
-
-    started = perf_counter()
-    with job.start(**options) as running:
-        before = sum(running.processor.counters[name] for name in ("observations", "labels_in"))
-        with terminal.watching(job.source, output) as watched:
-            for _ in watched(running.run()):
-                pass
-        counters = running.processor.counters
-        events = counters["observations"] + counters["labels_in"] - before
-    return summarised(running.processor, events, perf_counter() - started)
-
-
-def _show(
-    summary: Summary, title: str, output: str, *, as_json: bool, observations: int | None = None
+def _carry_out(
+    job: Job,
+    title: str,
+    *,
+    as_json: bool,
+    pace: Pace | None = None,
+    delay: int | None = None,
 ) -> None:
+    """Carry out a job, under a progress bar where somebody watches, and say what came of it."""
     import msgspec
 
     from abers_connectors import terminal
+    from abers_connectors.summary import summarised
 
+    piped = "-" in job.outputs.values()
+    started = perf_counter()
+    with job.start(pace) as running:
+        before = _events(running)
+        with terminal.watching(job.source, hidden=piped) as watched:
+            for _ in watched(running.run()):
+                pass
+    events = _events(running) - before
+    summary = summarised(running, events, perf_counter() - started)
     if as_json:
-        typer.echo(msgspec.json.encode(summary), err=output == "-")
+        typer.echo(msgspec.json.encode(summary), err=piped)
     else:
-        terminal.show_summary(summary, title, observations)
+        terminal.show_summary(summary, title, delay)
+        terminal.show_outputs(summary, job.outputs)
+
+
+def _events(running: Run) -> int:
+    counters = running.processor.counters
+    return counters["observations"] + counters["labels_in"]

@@ -1,41 +1,33 @@
-"""From a configuration, or the words of `abers replay`, to a run.
+"""From a configuration to a run.
 
-Governing rule: what has a suffix or a directory is a file, which brings its
-scores; everything else is the name of a bundled stream, which needs a learner.
-An option that belongs to the other kind is refused, not ignored.
+Governing rule: nothing is written before all that can be known to hinder the
+run is known not to: the files that are read, the state, and its secret.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from abers.exceptions import ParameterError
-from abers.learners.river import LEARNERS, make
+from abers.exceptions import ConfigError
 from abers.stream import Processor, Settings
-from abers_connectors import config as configuration
-from abers_connectors._suggest import did_you_mean
-from abers_connectors.delayed import Delayed
+from abers_connectors.checking import hindrances
 from abers_connectors.files.lazy import LazySink
-from abers_connectors.files.peek import columns_of
+from abers_connectors.files.places import is_stream
 from abers_connectors.files.writing import open_sink
 from abers_connectors.inputs import open_source
-from abers_connectors.river_streams import BundledStream
 from abers_connectors.running import OUTPUTS, Run, Tolerance
 from abers_connectors.statefile import StateFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Sequence
 
     from abers.stream import Event
     from abers_connectors.config import Config
     from abers_connectors.files.base import FileSink
-    from abers_connectors.records import Sink, Source
+    from abers_connectors.records import Source
 
-__all__ = ["Job", "of_config", "of_stream"]
-
-FIELDS = ("score", "label", "id", "time")
-"""What `abers replay` can be told of a file's columns."""
+__all__ = ["Job", "job_of", "of_config"]
 
 
 class Job(NamedTuple):
@@ -57,45 +49,56 @@ class Job(NamedTuple):
     settings: Settings
     outputs: dict[str, str]
     tolerance: Tolerance
-    state: str | None = None
+    state: StateFile | None = None
     every: int = 100_000
 
-    def start(self, **options: Any) -> Run:  # noqa: ANN401 - those of `Run`
+    def start(
+        self, pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]] | None = None
+    ) -> Run:
         """Load the state, and open the outputs where it says that they end.
 
         Parameters
         ----------
-        options
-            More for `Run`.
+        pace
+            As of `Run`.
 
         Returns
         -------
         Run
             A context manager.
+
+        Raises
+        ------
+        StateError
+            If the state cannot be used, or an output has less than it says.
+        ParameterError
+            If an output cannot be opened.
         """
         outcomes = "outcomes" in self.outputs
-        kept = None if self.state is None else StateFile(self.state)
-        if kept is None:
+        if self.state is None:
             processor = Processor(self.settings, outcomes=outcomes)
         else:
-            processor = kept.load(self.settings, outcomes=outcomes)
+            processor = self.state.load(self.settings, outcomes=outcomes)
         written = (processor.position or {}).get("sinks", {})
-        sinks = {
-            name: self._sink(name, path, written.get(name), resumable=kept is not None)
-            for name, path in self.outputs.items()
-        }
+        sinks: dict[str, FileSink] = {}
+        with ExitStack() as opened:
+            for name, path in self.outputs.items():
+                sinks[name] = self._sink(name, path, written.get(name))
+                opened.callback(sinks[name].discard)
+            opened.pop_all()  # all could be opened, so none is discarded here
         return Run(
             self.source,
             processor,
-            sinks,
+            {**sinks},
+            live=[name for name, path in self.outputs.items() if is_stream(path)],
             tolerance=self.tolerance,
-            state=kept,
+            state=self.state,
             every=self.every,
-            **options,
+            **({} if pace is None else {"pace": pace}),
         )
 
-    def _sink(self, name: str, path: str, position: Any, *, resumable: bool) -> Sink:  # noqa: ANN401
-        kind = OUTPUTS[name]
+    def _sink(self, name: str, path: str, position: Any) -> FileSink:  # noqa: ANN401 - JSON
+        kind, resumable = OUTPUTS[name], self.state is not None
 
         def opened() -> FileSink:
             return open_sink(path, kind, resumable=resumable, position=position)
@@ -105,8 +108,33 @@ class Job(NamedTuple):
         return LazySink(opened, path) if lazy else opened()
 
 
-def of_config(config: Config) -> Job:
+def of_config(config: Config, name: str = "configuration") -> Job:
     """Make a job of a configuration.
+
+    Parameters
+    ----------
+    config
+        A whole one.
+    name
+        Of its file, for messages.
+
+    Returns
+    -------
+    Job
+        It.
+
+    Raises
+    ------
+    ConfigError
+        If a file it names is not there, or a directory, or a library.
+    """
+    if found := [f"{name}: {line}" for line in hindrances(config)]:
+        raise ConfigError(found)
+    return job_of(config)
+
+
+def job_of(config: Config) -> Job:
+    """Make a job of a configuration, whether its files are there or not.
 
     Parameters
     ----------
@@ -118,119 +146,34 @@ def of_config(config: Config) -> Job:
     Job
         It.
     """
-    output = config.output
-    outputs = {"predictions": output.predictions, "dead_letters": output.dead_letters_path}
+    output, stops = config.output, config.output.on_bad_record == "stop"
+    outputs = {"predictions": output.predictions}
     if output.outcomes is not None:
         outputs["outcomes"] = output.outcomes
+    if not stops or config.state.path is not None:
+        outputs["dead_letters"] = output.dead_letters_path
     return Job(
         open_source(config),
         config.settings(),
         outputs,
-        Tolerance(output.on_bad_record == "stop", output.max_dead_per_1000),
-        config.state.path,
+        Tolerance(stops, output.max_dead_per_1000),
+        _state(config),
         config.state.every,
     )
 
 
-def of_stream(  # noqa: PLR0913 - the options of the command
-    stream: str,
-    *,
-    delay: int,
-    output: str,
-    learner: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    probabilities: bool = False,
-    forgetting: Mapping[str, Any] | None = None,
-) -> Job:
-    """Make a job of a bundled stream or a file of scores and labels.
-
-    Parameters
-    ----------
-    stream
-        Name of a bundled stream, or path of a file.
-    delay
-        How many further observations come before a label.
-    output
-        Where predictions go.
-    learner
-        What scores a bundled stream, by default a logistic regression.
-    columns
-        Names of a file's columns, where they differ from the default.
-    probabilities
-        Whether the scores of a file are probabilities.
-    forgetting
-        Of `config.Calibrator`: at most one of window, max_age, half_life.
-
-    Returns
-    -------
-    Job
-        It stops at the first bad record.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such stream, or an option does not go with it.
-    MissingExtraError
-        If it is a bundled stream and river is not installed.
-    """
-    path, given = Path(stream), dict(columns or {})
-    if not path.suffix and len(path.parts) == 1:
-        misplaced = [*given, *(["probabilities"] if probabilities else [])]
-        return _of_bundled(stream, delay, output, learner, misplaced, forgetting)
-    _require_file(path, stream)
-    if learner is not None:
-        msg = f"--learner is for bundled streams; {stream} brings its scores, leave it out"
-        raise ParameterError(msg)
-    flags: dict[str, Any] = {
-        "input.observations": stream,
-        "input.delay": delay,
-        "output.predictions": output,
-        "output.on_bad_record": "stop",
-        "task.scores": "probability" if probabilities else "any",
-        "limits.max_models": 1,
-        **{f"calibrator.{name}": value for name, value in (forgetting or {}).items()},
-        **{f"input.fields.{field}": column for field, column in _fields(stream, given).items()},
+def _state(config: Config) -> StateFile | None:
+    if config.state.path is None:
+        return None
+    given, output = config.input, config.output
+    delay = given.delay
+    late = delay and (delay.observations if delay.span is None else f"{delay.span}ms")
+    files = {
+        "input.observations": given.observations,
+        "input.labels": given.labels,
+        "input.delay": None if late is None else str(late),
+        "output.predictions": output.predictions,
+        "output.outcomes": output.outcomes,
+        "output.dead_letters": output.dead_letters_path,
     }
-    return of_config(configuration.load(flags=flags, environ={}))
-
-
-def _of_bundled(  # noqa: PLR0913, PLR0917 - see `of_stream`
-    stream: str,
-    delay: int,
-    output: str,
-    learner: str | None,
-    misplaced: list[str],
-    forgetting: Mapping[str, Any] | None,
-) -> Job:
-    source = BundledStream(stream)
-    for option in misplaced:
-        msg = f"--{option} is for files; {stream} is scored by its learner, leave it out"
-        raise ParameterError(msg)
-    name = learner or "logistic"
-    try:
-        make(name)  # so that a mistake is told before anything is read
-    except ParameterError as error:
-        msg = f"--learner {error}{did_you_mean(name, LEARNERS)}"
-        raise ParameterError(msg) from None
-    calibrator = configuration.Calibrator.model_validate(forgetting or {})
-    settings = Settings(scores="probability", learner=name, **calibrator.model_dump())
-    delayed = Delayed(source, count=delay)
-    return Job(delayed, settings, {"predictions": output}, Tolerance(stop=True))
-
-
-def _require_file(path: Path, stream: str) -> None:
-    if path.is_dir():
-        msg = f"{stream} is a directory; name a CSV, JSON Lines or Parquet file in it"
-        raise ParameterError(msg)
-    if not path.exists():
-        beside = path.parent.iterdir() if path.parent.is_dir() else []
-        msg = f"{stream}: no such file{did_you_mean(path.name, [one.name for one in beside])}"
-        raise ParameterError(msg)
-
-
-def _fields(stream: str, given: dict[str, str]) -> dict[str, str]:
-    """Name the columns: id and time are the number of the record if there are no such columns."""
-    there = columns_of(stream)
-    return {
-        field: "row" for field in ("id", "time") if there is not None and field not in there
-    } | given
+    return StateFile(config.state.path, files)

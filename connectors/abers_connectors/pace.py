@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Pace", "speed"]
 
 _TOGETHER = 0.02  # seconds: events due within them are processed together
+_LONGEST = 3600.0  # seconds of one sleep; the system refuses very long ones
 
 
 def speed(text: str) -> float | None:
@@ -42,7 +43,7 @@ def speed(text: str) -> float | None:
     except ValueError:
         number = 0.0
     if not 0.0 < number < float("inf"):
-        msg = f"speed {text!r} is none; write 1x, 10x, 0.5x or max"
+        msg = f"--speed {text!r} is no speed; write 1x, 10x, 0.5x or max"
         raise ParameterError(msg)
     return number
 
@@ -54,6 +55,9 @@ class Pace:
     ----------
     speed
         The multiple.
+    max_jump
+        An event that is further ahead of all before it, in milliseconds, is let through at
+        once: the processor refuses it, and it is not worth waiting for.
     clock, sleep
         Those of the machine, in seconds.
     """
@@ -61,16 +65,20 @@ class Pace:
     def __init__(
         self,
         speed: float,
+        max_jump: int,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._milliseconds = 1000 * speed  # of event time in a second
+        self._max_jump = max_jump
         self._clock, self._sleep = clock, sleep
-        self._began: tuple[float, int] | None = None  # when the first event came, and its time
+        self._started = False
+        self._began = 0.0  # when the first event came
+        self._first = self._latest = 0  # event times
 
     def __call__(self, events: Sequence[Event]) -> Iterator[Sequence[Event]]:
-        """Give the events of a batch when they are due, those due together at once."""
+        """Give consecutive events when they are due, those due together at once."""
         first = 0
         while first < len(events):
             self._wait_for(events[first].time)
@@ -82,12 +90,14 @@ class Pace:
 
     def _now(self) -> float:
         """Give the event time that has come."""
-        at, time_ = self._began or (self._clock(), 0)
-        return time_ + (self._clock() - at) * self._milliseconds
+        return self._first + (self._clock() - self._began) * self._milliseconds
 
     def _wait_for(self, time_: int) -> None:
-        if self._began is None:
-            self._began = (self._clock(), time_)
-        ahead = time_ - self._now()
-        if ahead > 0:
-            self._sleep(ahead / self._milliseconds)
+        if not self._started:
+            self._started, self._began = True, self._clock()
+            self._first = self._latest = time_
+        if time_ > self._latest + self._max_jump:
+            return
+        self._latest = max(time_, self._latest)
+        while (ahead := time_ - self._now()) > 0:
+            self._sleep(min(ahead / self._milliseconds, _LONGEST))

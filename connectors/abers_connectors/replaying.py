@@ -2,7 +2,7 @@
 
 Governing rule: a configuration says everything itself, so the options that say
 how a bare file or a bundled stream is to be read do not go with it; a replay
-leaves the state of a configuration alone.
+leaves the state of a configuration alone, and the outputs that belong to it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from abers.exceptions import ParameterError
 from abers_connectors import config as configuration
 from abers_connectors import values
+from abers_connectors._config_checks import dead_letters_beside
+from abers_connectors.bare import Asked, of_stream
 from abers_connectors.between import Between
-from abers_connectors.jobs import Job, of_config, of_stream
+from abers_connectors.jobs import Job, of_config
 from abers_connectors.pace import Pace, speed
 from abers_connectors.records import BadRecordError
-from abers_connectors.running import at_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from abers.stream import Event
+    from collections.abc import Mapping
 
 __all__ = ["Plan", "Words", "planned"]
 
@@ -46,14 +45,24 @@ class Words(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A job, and what is shown of it."""
+    """What is to be done.
+
+    Parameters
+    ----------
+    job
+        What is run.
+    pace
+        How fast; None is as fast as can be.
+    delay
+        How many observations late the labels are, if that is the rule.
+    configured
+        Whether a configuration was named.
+    """
 
     job: Job
-    output: str
-    title: str
+    pace: Pace | None
     delay: int | None
-    pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]]
-    bundled_or_file: bool
+    configured: bool
 
 
 def planned(words: Words) -> Plan:
@@ -76,35 +85,34 @@ def planned(words: Words) -> Plan:
     ConfigError
         If there are mistakes in a configuration.
     """
-    configured = Path(words.stream).suffix == ".toml"
-    job, output = _of_config(words) if configured else _of_words(words)
-    delay = None if configured else (_DELAY if words.delay is None else words.delay)
     since, until = _time("since", words.since), _time("until", words.until)
+    multiple = speed(words.speed)
+    configured = Path(words.stream).suffix == ".toml"
+    delay = None if configured else (_DELAY if words.delay is None else words.delay)
+    job = _of_words(words, delay) if delay is not None else _of_config(words)
     if since is not None or until is not None:
         job = job._replace(source=Between(job.source, since, until))
-    multiple = speed(words.speed)
-    pace = at_once if multiple is None else Pace(multiple)
-    return Plan(job, output, words.stream, delay, pace, not configured)
+    pace = None if multiple is None else Pace(multiple, job.settings.max_jump)
+    return Plan(job, pace, delay, configured)
 
 
-def _of_words(words: Words) -> tuple[Job, str]:
+def _of_words(words: Words, delay: int) -> Job:
     if words.from_ is not None:
         msg = f"--from goes with a configuration; {words.stream} is read itself, leave it out"
         raise ParameterError(msg)
-    output = words.output or "-"
-    job = of_stream(
+    asked = Asked(
         words.stream,
-        delay=_DELAY if words.delay is None else words.delay,
-        output=output,
-        learner=words.learner,
-        columns=_said(words.columns),
-        probabilities=words.probabilities,
-        forgetting=_said(words.forgetting),
+        delay,
+        words.output or "-",
+        words.learner,
+        _said(words.columns),
+        words.probabilities,
+        {name: _span(word) for name, word in _said(words.forgetting).items()},
     )
-    return job, output
+    return of_stream(asked)
 
 
-def _of_config(words: Words) -> tuple[Job, str]:
+def _of_config(words: Words) -> Job:
     misplaced = {
         "delay": words.delay,
         "learner": words.learner,
@@ -117,17 +125,30 @@ def _of_config(words: Words) -> tuple[Job, str]:
         msg = f"--{option} does not go with a configuration; write it into {words.stream}"
         raise ParameterError(msg)
     flags = _said({"input.observations": words.from_, "output.predictions": words.output})
-    loaded = configuration.load(words.stream, flags=flags)
-    return of_config(loaded)._replace(state=None), loaded.output.predictions
+    config = configuration.load(words.stream, flags=flags)
+    job = of_config(config, words.stream)
+    if job.state is None:
+        return job
+    theirs = configuration.load(words.stream).output.predictions
+    if words.output is None or Path(words.output).resolve() == Path(theirs).resolve():
+        msg = f"{words.stream} keeps a state, to which its outputs belong; name another --output"
+        raise ParameterError(msg)
+    dead = {} if job.tolerance.stop else {"dead_letters": dead_letters_beside(words.output)}
+    return job._replace(state=None, outputs={"predictions": words.output, **dead})
 
 
 def _said(words: Mapping[str, Any]) -> dict[str, Any]:
     return {name: word for name, word in words.items() if word is not None}
 
 
+def _span(word: int | str) -> int | str:
+    """Take a plain number as what it is: milliseconds."""
+    return int(word) if isinstance(word, str) and word.isdecimal() else word
+
+
 def _time(option: str, text: str | None) -> int | None:
     try:
         return None if text is None else values.time(values.number_or_text(text))
     except BadRecordError as error:
-        msg = f"--{option} {text}: {error}"
+        msg = f"--{option}: {error}"
         raise ParameterError(msg) from None

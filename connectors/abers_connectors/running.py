@@ -8,6 +8,7 @@ one out, wherever the last one was stopped.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -18,10 +19,10 @@ from abers.stream import DeadLetter, Outcome, Prediction
 from abers_connectors.records import DeadRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from types import TracebackType
 
-    from abers.stream import Event, Output, Processor
+    from abers.stream import Event, Processor
     from abers_connectors.records import Batch, Position, Sink, Source
     from abers_connectors.statefile import StateFile
 
@@ -53,7 +54,7 @@ class Tolerance(NamedTuple):
 
 
 def at_once(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
-    """Give all events of a batch as soon as they are read."""
+    """Give all events as soon as they are read."""
     yield events
 
 
@@ -68,6 +69,9 @@ class Run:
         What takes them. If it was restored, the run goes on from its position.
     sinks
         By the names of `OUTPUTS`, opened at that position; predictions must be there.
+    live
+        Names of the sinks that somebody reads while the run goes on, such as standard output:
+        nothing is held back there.
     tolerance
         How many bad records are too many.
     state
@@ -75,12 +79,12 @@ class Run:
     every
         How many records lie between two savings of the state.
     pace
-        Divides the events of a batch into those that are processed together.
+        Divides consecutive events into those that are processed together.
 
     Attributes
     ----------
     records, dead
-        How many records this run has read, and how many dead letters it has written.
+        How many records this run has read, and how many dead letters it has written, by reason.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a run
@@ -89,14 +93,17 @@ class Run:
         processor: Processor,
         sinks: dict[str, Sink],
         *,
+        live: Collection[str] = (),
         tolerance: Tolerance = Tolerance(),  # noqa: B008 - immutable
         state: StateFile | None = None,
         every: int = 100_000,
         pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]] = at_once,
     ) -> None:
         self.processor = processor
-        self.records = self.dead = 0
+        self.records = 0
+        self.dead: Counter[str] = Counter()
         self._source, self._sinks, self._tolerance = source, sinks, tolerance
+        self._live = [sinks[name] for name in live]
         self._state, self._every, self._pace = state, every, pace
         self._read: Position | None = (processor.position or {}).get("source")
 
@@ -112,8 +119,10 @@ class Run:
     ) -> None:
         """Close the sinks, or discard what was not committed."""
         with ExitStack() as stack:
-            for sink in self._sinks.values():
-                stack.callback(sink.close if error is None else sink.discard)
+            for name, sink in self._sinks.items():
+                # Of too many dead letters one wants to see some.
+                shown = error is DeadLettersError and name == "dead_letters"
+                stack.callback(sink.close if error is None or shown else sink.discard)
 
     def run(self) -> Iterator[int]:
         """Take the whole source.
@@ -143,19 +152,31 @@ class Run:
         self._save()
 
     def _take(self, batch: Batch[Event]) -> None:
-        outputs: list[Output] = []
-        done, dead = 0, []
-        for events in self._pace(batch.events):
-            made = self.processor.process_many(events)
-            dead += [(done, one) for one in made if type(one) is DeadLetter]
-            outputs += made
-            done += len(events)
-        self._write("predictions", [one for one in outputs if type(one) is Prediction])
-        self._write("outcomes", [one for one in outputs if type(one) is Outcome])
-        letters = [(one.row, DeadRecord(one.reason, one.detail, *one.origin)) for one in batch.bad]
-        letters += [_recorded(batch, first, letter) for first, letter in dead]
-        letters.sort(key=lambda letter: letter[0])
-        self._bury([letter for _, letter in letters])
+        """Take the events and the bad records of a batch, in the order they stand there."""
+        done = 0
+        for bad in batch.bad:
+            self._process(batch, done, bad.row)
+            self._bury([DeadRecord(bad.reason, bad.detail, *bad.origin)])
+            done = bad.row
+        self._process(batch, done, len(batch.events))
+        self._hand_on()
+
+    def _process(self, batch: Batch[Event], start: int, stop: int) -> None:
+        """Process the events of some consecutive rows."""
+        if start == stop:
+            return
+        for events in self._pace(batch.events[start:stop]):
+            outputs = self.processor.process_many(events)
+            self._write("predictions", [one for one in outputs if type(one) is Prediction])
+            self._write("outcomes", [one for one in outputs if type(one) is Outcome])
+            dead = [one for one in outputs if type(one) is DeadLetter]
+            self._bury([_recorded(batch, start, one) for one in dead])
+            self._hand_on()
+            start += len(events)
+
+    def _hand_on(self) -> None:
+        for sink in self._live:
+            sink.commit()
 
     def _write(self, name: str, rows: Sequence[msgspec.Struct]) -> None:
         if rows and name in self._sinks:
@@ -165,16 +186,17 @@ class Run:
         if letters and self._tolerance.stop:
             msg = f"{letters[0].where}: {letters[0].detail}"
             raise RecordError(msg)
-        self.dead += len(letters)
+        self.dead.update(letter.reason for letter in letters)
         self._write("dead_letters", letters)
 
     def _check_share(self) -> None:
-        most = self._tolerance.per_1000
-        if self.records >= _ENOUGH and self.dead * 1000 > most * self.records:
+        most, dead = self._tolerance.per_1000, self.dead.total()
+        if self.records >= _ENOUGH and dead * 1000 > most * self.records:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dead.most_common())
             msg = (
-                f"{self.dead:,} of {self.records:,} records are dead letters, more than "
-                f"output.max_dead_per_1000 = {most} allows; look at the reasons in the dead "
-                "letters, and mend the input or its mapping"
+                f"{dead:,} of {self.records:,} records are dead letters ({reasons}), more than "
+                f"output.max_dead_per_1000 = {most} allows; look at them, and mend the input or "
+                "its mapping"
             )
             raise DeadLettersError(msg)
 
@@ -186,10 +208,9 @@ class Run:
         self._state.save(self.processor, {"source": self._read, "sinks": written})
 
 
-def _recorded(batch: Batch[Event], first: int, letter: DeadLetter) -> tuple[int, DeadRecord]:
-    """Give a dead letter of the processor its place among the events, and its text."""
+def _recorded(batch: Batch[Event], first: int, letter: DeadLetter) -> DeadRecord:
+    """Give a dead letter of the processor its place and its text."""
     if letter.row is not None:
-        row = first + letter.row
-        return row, DeadRecord(letter.reason, letter.detail, *batch.origin(row))
+        return DeadRecord(letter.reason, letter.detail, *batch.origin(first + letter.row))
     raw = msgspec.json.encode(letter.event).decode()
-    return first, DeadRecord(letter.reason, letter.detail, "a label that waited in vain", raw)
+    return DeadRecord(letter.reason, letter.detail, "a label that waited in vain", raw)

@@ -1,21 +1,25 @@
 """The file in which a stopped run left its state.
 
 Governing rule: under its name stands the last complete state; a new one takes
-its place in one step, after it is on the disk.
+its place in one step, after it is on the disk. A state goes on only with the
+inputs and outputs that it was made with, for its position is one in them.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abers.exceptions import StateError
 from abers.stream import Processor
 from abers_connectors.files.places import Whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from abers.stream import Settings
+    from abers_connectors.records import Position
 
 __all__ = ["StateFile"]
 
@@ -27,14 +31,17 @@ class StateFile:
     ----------
     path
         Its name.
+    files
+        What is read and written, by the names that the configuration has for it.
     key
         Secret that seals the state of learners, by default what ``ABERS_STATE_KEY`` holds.
     """
 
-    def __init__(self, path: str, key: str | None = None) -> None:
+    def __init__(self, path: str, files: Mapping[str, str | None], key: str | None = None) -> None:
         self.path = path
+        self._files = dict(files)
         secret = os.environ.get("ABERS_STATE_KEY", "") if key is None else key
-        self._key = secret.encode() or None
+        self._key = secret.encode("utf-8", "surrogateescape") or None
 
     def load(self, settings: Settings, *, outcomes: bool) -> Processor:
         """Restore the processor, or make a new one if there is no file.
@@ -52,19 +59,27 @@ class StateFile:
         Raises
         ------
         StateError
-            If the file cannot be used.
+            If the file cannot be used, or there is no key for the state of a learner.
         """
+        if settings.learner is not None and self._key is None:
+            msg = (
+                f"{self.path}: the state of a learner is kept under a secret key; put one into "
+                "the environment as ABERS_STATE_KEY, or leave out state.path"
+            )
+            raise StateError(msg)
         try:
             blob = Path(self.path).read_bytes()
         except FileNotFoundError:
             return Processor(settings, outcomes=outcomes)
         try:
-            return Processor.restore(blob, settings, key=self._key, outcomes=outcomes)
+            processor = Processor.restore(blob, settings, key=self._key, outcomes=outcomes)
+            self._refuse_others((processor.position or {}).get("files", {}))
         except StateError as error:
             msg = f"{self.path}: {error}"
             raise StateError(msg) from None
+        return processor
 
-    def save(self, processor: Processor, position: Any) -> None:  # noqa: ANN401 - what JSON can hold
+    def save(self, processor: Processor, position: Position) -> None:
         """Put the state of a processor under the name of the file.
 
         Parameters
@@ -72,12 +87,26 @@ class StateFile:
         processor
             Whose state.
         position
-            What goes with it, see `Processor.snapshot`.
+            How far the inputs and outputs are.
         """
+        blob = processor.snapshot(position | {"files": self._files}, self._key)
         file = Whole(self.path)
         try:
-            file.write(processor.snapshot(position, self._key))
+            file.write(blob)
             file.close()
         except BaseException:
             file.discard()
             raise
+
+    def _refuse_others(self, before: Mapping[str, str | None]) -> None:
+        differing = [
+            f"{name} was {before.get(name)!r} and is {now!r}"
+            for name, now in self._files.items()
+            if before.get(name) != now
+        ]
+        if differing:
+            msg = (
+                f"the state was made with other files: {'; '.join(differing)}; set them back, or "
+                "remove the state to start anew"
+            )
+            raise StateError(msg)

@@ -6,6 +6,7 @@ standard error; colour and motion appear only on a terminal.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from abers.stream import Event
     from abers_connectors.inspecting import Inspected
@@ -28,12 +29,25 @@ if TYPE_CHECKING:
 
 __all__ = [
     "say",
-    "show_counters",
     "show_inspected",
     "show_next",
+    "show_outputs",
     "show_summary",
     "watching",
 ]
+
+
+_REST = {
+    "early_labels": "came before their observation",
+    "duplicate_observations": "of an id that was there already, ignored",
+    "duplicate_labels": "of an id that was labelled already, ignored",
+    "late_labels": "came after their observation was given up, ignored",
+    "late_events": "behind by more than limits.lateness, used all the same",
+    "expired": "observations given up after limits.label_wait",
+    "evicted": "observations given up, as limits.max_pending waited",
+    "forgotten": "finished ids beyond limits.dedup_max",
+}
+"""Counters that are told, and what they count."""
 
 
 def _console() -> Console:
@@ -47,7 +61,7 @@ def say(message: str) -> None:
 
 @contextmanager
 def watching(
-    source: Source[Event], output: str
+    source: Source[Event], *, hidden: bool
 ) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
     """Show a progress bar for the time of a `with` block.
 
@@ -55,9 +69,9 @@ def watching(
     ----------
     source
         What is read in the block.
-    output
-        Where the predictions go. From standard output they may well end on the same terminal,
-        where a bar would disturb them.
+    hidden
+        Whether to show none, as something goes to standard output: it may well end on the same
+        terminal, where a bar would disturb it.
 
     Yields
     ------
@@ -72,8 +86,8 @@ def watching(
         TextColumn("{task.fields[count]:,} records", markup=False),
         TimeRemainingColumn(),
     )
-    hidden = output == "-" or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+    disabled = hidden or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=disabled) as progress:
         task = progress.add_task(source.name, total=None, count=0)
 
         def watched(counts: Iterable[int]) -> Iterator[int]:
@@ -124,18 +138,36 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
         say("try a smaller --delay.")
 
 
-def show_counters(summary: Summary) -> None:
-    """Print what became of the events, as far as there is something to say.
+def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:
+    """Say where everything went, and what became of the events that are not in the table.
 
     Parameters
     ----------
     summary
         What the run found.
+    outputs
+        The path of each output.
     """
-    plain = {"observations", "predictions", "labels", "labels_in"}
-    for name, count in summary.counters.items():
-        if name not in plain:
-            say(f"{name.replace('_', ' ')}: {count:,}")
+    for name, path in outputs.items():
+        if name == "dead_letters":
+            _show_dead(summary.dead_letters, path)
+        elif path == "-":
+            say(f"The {name} went to standard output.")
+        else:
+            say(f"The {name} are in {path}.")
+    rest = {name: count for name, count in summary.counters.items() if name in _REST}
+    for name, count in rest.items():
+        say(f"{name.replace('_', ' ')}: {count:,} ({_REST[name]})")
+
+
+def _show_dead(dead: Mapping[str, int], path: str) -> None:
+    if not dead:
+        say("There were no dead letters.")
+        return
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in dead.items())
+    total = sum(dead.values())
+    letters = "1 dead letter is" if total == 1 else f"{total:,} dead letters are"
+    say(f"{letters} in {path}: {reasons}.")
 
 
 def show_inspected(found: Inspected) -> None:
@@ -179,23 +211,17 @@ def _moment(milliseconds: int) -> str:
         return "no date"
 
 
-def show_next(stream: str, output: str, observations: int) -> None:
-    """Say where the predictions are, and what to try next.
+def show_next(stream: Sequence[str]) -> None:
+    """Say what to try next.
 
     Parameters
     ----------
-    stream, output
-        What was replayed, and where its predictions went.
-    observations
-        How many there were.
+    stream
+        The words that named what was replayed.
     """
     command = "abers" if shutil.which("abers") == sys.argv[0] else sys.argv[0]
-    if output == "-":
-        say("The predictions went to standard output; --output FILE keeps them.")
-    else:
-        say(f"The predictions are in {output}, {observations:,} lines of JSON.")
     say("Try next:")
-    say(f"  {command} replay {stream} --window 500 --output windowed.jsonl")
+    say(f"  {command} replay {shlex.join(stream)} --window 500 --output windowed.jsonl")
     say(f"  {command} replay Bananas --learner tree --output bananas.jsonl")
     say(f"  {command} replay YOURS.csv --score COLUMN --label COLUMN")
 

@@ -6,7 +6,7 @@ whoever reads it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abers.exceptions import RecordError
 from abers_connectors.fields import Mapper
@@ -15,36 +15,50 @@ from abers_connectors.files.naming import kind_of
 from abers_connectors.files.text import TextSource
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
-__all__ = ["columns_of"]
+__all__ = ["first_fields"]
 
 _LIMIT = 1 << 20  # bytes of a record
 
 
-def columns_of(path: str) -> Collection[str] | None:
+def first_fields(path: str) -> Sequence[str] | None:
     """Name the top-level fields of a file's first record.
 
     Parameters
     ----------
     path
-        Of a CSV, JSON Lines or Parquet file.
+        Of a CSV, JSON Lines or Parquet file, no pipe: what is read of one is gone.
 
     Returns
     -------
-    collection of str or None
-        The fields; None if there is no record, or the first cannot be read.
+    sequence of str or None
+        The fields, none if the first record cannot be read; None if there is no record.
     """
     kind = kind_of(path)
     if kind.format == "parquet":
-        parquet = extra("pyarrow.parquet", path)
-        names: list[str] = parquet.read_schema(path).names
-        return names
-    as_it_is = Mapper[dict[str, Any]](
-        lambda record, _number: dict(record), lambda _columns: None, None, frozenset(), ()
+        return _columns(path)
+    as_it_is = Mapper[list[str]](
+        event=lambda record, _number: list(record),
+        columns=lambda _columns: None,
+        typed=None,
+        reads=frozenset(),
+        needs=(),
     )
     try:
-        first = next(TextSource(path, kind, as_it_is, _LIMIT).batches(), None)
+        for batch in TextSource(path, kind, as_it_is, _LIMIT).batches():
+            if batch.records:
+                return batch.events[0] if batch.events else ()
     except RecordError:
-        return None
-    return first.events[0] if first is not None and first.events else None
+        return ()
+    return None
+
+
+def _columns(path: str) -> Sequence[str] | None:
+    arrow, parquet = extra("pyarrow", path), extra("pyarrow.parquet", path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            names: list[str] = file.schema_arrow.names
+            return names if file.metadata.num_rows else None
+    except (arrow.ArrowException, OSError):
+        return ()
