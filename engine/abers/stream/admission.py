@@ -8,6 +8,8 @@ other one event at a time; what is let in is the same.
 
 from __future__ import annotations
 
+from itertools import compress
+from operator import not_
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -18,7 +20,7 @@ from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -36,8 +38,8 @@ class Admitted(NamedTuple):
 
     Attributes
     ----------
-    events
-        The events.
+    events, ids
+        The events, and their ids.
     rows
         Their rows in the batch.
     kinds
@@ -55,6 +57,7 @@ class Admitted(NamedTuple):
     """
 
     events: Sequence[Event]
+    ids: list[str]
     rows: Sequence[int]
     kinds: NDArray[np.uint8]
     models: NDArray[np.uint32]
@@ -71,6 +74,40 @@ class _Refused(Exception):  # noqa: N818 - no error, but the way out of an event
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
+
+
+class _Columns(NamedTuple):
+    """A batch by columns: `scores` and `segments` of the observations, `values` of the labels."""
+
+    events: Sequence[Event]
+    labels: list[bool]
+    ids: list[str]
+    names: list[str]
+    times: list[int]
+    scores: list[Any]
+    segments: list[str]
+    values: list[Any]
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Give model and segment of each observation."""
+        names = compress(self.names, map(not_, self.labels))
+        return zip(names, self.segments, strict=True)
+
+
+def _columns(events: Sequence[Event]) -> _Columns:
+    labels = [type(e) is Label for e in events]
+    seen: list[Any] = list(compress(events, map(not_, labels)))
+    told: list[Any] = list(compress(events, labels))
+    return _Columns(
+        events,
+        labels,
+        [e.id for e in events],
+        [e.model for e in events],
+        [e.time for e in events],
+        [e.score for e in seen],
+        [e.segment for e in seen],
+        [e.value for e in told],
+    )
 
 
 class Admission:
@@ -124,81 +161,77 @@ class Admission:
         Admitted
             The events that come in, and dead letters of the others.
         """
-        seen = [e for e in events if type(e) is Observation]
-        told = [e for e in events if type(e) is Label]
-        if accepted is None and self._plain(events, seen, told, clock):
-            scores, values = [e.score for e in seen], [e.value for e in told]
-            return self._columns(events, seen, range(len(events)), scores, values, [])
+        columns = _columns(events)
+        if accepted is None and self._plain(columns, clock):
+            return self._numbered(columns, range(len(events)), [])
         kept, rows, scores, values, refused = self._sifted(events, clock, accepted)
-        seen = [e for e in kept if type(e) is Observation]
-        return self._columns(kept, seen, rows, scores, values, refused)
+        checked = _columns(kept)._replace(scores=scores, values=values)
+        return self._numbered(checked, rows, refused)
 
     # A column at a time
 
-    def _plain(
-        self,
-        events: Sequence[Event],
-        seen: list[Observation],
-        told: list[Label],
-        clock: int | None,
-    ) -> bool:
+    def _plain(self, columns: _Columns, clock: int | None) -> bool:
         """Tell whether nothing in a batch is unusual, so that all of it comes in."""
         return (
             self._by_features is None
-            and _plain_ids([e.id for e in events])
-            and self._plain_times(events, clock)
-            and self._plain_names(events, seen)
-            and self._task.plain([e.score for e in seen], [e.value for e in told])
+            and _plain_ids(columns.ids)
+            and self._plain_times(columns, clock)
+            and self._plain_names(columns)
+            and self._task.plain(columns.scores, columns.values)
         )
 
-    def _plain_times(self, events: Sequence[Event], clock: int | None) -> bool:
-        times = [e.time for e in events]
-        if {*map(type, times)} != {int} or [e.recorded for e in events].count(None) < len(events):
+    def _plain_times(self, columns: _Columns, clock: int | None) -> bool:
+        times = columns.times
+        if {*map(type, times)} != {int}:
+            return False
+        if [e.recorded for e in columns.events].count(None) < len(times):
             return False
         latest = times[0] if clock is None else clock
         most = min(latest + self._settings.max_jump, self._latest - 1)
         return -self._latest < min(times) <= max(times) <= most
 
-    def _plain_names(self, events: Sequence[Event], seen: list[Observation]) -> bool:
-        names, segments = [e.model for e in events], [e.segment for e in seen]
-        if {*map(type, names), *map(type, segments)} != {str}:
+    def _plain_names(self, columns: _Columns) -> bool:
+        if {*map(type, columns.names), *map(type, columns.segments)} != {str}:
             return False
-        models, pairs = {*names}, {*zip([e.model for e in seen], segments, strict=True)}
-        most = self._settings.max_models
+        names, segments, most = {*columns.names}, {*columns.segments}, self._settings.max_models
         return (
-            all(_is_text(name) for name in models | {segment for _, segment in pairs})
-            and len(self.models.keys() | models) <= most
-            and len(self.keys.keys() | pairs) <= most
+            all(map(_is_text, names | segments))
+            and len(self.models.keys() | names) <= most
+            # As many pairs as there could be, or else as there are.
+            and (
+                len(self.keys) + len(names) * len(segments) <= most
+                or len(self.keys.keys() | {*columns.pairs()}) <= most
+            )
         )
 
-    def _columns(  # noqa: PLR0913, PLR0917 - a column each
-        self,
-        events: Sequence[Event],
-        seen: list[Observation],
-        rows: Sequence[int],
-        scores: list[Any],
-        values: list[Any],
-        refused: list[DeadLetter],
+    def _numbered(
+        self, columns: _Columns, rows: Sequence[int], refused: list[DeadLetter]
     ) -> Admitted:
-        n, width = len(events), self._task.score_width
-        labels = np.array([type(e) is Label for e in events], bool)
-        column, learned = np.zeros((n, width)), np.zeros(n)
-        column[~labels] = np.array(scores, float).reshape(-1, width)
-        learned[labels] = values
-        keys = np.zeros(n, np.uint32)
-        pairs = zip([e.model for e in seen], [e.segment for e in seen], strict=True)
-        keys[~labels] = _numbers(list(pairs), self.keys)
+        n, width = len(columns.ids), self._task.score_width
+        labels = np.array(columns.labels, bool)
+        scores, values, keys = np.zeros((n, width)), np.zeros(n), np.zeros(n, np.uint32)
+        scores[~labels] = np.array(columns.scores, float).reshape(-1, width)
+        values[labels] = columns.values
+        keys[~labels] = self._key_numbers(columns)
         return Admitted(
-            events,
+            columns.events,
+            columns.ids,
             rows,
             labels.astype(np.uint8),
-            _numbers([e.model for e in events], self.models),
+            _numbers(columns.names, self.models),
             keys,
-            np.array([e.time for e in events], np.int64),
-            column,
-            learned,
+            np.array(columns.times, np.int64),
+            scores,
+            values,
             refused,
         )
+
+    def _key_numbers(self, columns: _Columns) -> NDArray[np.uint32]:
+        segments = columns.segments
+        if len({*columns.names}) == len({*segments}) == 1:  # hashing pairs costs more than the rest
+            pair = (columns.names[0], segments[0])
+            return np.full(len(segments), self.keys.setdefault(pair, len(self.keys)), np.uint32)
+        return _numbers(list(columns.pairs()), self.keys)
 
     # An event at a time
 

@@ -236,7 +236,7 @@ class Processor:
         """Let the ledger decide what becomes of a batch."""
         admitted = self._admission.admit(events, self.clock)
         taken, unknown = self._enter(
-            [event.id for event in admitted.events],
+            admitted.ids,
             admitted.kinds,
             admitted.models,
             admitted.keys,
@@ -296,7 +296,7 @@ class Processor:
 
     def _count(self, events: Sequence[Event], admitted: Admitted, taken: Taken) -> None:
         counters, learned = self._counters, int(taken.learns.sum())
-        labels = len([event for event in events if type(event) is Label])
+        labels = len([None for event in events if type(event) is Label])
         counters["labels_in"] += labels
         counters["observations"] += len(events) - labels
         counters["labels"] += learned
