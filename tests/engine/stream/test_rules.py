@@ -767,6 +767,58 @@ def test_row_of_a_dead_letter() -> None:
     assert only(p.process(bad[1])).row == 0
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(obs("bad", score=score) for score in (*BAD_SCORES, 1.5, -0.5)),
+        *(lab("bad", value=value) for value in BAD_LABELS),
+        *(obs(id_) for id_ in BAD_IDS),
+        *(obs("bad", model=model) for model in BAD_MODELS),
+        *(obs("bad", segment=model) for model in BAD_MODELS),
+        *(lab("bad", time) for time in BAD_TIMES),
+    ],
+    ids=lambda bad: repr(bad)[:60],
+)
+def test_bad_event_in_a_good_batch(bad: Event) -> None:
+    """What is refused alone is refused amid what is not, wherever it stands."""
+    p = processor(scores="probability")
+    reason = kinds(p.process(bad))
+    for at in range(3):
+        good = ["Prediction", "Prediction"]
+        events: list[Event] = [obs(f"{at}-{i}", at, i / 2) for i in range(2)]
+        assert kinds(p.process_many([*events[:at], bad, *events[at:]])) == [
+            *good[:at],
+            *reason,
+            *good[at:],
+        ]
+
+
+DEEP: list[Any] = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    "value", [10**5000, -(10**5000), DEEP, "x" * 10**6], ids=["large", "small", "deep", "long"]
+)
+def test_wording_of_a_refusal(value: Any) -> None:  # noqa: ANN401
+    """A refusal is worded in a few words, whatever the value is."""
+    wrong: list[Event] = [
+        obs("a", score=value),
+        lab("a", value=value),
+        obs("a", value),
+        obs("a", recorded=value),
+    ]
+    if not isinstance(value, str):
+        wrong += [obs(value), obs("a", model=value), obs("a", segment=value)]
+    for event in wrong:
+        said = only(processor().process(event))
+        accepted = isinstance(event, Observation) and event.recorded == 10**5000
+        assert accepted if isinstance(said, Prediction) else len(said.detail) < 500
+
+
 def test_duplicate_with_a_bad_value_is_refused() -> None:
     """Values are looked at before duplicates."""
     p = processor()
@@ -783,7 +835,7 @@ def test_bad_label_leaves_its_observation_waiting() -> None:
     assert kinds(p.process(lab("a", value=1))) == ["Outcome"]
 
 
-@pytest.mark.parametrize("time", [2**53 - 1, 1 - 2**53])
+@pytest.mark.parametrize("time", [2**53 - 1, 1 - 2**53, 2**50, 2**50 + 1, -(2**50) - 1])
 @pytest.mark.parametrize("options", [{"half_life": 1}, {"max_age": 1}])
 def test_extreme_times_of_forgetting_calibrators(time: int, options: dict[str, int]) -> None:
     """No time that is accepted makes a calibrator fail: a dead letter is the worst."""
@@ -933,10 +985,17 @@ def test_duplicate_teaches_nothing() -> None:
     assert only(p.process(obs("b", x={"a": 0.5}))).score == expected.score({"a": 0.5})
 
 
-@pytest.mark.parametrize("value", [10**30, object(), 1j], ids=["large", "object", "complex"])
+@pytest.mark.parametrize(
+    "value",
+    [10**30, object(), 1j, DEEP, CIRCLE],
+    ids=["large", "object", "complex", "deep", "circle"],
+)
 def test_features_that_cannot_be_saved(value: Any) -> None:  # noqa: ANN401
     """Features that would stop every snapshot while they wait are refused."""
-    assert refused(Processor(learner=Scorer()), obs("a", x={"b": value})) == "bad-features"
+    p = Processor(learner=Scorer())
+    said = p.process_many([obs("a", x={}), obs("b", x={"b": value}), obs("c", x={})])
+    assert kinds(said) == ["Prediction", "bad-features", "Prediction"]
+    assert p.state_bytes()
 
 
 # Counters
@@ -1010,6 +1069,14 @@ def test_events_that_fail() -> None:
         p.process_many(failing())
     assert p.state_bytes() == before
     assert kinds(p.process_many([lab("a"), obs("c")])) == ["Outcome", "Prediction"]
+
+
+def test_places_are_used_again() -> None:
+    """What left makes room for what comes: a long stream takes no more than what waits."""
+    p = processor(max_pending=5, dedup_max=5)
+    for i in range(100):
+        p.process_many([obs(f"{i}-{j}", i) for j in range(3)] + [lab(f"{i}-0", i)])
+    assert p._ledger.capacity() <= 5 + 2 * 4  # noqa: SLF001 - it cannot be seen otherwise
 
 
 def test_nothing_comes_of_nothing() -> None:

@@ -252,9 +252,9 @@ def test_refused_models_leave_no_learner() -> None:
 def test_learners_need_a_key(key: bytes | None) -> None:
     """Learners are neither saved nor loaded without a key."""
     processor = fed(learner=Scorer())
-    with pytest.raises(StateError, match="key"):
+    with pytest.raises(StateError, match="give one"):
         processor.snapshot(key=key)
-    with pytest.raises(StateError, match="key"):
+    with pytest.raises(StateError, match="give one"):
         Processor.restore(processor.snapshot(key=KEY), LIMITED, key=key, learner=Scorer())
 
 
