@@ -1,47 +1,34 @@
-"""river's bundled streams and classifiers, as they come."""
+"""river's bundled streams, as they come."""
 
 from __future__ import annotations
 
-import math
-import os
 import subprocess
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 from river import datasets
-from river.base import Classifier
 
-from abers import ParameterError, RecordError
-from abers_connectors.records import Observation
-from abers_connectors.river_streams import (
-    LEARNERS,
-    BundledStream,
-    RiverLearner,
-    bundled_streams,
-    learner,
-)
-
-if TYPE_CHECKING:
-    from river.base.typing import ClfTarget, FeatureName
+from abers import ParameterError
+from abers_connectors.records import Labelled
+from abers_connectors.river_streams import BundledStream, bundled_streams
 
 
-def observation(label: int = 1, **x: float) -> Observation:
-    """Return an observation with features."""
-    return Observation(1, "1", 1, label, x)
+def rows(source: BundledStream, position: dict[str, int] | None = None) -> list[Labelled]:
+    """Read a stream, or the rest of it."""
+    return [event for batch in source.batches(position) for event in batch.events]
 
 
 @pytest.mark.parametrize("name", sorted(bundled_streams()))
 def test_what_is_bundled_is_binary_and_there(name: str) -> None:
     """Each stream found gives labels 0 and 1 from the installed files, numbered from 1."""
     source = BundledStream(name)
-    rows = list(islice(source, 1000))
-    assert {type(one.label) for one in rows} == {int}
-    assert {one.label for one in rows} == {0, 1}
-    assert [one.position for one in rows] == list(range(1, 1001))
-    assert (rows[-1].id, rows[-1].time) == ("1000", 1000)
-    assert source.where(1000) == f"{name} observation 1000"
+    batches = list(islice(source.batches(), 10))
+    found = [event for batch in batches for event in batch.events]
+    assert {(type(one.value), one.value) for one in found} == {(int, 0), (int, 1)}
+    assert [one.observation.time for one in found] == list(range(1, 1001))
+    assert [one.observation.id for one in found] == [str(n) for n in range(1, 1001)]
+    assert batches[-1].origin(99).where == f"{name} observation 1000"
 
 
 def test_what_would_be_downloaded_is_not_offered() -> None:
@@ -51,114 +38,38 @@ def test_what_would_be_downloaded_is_not_offered() -> None:
 
 def test_the_features_are_those_of_river() -> None:
     """Features and labels are passed on as river gives them."""
-    rows = islice(BundledStream("Phishing"), 50)
-    assert [(one.x, bool(one.label)) for one in rows] == list(islice(datasets.Phishing(), 50))
+    found = rows(BundledStream("Phishing"))
+    expected = [(x, int(y)) for x, y in datasets.Phishing()]
+    assert [(one.observation.x, one.value) for one in found] == expected
+
+
+def test_reading_goes_on_after_a_batch() -> None:
+    """From the position of a batch the rest follows, with the same numbers and origins."""
+    source = BundledStream("Phishing")
+    batches = list(islice(source.batches(), 3))
+    whole = rows(BundledStream("Phishing"))
+    assert rows(BundledStream("Phishing"), batches[1].position) == whole[200:]
+    again = next(iter(BundledStream("Phishing").batches(batches[1].position)))
+    assert again.origin(7) == batches[2].origin(7)
 
 
 def test_the_fraction_grows_to_one() -> None:
     """The share of the stream that was read ends at all of it."""
     source = BundledStream("Phishing")
     assert source.fraction() == 0.0
-    shares = [source.fraction() for _ in source]
+    shares = [source.fraction() for _ in source.batches()]
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
 
-@pytest.mark.parametrize("name", [*LEARNERS, "river.linear_model.Perceptron"])
-def test_a_learner_gives_probabilities_and_learns(name: str) -> None:
-    """Every short name, and any full one, gives probabilities that follow the labels."""
-    scorer = learner(name)
-    for label in [0, 1] * 100:
-        scorer.learn(observation(label, a=float(label), b=1.0 - label))
-    low, high = scorer.score(observation(a=0.0, b=1.0)), scorer.score(observation(a=1.0, b=0.0))
-    assert 0.0 <= low < 0.5 < high <= 1.0
-
-
-def test_a_learner_that_saw_no_label_says_one_half() -> None:
-    """A learner that knows no class yet has nothing to say."""
-    assert learner("tree").score(observation(a=1.0)) == 0.5
-
-
-def test_a_learner_that_saw_only_negatives_says_nought() -> None:
-    """A class never seen has the probability 0."""
-    scorer = learner("tree")
-    scorer.learn(observation(0, a=1.0))
-    assert scorer.score(observation(a=1.0)) == 0.0
-
-
-def test_a_random_learner_can_be_repeated() -> None:
-    """Two processes, with other hashes, give the same scores with a learner that draws numbers."""
-    program = """
-from itertools import islice
-from abers_connectors.river_streams import BundledStream, learner
-scorer = learner("forest")
-for one in islice(BundledStream("Bananas"), 150):
-    print(scorer.score(one))
-    scorer.learn(one)
-"""
-    first, second = (
-        subprocess.run(
-            [sys.executable, "-c", program],
-            check=True,
-            capture_output=True,
-            env=os.environ | {"PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    )
-    assert first == second
-    assert first.count(b"\n") == 150
-
-
-class Fixed(Classifier):
-    """A classifier that always answers the same."""
-
-    def __init__(self, probability: float) -> None:
-        self.probability = probability
-
-    def predict_proba_one(self, *_: object, **__: object) -> dict[ClfTarget, float]:
-        """Answer."""
-        return {False: 1.0 - self.probability, True: self.probability}
-
-    def learn_one(self, x: dict[FeatureName, float], y: ClfTarget, **_: object) -> None:
-        """Refuse, as a classifier may."""
-        msg = f"cannot learn {x} {y}"
-        raise ArithmeticError(msg)
-
-
-def test_a_sum_that_rounds_beyond_one_is_one() -> None:
-    """A probability a rounding error above 1 is 1; NaN stays NaN, for the calibrator to refuse."""
-    assert RiverLearner(Fixed(math.nextafter(1.0, 2.0)), "fixed").score(observation()) == 1.0
-    assert RiverLearner(Fixed(0.25), "fixed").score(observation()) == 0.25
-    assert math.isnan(RiverLearner(Fixed(math.nan), "fixed").score(observation()))
-
-
-def test_a_learner_that_fails_is_named() -> None:
-    """What a learner raises on features that it cannot use becomes one sentence."""
-    scorer = RiverLearner(Fixed(0.5), "fixed")
-    message = r"fixed failed at observation 1 \(ArithmeticError: cannot learn .*; choose another"
-    with pytest.raises(RecordError, match=message):
-        scorer.learn(observation())
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("tre", r"no such learner; short names are .*; did you mean tree\?"),
-        ("sklearn.svm.SVC", "no such learner"),
-        ("river.nowhere.Nothing", "no such learner"),
-        ("river.tree.Nothing", "no such learner"),
-        ("river.tree.HoeffdingTreeRegressor", "no such learner"),
-        ("river.ensemble.BaggingClassifier", "cannot be made with its defaults"),
-        ("river.anomaly.QuantileFilter", "no such learner"),
-    ],
-)
-def test_a_name_that_is_no_learner(name: str, message: str) -> None:
-    """What cannot be a learner is refused, with the reason."""
+def test_a_name_that_is_no_stream() -> None:
+    """The streams that there are, and the kinds of files, are named."""
+    message = r"Phising: no such stream; .*Phishing, .* \.csv, .*did you mean Phishing\?"
     with pytest.raises(ParameterError, match=message):
-        learner(name)
+        BundledStream("Phising")
 
 
 def test_river_is_imported_late() -> None:
-    """Importing the module costs nothing; river comes with the first stream or learner."""
+    """Importing the module costs nothing; river comes with the first stream."""
     program = "import sys, abers_connectors.river_streams; sys.exit('river' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

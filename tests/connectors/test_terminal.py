@@ -1,4 +1,4 @@
-"""What a person sees at the end of a replay."""
+"""What a person sees at the end of a run."""
 
 from __future__ import annotations
 
@@ -6,22 +6,33 @@ import re
 
 import pytest
 
-from abers_connectors.replay import Means, Summary
-from abers_connectors.terminal import show_next, show_summary
+from abers_connectors.inspecting import Held, Inspected
+from abers_connectors.summary import Means, Summary
+from abers_connectors.terminal import show_inspected, show_next, show_outputs, show_summary
 
 CALIBRATED = Means(log_loss=0.25, log_loss_infinite=0, brier=0.125, ece=0.0625)
 RAW = Means(log_loss=None, log_loss_infinite=3, brier=0.5, ece=0.25)
 
 
-def summary(observations: int = 1250, raw: Means | None = RAW) -> Summary:
+def summary(
+    observations: int = 1250,
+    raw: Means | None = RAW,
+    calibrated: Means | None = CALIBRATED,
+    dead: dict[str, int] | None = None,
+    **counters: int,
+) -> Summary:
     """Return a summary with round numbers."""
     return Summary(
+        records=observations,
+        dead_letters=dead or {},
         observations=observations,
         labels=observations,
         raw=raw,
-        calibrated=CALIBRATED,
+        calibrated=calibrated,
         mean_width=0.03125,
         events_per_second=12345.6,
+        waiting=(0, 0),
+        counters=counters,
     )
 
 
@@ -48,12 +59,27 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Phishing, labels 50 late" in rows
 
 
-def test_a_dash_and_why(capsys: pytest.CaptureFixture[str]) -> None:
-    """Scores that are not declared probabilities have no metrics, and the reason is given."""
-    show_summary(summary(raw=None), "scores.csv", delay=50)
+@pytest.mark.parametrize(
+    ("delay", "remedy"),
+    [
+        (50, "if these are probabilities, add --probabilities."),
+        (None, 'if these are probabilities, set task.scores = "probability".'),
+    ],
+)
+def test_a_dash_and_why(capsys: pytest.CaptureFixture[str], delay: int | None, remedy: str) -> None:
+    """Scores that are not declared probabilities have no metrics; the remedy is told."""
+    show_summary(summary(raw=None), "scores.csv", delay=delay)
     rows = shown(capsys)
     assert rows["log loss"] == ["-", "0.2500"]
-    assert "if these are probabilities, add --probabilities." in rows
+    assert remedy in rows
+
+
+def test_without_monitors(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where predictions are not judged there are only the counts."""
+    show_summary(summary(raw=None, calibrated=None), "abers.toml")
+    rows = shown(capsys)
+    assert "log loss" not in rows
+    assert rows["labels"] == ["1,250"]
 
 
 def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,16 +95,70 @@ def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     show_summary(summary(), "[bold].csv", delay=50)
     assert "[bold].csv, labels 50 late" in shown(capsys)
     path = "[bold]" + "long-name/" * 12 + "out.jsonl"
-    show_next("scores.csv", path, 3)
+    show_outputs(summary(), {"predictions": path})
     assert path in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("output", "words"), [("-", "went to standard output"), ("o", "are in o")])
-def test_where_the_predictions_are(
-    capsys: pytest.CaptureFixture[str], output: str, words: str
-) -> None:
-    """The last words say where the predictions went, and what to try."""
-    show_next("Phishing", output, 1250)
+def test_where_the_outputs_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """The closing words name each output, and count the dead letters by reason."""
+    outputs = {"predictions": "-", "outcomes": "o.csv", "dead_letters": "d.jsonl"}
+    show_outputs(summary(dead={"bad-json": 1200, "bad-id": 1}), outputs)
+    assert capsys.readouterr().err == (
+        "The predictions went to standard output.\n"
+        "The outcomes are in o.csv.\n"
+        "1,201 dead letters are in d.jsonl: 1,200 bad-json, 1 bad-id.\n"
+    )
+    show_outputs(summary(dead={"bad-id": 1}), outputs)
+    assert "1 dead letter is in d.jsonl: 1 bad-id.\n" in capsys.readouterr().err
+    show_outputs(summary(), outputs)
+    assert "There were no dead letters.\n" in capsys.readouterr().err
+
+
+def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was ignored or given up is counted; what is in the table already is not told again."""
+    counters = {"observations": 5, "predictions": 5, "duplicate_labels": 1200, "expired": 3}
+    show_outputs(summary(**counters, **{"dead:bad-id": 2}), {})
+    assert capsys.readouterr().err == (
+        "duplicate labels: 1,200 (of an id that was labelled already, ignored)\n"
+        "expired: 3 (observations given up after limits.label_wait)\n"
+    )
+
+
+def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
+    """The commands can be copied: they have the words that named the stream, quoted."""
+    show_next(["my scores.csv", "--score=p"])
     err = capsys.readouterr().err
-    assert f"The predictions {words}" in err
-    assert "replay Phishing --window" in err
+    assert "replay 'my scores.csv' --score=p --window 500 --output windowed.jsonl\n" in err
+
+
+def inspected(clock: int | None) -> Inspected:
+    """Return what a small state says."""
+    return Inspected(
+        path="[b]abers.state",
+        bytes=12345,
+        version="0.1.0",
+        settings={"window": 7, "learner": None},
+        position={"source": {"records": 3}},
+        clock=clock,
+        counters={"observations": 3, "labels": 0},
+        waiting_for_labels=2,
+        waiting_for_observations=1,
+        remembered_ids=0,
+        learner_bytes=0,
+        held=[Held("fraud", "", 1000, 0.5, 0.25, None)],
+    )
+
+
+def test_a_state_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a state says goes to standard output, in words; a time that is no date too."""
+    show_inspected(inspected(0))
+    out = capsys.readouterr().out
+    assert "[b]abers.state, 12,345 bytes, written by abers 0.1.0" in out
+    assert "0 (1970-01-01 00:00:00+00:00)" in out
+    assert re.search(r"settings +window=7 *\n", out)
+    assert re.search(r"counters +observations=3 *\n", out)
+    assert re.search(r"fraud +1,000 +0.5000 +0.2500 +- *\n", out)
+    show_inspected(inspected(2**53 - 1))
+    assert "(no date)" in capsys.readouterr().out
+    show_inspected(inspected(None))
+    assert re.search(r"clock +none", capsys.readouterr().out)
