@@ -16,7 +16,7 @@ __all__ = ["DeadLetter", "Event", "Label", "Observation", "Outcome", "Output", "
 class Observation(msgspec.Struct, frozen=True, gc=False):
     """Something to be predicted.
 
-    Parameters
+    Attributes
     ----------
     id
         What its label will call it; unique within the model.
@@ -49,7 +49,7 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
 class Label(msgspec.Struct, frozen=True, gc=False):
     """The outcome of an observation, which may arrive before or after it.
 
-    Parameters
+    Attributes
     ----------
     id, model
         Those of the observation.
@@ -71,7 +71,7 @@ class Label(msgspec.Struct, frozen=True, gc=False):
 class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
     """What is said of an observation before its label is known.
 
-    Parameters
+    Attributes
     ----------
     id, time, model, score, segment, extra
         Those of the observation.
@@ -96,7 +96,7 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_
 class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
     """A label, beside the prediction it settles, as that was issued.
 
-    Parameters
+    Attributes
     ----------
     id, model, segment
         Those of the observation.
@@ -125,7 +125,7 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """An event that changed nothing, since it cannot be used.
 
-    Parameters
+    Attributes
     ----------
     reason
         A short name, one of a fixed set: what the counters go by.

@@ -24,7 +24,7 @@ _DAY = 24 * 3600 * _SECOND
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The task, the calibrators, and the limits of a processor; times in milliseconds.
 
-    Parameters
+    Attributes
     ----------
     task
         What is predicted.
