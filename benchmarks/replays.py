@@ -4,34 +4,40 @@ Governing rule: what is timed is the job that `abers run` carries out, from its 
 outputs under their names, on one core; what no such job can do without is timed beside it.
 """
 
-# ruff: noqa: SLF001 - the parts of a processor are timed where they are called
-
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import msgspec
 
+from abers import VennAbers
+from abers._backend import core
 from abers.stream import Prediction
+from abers.stream.admission import Admission
+from abers.stream.binary import Binary
 from abers_connectors.config import load
+from abers_connectors.files.parquet_rows import WholeParquet
+from abers_connectors.files.writing import TextSink
 from abers_connectors.jobs import of_config
 from benchmarks.events import DELAY, FORMATS, LATE, ONE, TWO, write_files
 from benchmarks.page import Key, size, table
-from benchmarks.timing import Spread, digits, in_turns, seconds, undisturbed
+from benchmarks.timing import Spread, digits, in_turns, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from abers.stream import Event
     from abers_connectors.jobs import Job
-    from abers_connectors.running import Run
+    from abers_connectors.records import Batch, Position, Source
     from benchmarks.plan import Plan
 
     Seconds = dict[str, float]
@@ -53,6 +59,13 @@ READ, ADMISSION, LEDGER, CALIBRATOR, WORDING, WRITE, REST = PARTS = (
     "wording: rows to predictions",
     "encode and write",
     "everything else",
+)
+_CALLS: tuple[tuple[str, type, str], ...] = (  # of which none is inside another
+    (ADMISSION, Admission, "admit"),
+    (LEDGER, core.Ledger, "take"),
+    (CALIBRATOR, VennAbers, "run"),
+    (WORDING, Binary, "predictions"),
+    *((WRITE, sink, name) for sink in (TextSink, WholeParquet) for name in ("write", "close")),
 )
 
 
@@ -95,11 +108,15 @@ def _job(folder: str, suffix: str, given: dict[str, Any]) -> Job:
     return of_config(load(flags={**flags, **given}, environ={}))
 
 
-def _replay(folder: str, n: int, suffix: str, given: dict[str, Any]) -> None:
-    with _job(folder, suffix, given).start() as run:
+def _run(job: Job) -> dict[str, int]:
+    with job.start() as run:
         for _ in run.run():
             pass
-    counters = run.processor.counters
+    return run.processor.counters
+
+
+def _replay(folder: str, n: int, suffix: str, given: dict[str, Any]) -> None:
+    counters = _run(_job(folder, suffix, given))
     if counters["predictions"] != n or counters["labels"] != n:
         msg = f"of {n} observations not all were predicted and learned: {counters}"
         raise RuntimeError(msg)
@@ -133,35 +150,34 @@ def _floor(source: str, target: str) -> None:
 # Where the time goes
 
 
+class _Clocked:
+    """A source, and the time that its batches take."""
+
+    def __init__(self, source: Source[Event], spent: Seconds) -> None:
+        self.name, self.fraction = source.name, source.fraction
+        self._source, self._spent = source, spent
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+        """Give the batches of the source."""
+        following = _timed(self._spent, READ, self._source.batches(position).__next__)
+        with suppress(StopIteration):
+            while True:
+                yield following()
+
+
 def _parts(job: Job) -> Seconds:
     """Replay with a clock around each part; seconds by part."""
     spent: Seconds = defaultdict(float)
-    with undisturbed():
-        started = perf_counter()
-        job.source.batches = _clocked_batches(spent, job.source.batches)  # type: ignore[method-assign]
-        with job.start() as run:
-            _clock(run, spent)
-            for _ in run.run():
-                pass
-        spent[REST] = perf_counter() - started - sum(spent.values())
+    with ExitStack() as stack:
+        for part, owner, name in _CALLS:
+            call = _timed(spent, part, getattr(owner, name))
+            stack.enter_context(patch.object(owner, name, call))
+        taken = seconds(partial(_run, job._replace(source=_Clocked(job.source, spent))))
+    spent[REST] = taken - sum(spent.values())
     return spent
 
 
-def _clock(run: Run, spent: Seconds) -> None:
-    processor = run.processor
-    wrapped: list[tuple[str, Any, str]] = [
-        (ADMISSION, processor._admission, "admit"),
-        (LEDGER, processor, "_enter"),
-        (CALIBRATOR, processor._answering, "_run"),
-        (WORDING, processor._answering._task, "predictions"),
-        (WRITE, run._sinks["predictions"], "write"),
-        (WRITE, run._sinks["predictions"], "close"),
-    ]
-    for part, owner, name in wrapped:
-        setattr(owner, name, _clocked(spent, part, getattr(owner, name)))
-
-
-def _clocked(spent: Seconds, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
+def _timed(spent: Seconds, part: str, call: Callable[..., Any]) -> Callable[..., Any]:
     def timed(*given: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever is called
         started = perf_counter()
         try:
@@ -170,16 +186,6 @@ def _clocked(spent: Seconds, part: str, call: Callable[..., Any]) -> Callable[..
             spent[part] += perf_counter() - started
 
     return timed
-
-
-def _clocked_batches(spent: Seconds, call: Callable[..., Any]) -> Callable[..., Any]:
-    def batches(*given: Any) -> Iterator[Any]:  # noqa: ANN401 - as the source has it
-        found = call(*given)
-        following = _clocked(spent, READ, partial(next, found, None))
-        while (batch := following()) is not None:
-            yield batch
-
-    return batches
 
 
 # The page
