@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from abers._shown import shown
 from abers.exceptions import (
     InputError,
     LabelError,
@@ -40,7 +41,7 @@ def _finite(value: object, what: str, error: type[InputError], remedy: str) -> f
     if type(value) is float and -_LARGEST <= value <= _LARGEST:
         return value + 0.0  # -0.0 becomes 0.0
     if not isinstance(value, Real | np.bool_) or not math.isfinite(number := _as_float(value)):
-        msg = f"{what} {value!r} is not a finite number; {remedy}"
+        msg = f"{what} {shown(value)} is not a finite number; {remedy}"
         raise error(msg)
     return number + 0.0
 
@@ -72,7 +73,7 @@ def label(value: object) -> int:
     try:
         return _LABELS[value]  # type: ignore[index]
     except (KeyError, TypeError):
-        msg = f"label {value!r} is not 0 or 1; map the positive class to 1 and all others to 0"
+        msg = f"label {shown(value)} is not 0 or 1; map the positive class to 1 and all others to 0"
         raise LabelError(msg) from None
 
 
@@ -84,7 +85,7 @@ def weight(value: object, largest: int) -> int:
     units = _finite(value, "weight", WeightError, remedy) * ONE
     if not 0.5 < units <= largest:  # noqa: PLR2004 - rounds to 0
         msg = (
-            f"weight {value!r} is out of range; weights lie between 2**-30 and "
+            f"weight {shown(value)} is out of range; weights lie between 2**-30 and "
             f"{largest // ONE} (they are rounded to multiples of 2**-30)"
         )
         raise WeightError(msg)
@@ -167,7 +168,7 @@ def steps(values: ArrayLike, length: int) -> Bytes:
     bad = np.flatnonzero(~np.isin(column, _STEPS))
     if bad.size:
         msg = (
-            f"row {bad[0]}: step {column.tolist()[bad[0]]!r} is unknown; "
+            f"row {bad[0]}: step {shown(column.tolist()[bad[0]])} is unknown; "
             "steps are 0 (predict), 1 (learn) and 2 (remove)"
         )
         raise ParameterError(msg)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
+from abers._shown import shown
 from abers.exceptions import LabelError, ScoreError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
@@ -282,7 +283,7 @@ class Admission:
             given = score(event)
         except Exception as error:  # noqa: BLE001 - whatever a learner raises
             detail = (
-                f"the learner failed on {event.id!r} ({type(error).__name__}: {error}); "
+                f"the learner failed on {shown(event.id)} ({shown(error)}); "
                 "choose another, or repair the features"
             )
             raise _Refused("learner-failed", detail) from None
@@ -295,12 +296,12 @@ class Admission:
         """Check all but the value."""
         id_, time = event.id, event.time
         if type(id_) is not str or not id_ or not _is_text(id_):
-            raise _Refused("bad-id", f"id {id_!r} is no text of at least one character")
+            raise _Refused("bad-id", f"id {shown(id_)} is no text of at least one character")
         for name in (event.model, event.segment if type(event) is Observation else ""):
             if type(name) is not str or not _is_text(name):
-                raise _Refused("bad-model", f"model or segment {name!r} is no text")
+                raise _Refused("bad-model", f"model or segment {shown(name)} is no text")
         if type(time) is not int or not -self._latest < time < self._latest:
-            detail = f"time {time!r} is no whole number of ms within {self._latest} of zero"
+            detail = f"time {shown(time)} is no whole number of ms within {self._latest} of zero"
             raise _Refused("bad-time", detail)
         self._check_future(event, clock)
         self._check_crowd(event)
@@ -309,7 +310,7 @@ class Admission:
         recorded = event.recorded
         if recorded is not None:
             if type(recorded) is not int:
-                detail = f"recorded {recorded!r} is no whole number of milliseconds"
+                detail = f"recorded {shown(recorded)} is no whole number of milliseconds"
                 raise _Refused("bad-time", detail)
             ahead, limit, name = event.time - recorded, self._settings.max_ahead, "max_ahead"
         elif clock is None:
@@ -319,7 +320,7 @@ class Admission:
         if ahead > limit:
             since = "all events before it" if recorded is None else "the time it was written"
             detail = (
-                f"time {event.time} is {ahead} ms ahead of {since}, {name} allows {limit}; "
+                f"time {event.time} is {shown(ahead)} ms ahead of {since}, {name} allows {limit}; "
                 f"repair the producer's clock, or raise {name}"
             )
             raise _Refused("time-in-future", detail)
@@ -327,13 +328,13 @@ class Admission:
     def _check_crowd(self, event: Event) -> None:
         most = self._settings.max_models
         if event.model not in self.models and len(self.models) >= most:
-            what = f"model {event.model!r}"
+            what = f"model {shown(event.model)}"
         elif (
             type(event) is Observation
             and (event.model, event.segment) not in self.keys
             and len(self.keys) >= most
         ):
-            what = f"segment {event.segment!r} of model {event.model!r}"
+            what = f"segment {shown(event.segment)} of model {shown(event.model)}"
         else:
             return
         detail = f"{what} is new, and max_models={most} are there already; raise max_models"
@@ -343,12 +344,12 @@ class Admission:
 def _check_features(event: Event) -> None:
     x = getattr(event, "x", None)
     if type(x) is not dict:
-        detail = f"x={x!r} is no mapping of features; send those that the learner scores"
+        detail = f"x={shown(x)} is no mapping of features; send those that the learner scores"
         raise _Refused("bad-features", detail)
     try:  # what cannot be saved now would stop every snapshot while it waits
         msgspec.msgpack.encode(x)
-    except (TypeError, ValueError, OverflowError) as error:
-        detail = f"features of {event.id!r} cannot be kept ({error}); send what JSON can hold"
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        detail = f"features of {shown(event.id)} cannot be kept ({error}); send what JSON can hold"
         raise _Refused("bad-features", detail) from None
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._shown import shown
 from abers.calibration import VennAbers, _checks, log_merge
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryMonitor
@@ -77,7 +78,7 @@ class Binary:
             return given
         score = _checks.score(given)
         if not self._smallest <= score <= self._largest:
-            msg = f"score {given!r} is not a probability in [0, 1]; scores are declared to be"
+            msg = f"score {shown(given)} is not a probability in [0, 1]; scores are declared to be"
             raise ScoreError(msg)
         return score
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from abers._shown import shown
 from abers.exceptions import ParameterError
 
 __all__ = ["LARGEST_TIME", "Settings"]
@@ -93,5 +94,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def _require(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
         if type(value) is not int or not least <= value <= most:
-            msg = f"{name}={value!r} is not a whole number between {least} and {most}"
+            msg = f"{name}={shown(value)} is not a whole number between {least} and {most}"
             raise ParameterError(msg)

@@ -24,6 +24,7 @@ import numpy as np
 import abers
 from abers._ledger import PENDING
 from abers._sealed import REMEDY, seal, unseal
+from abers._shown import shown
 from abers.exceptions import AbersError, StateError
 
 if TYPE_CHECKING:
@@ -84,20 +85,21 @@ class Snapshot(msgspec.Struct):
 
 def state(processor: Processor) -> bytes:
     """Give the state of a processor in canonical form."""
-    answering, ledger = processor._answering, processor._ledger
+    answering, deciding = processor._answering, processor._deciding
+    ledger, learning = deciding.ledger, deciding.learning
     monitors = answering.monitors
     stores, slots = zip(*(_entries(ledger, store) for store in range(3)), strict=True)
     waiting = slots[PENDING]
     held = State(
         clock=ledger.clock,
         counters=processor.counters,
-        models=list(processor._admission.models),
-        keys=list(processor._admission.keys),
+        models=list(deciding.admission.models),
+        keys=list(deciding.admission.keys),
         calibrators=[calibrator.to_bytes() for calibrator in answering.calibrators],
         monitors=None if monitors is None else [monitor.state() for monitor in monitors],
         stores=list(stores),
         rows=answering.rows[waiting].astype("<f8", copy=False).tobytes(),
-        features=[processor._features[i] for i in waiting.tolist()] if processor._learns else [],
+        features=[] if learning is None else [learning.features[i] for i in waiting.tolist()],
     )
     return msgspec.msgpack.encode(held)
 
@@ -105,16 +107,17 @@ def state(processor: Processor) -> bytes:
 def dump(processor: Processor, position: Any, key: bytes | None) -> bytes:  # noqa: ANN401
     """Give the snapshot of a processor."""
     learners = digest = None
-    if processor._learns:
+    learning = processor._deciding.learning
+    if learning is not None:
         secret = _required(key)
-        learners = pickle.dumps((processor._given, processor._learners), protocol=5)
+        learners = pickle.dumps((learning.given, learning.by_model), protocol=5)
         digest = _keyed(learners, secret)
     held = msgspec.Raw(state(processor))
     whole = Snapshot(abers.__version__, processor.settings, position, held, learners, digest)
     try:
         return seal(MAGIC, msgspec.msgpack.encode(whole))
     except (TypeError, ValueError, OverflowError) as error:
-        msg = f"position {position!r} cannot be saved ({error}); give what JSON can hold"
+        msg = f"position {shown(position)} cannot be saved ({error}); give what JSON can hold"
         raise StateError(msg) from None
 
 
@@ -149,8 +152,9 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
     """Fill an empty processor with what `dump` gave."""
     whole, held = read(blob)
     _refuse_other(whole.settings, processor.settings)
-    if processor._learns:
-        processor._given, processor._learners = _learners(whole, _required(key))
+    learning = processor._deciding.learning
+    if learning is not None:
+        learning.given, learning.by_model = _learners(whole, _required(key))
     elif whole.learners is not None:
         msg = "the snapshot holds learners, and the settings name none; name the learner again"
         raise StateError(msg)
@@ -166,7 +170,7 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
     """Refuse settings other than those that shaped the state, and say which differ."""
     before, now = msgspec.structs.asdict(saved), msgspec.structs.asdict(wanted)
     differing = [
-        f"{name} was {before[name]!r} and is {now[name]!r}"
+        f"{name} was {shown(before[name])} and is {shown(now[name])}"
         for name in before
         if before[name] != now[name]
     ]
@@ -179,8 +183,8 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
 
 
 def _fill(processor: Processor, held: State) -> None:
-    answering, task, ledger = processor._answering, processor._task, processor._ledger
-    admission = processor._admission
+    answering, task, deciding = processor._answering, processor._task, processor._deciding
+    ledger, admission, learning = deciding.ledger, deciding.admission, deciding.learning
     _require(held.counters.keys() == processor.counters.keys(), "counters")
     _require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
     admission.models.update({name: number for number, name in enumerate(held.models)})
@@ -191,7 +195,7 @@ def _fill(processor: Processor, held: State) -> None:
     if answering.monitors is not None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
         _require(len(answering.monitors) == len(answering.calibrators), "monitors")
-    processor._set_counters(held.counters)
+    deciding.counters = held.counters
     ledger.clock = held.clock
     for store, entries in enumerate(held.stores):
         _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
@@ -199,9 +203,9 @@ def _fill(processor: Processor, held: State) -> None:
     answering.make_room(len(held.keys), count + 1)
     rows = np.frombuffer(held.rows, "<f8")
     answering.rows[1 : count + 1] = rows.reshape(count, answering.rows.shape[1])
-    if processor._learns:
+    if learning is not None:
         _require(len(held.features) == count, "features")
-        processor._features += held.features
+        learning.features += held.features
 
 
 def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion

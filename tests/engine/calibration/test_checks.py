@@ -23,6 +23,7 @@ from abers import (
     TimeError,
     VennAbers,
     WeightError,
+    _shown,
 )
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def when(calibrator: VennAbers, n: int | None = None) -> dict[str, Any]:
 
 def refused(error: type[InputError], value: object, call: Callable[[], object]) -> None:
     """Assert that a call is refused with exactly this error, which names value and remedy."""
-    with pytest.raises(error, match=re.escape(repr(value))) as caught:
+    with pytest.raises(error, match=re.escape(_shown.shown(value))) as caught:
         call()
     assert type(caught.value) is error
     assert isinstance(caught.value, ValueError)
@@ -201,7 +202,7 @@ def shown(bad: object) -> str:
     """Show a value as a column shows it that has but one type."""
     if isinstance(bad, bool):
         return str(int(bad))
-    return str(bad).lstrip("-") if isinstance(bad, float | np.floating) else repr(bad)
+    return str(bad).lstrip("-") if isinstance(bad, float | np.floating) else _shown.shown(bad)
 
 
 @pytest.mark.parametrize(

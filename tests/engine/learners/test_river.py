@@ -9,9 +9,6 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-
-pytest.importorskip("river")
-
 from river.base import Classifier
 
 from abers import ParameterError

@@ -1076,7 +1076,7 @@ def test_places_are_used_again() -> None:
     p = processor(max_pending=5, dedup_max=5)
     for i in range(100):
         p.process_many([obs(f"{i}-{j}", i) for j in range(3)] + [lab(f"{i}-0", i)])
-    assert p._ledger.capacity() <= 5 + 2 * 4  # noqa: SLF001 - it cannot be seen otherwise
+    assert p._deciding.ledger.capacity() <= 5 + 2 * 4  # noqa: SLF001 - it cannot be seen otherwise
 
 
 def test_nothing_comes_of_nothing() -> None:

@@ -1,0 +1,235 @@
+"""What becomes of each event of a batch, before any calibrator is asked.
+
+Governing rule: nothing here looks at an answer. Admission turns away what
+cannot be used, the ledger pairs observations and labels; where a learner gives
+the scores, both go event by event, for a score depends on the labels before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from abers._backend import core
+from abers._shown import shown
+from abers.stream.admission import Admission
+from abers.stream.answering import Taken
+from abers.stream.events import DeadLetter, Label, Observation
+from abers.stream.learning import Learning
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers._ledger import Unknown
+    from abers.learners import Learner
+    from abers.stream.admission import Admitted
+    from abers.stream.events import Event
+    from abers.stream.settings import Settings
+    from abers.stream.tasks import Task
+
+__all__ = ["COUNTERS", "REASONS", "Decided", "Deciding"]
+
+REASONS = (
+    "bad-id",
+    "bad-model",
+    "bad-time",
+    "time-in-future",
+    "bad-score",
+    "bad-features",
+    "bad-label",
+    "too-many-models",
+    "learner-failed",
+    "unknown-id",
+)
+"""Why the processor makes a dead letter of an event."""
+
+_OWN = ("observations", "labels_in", "predictions", "labels")
+_LEDGER = (  # in the order of its counts
+    "early_labels",
+    "duplicate_observations",
+    "duplicate_labels",
+    "late_labels",
+    "late_events",
+    "expired",
+    "evicted",
+    "unknown_labels",
+    "forgotten",
+)
+COUNTERS = (*_OWN, *_LEDGER, *(f"dead:{reason}" for reason in REASONS))
+"""Names of all counters."""
+
+
+class Decided(NamedTuple):
+    """What becomes of a batch.
+
+    Attributes
+    ----------
+    admitted
+        The events that came in.
+    taken
+        The steps of calibrators that they bring about.
+    letters
+        Dead letters, each with the row of the event that brought it about.
+    """
+
+    admitted: Admitted
+    taken: Taken
+    letters: list[tuple[int, DeadLetter]]
+
+
+class Deciding:
+    """Admission, ledger, and learners.
+
+    Parameters
+    ----------
+    settings
+        The limits.
+    task
+        Checks scores and labels.
+    learner
+        Scores the features of all models, in place of those that the settings name.
+    """
+
+    def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
+        self._task = task
+        learns = learner is not None or settings.learner is not None
+        self.learning = Learning(str(settings.learner), learner) if learns else None
+        score = None if self.learning is None else self.learning.score
+        self.admission = Admission(settings, task, score)
+        memory = settings.label_wait if settings.dedup_for is None else settings.dedup_for
+        self.ledger = core.Ledger(
+            settings.lateness,
+            settings.label_wait,
+            memory,
+            settings.max_pending,
+            settings.max_early,
+            settings.dedup_max,
+        )
+        self._counters = dict.fromkeys(COUNTERS, 0)
+
+    @property
+    def clock(self) -> int | None:
+        """The largest event time accepted so far; None before the first."""
+        clock: int | None = self.ledger.clock
+        return clock
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """How many events of each kind came, and what became of them."""
+        return self._counters | dict(zip(_LEDGER, self.ledger.counts, strict=True))
+
+    @counters.setter
+    def counters(self, counters: dict[str, int]) -> None:
+        self._counters.update(counters)
+        self.ledger.counts = [counters[name] for name in _LEDGER]
+
+    def decide(self, events: Sequence[Event]) -> Decided:
+        """Take a batch.
+
+        Parameters
+        ----------
+        events
+            At least one observation or label.
+
+        Returns
+        -------
+        Decided
+            What becomes of them.
+        """
+        self.ledger.recycle()
+        if self.learning is None:
+            decided = self._at_once(events)
+        else:
+            decided = self._one_by_one(events, self.learning)
+        decided.letters.extend((letter.row or 0, letter) for letter in decided.admitted.refused)
+        self._count(events, decided)
+        return decided
+
+    def _at_once(self, events: Sequence[Event]) -> Decided:
+        admitted = self.admission.admit(events, self.clock)
+        taken, unknown = self._enter(
+            admitted.ids,
+            admitted.kinds,
+            admitted.models,
+            admitted.keys,
+            admitted.times,
+            admitted.values,
+        )
+        letters = [(admitted.rows[label[0]], self._unknown(label)) for label in unknown]
+        return Decided(admitted, taken, letters)
+
+    def _one_by_one(self, events: Sequence[Event], learning: Learning) -> Decided:
+        parts: list[Taken] = []
+        letters: list[tuple[int, DeadLetter]] = []  # by number of the event that came in
+
+        def accepted(event: Event, value: float) -> None:
+            number = len(parts)
+            learns, key = 1, 0
+            if type(event) is Observation:
+                learns, key = 0, self.admission.keys[event.model, event.segment]
+            taken, unknown = self._enter(
+                [event.id],
+                np.array([learns], np.uint8),
+                np.array([self.admission.models[event.model]], np.uint32),
+                np.array([key], np.uint32),
+                np.array([event.time], np.int64),
+                np.array([value]),
+            )
+            taken.rows[:] = number
+            parts.append(taken)
+            letters.extend((number, self._unknown(label)) for label in unknown)
+            for told, learned, why in learning.learn(event, taken, self.ledger.capacity()):
+                label = Label(event.id, told, event.model, self._task.label(learned))
+                letters.append((number, DeadLetter("learner-failed", why, label, 0)))
+
+        admitted = self.admission.admit(events, self.clock, accepted)
+        columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 7
+        taken = Taken(*(np.concatenate(list(column)) for column in columns))
+        rows = admitted.rows
+        return Decided(admitted, taken, [(rows[n], _at(letter, rows[n])) for n, letter in letters])
+
+    def _enter(  # noqa: PLR0913, PLR0917 - a column each
+        self,
+        ids: list[str],
+        kinds: NDArray[np.uint8],
+        models: NDArray[np.uint32],
+        keys: NDArray[np.uint32],
+        times: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> tuple[Taken, list[Unknown]]:
+        """Let the ledger decide what becomes of events."""
+        most = 2 * len(ids)  # an observation whose label waited makes two steps
+        steps, learns = np.empty((5, most), np.int64), np.empty(most, np.uint8)
+        learned = np.empty(most)
+        count, unknown = self.ledger.take(
+            ids, kinds, models, keys, times, values, steps, learns, learned
+        )
+        row, slot, key, time, told = steps[:, :count]
+        return Taken(learns[:count], row, slot, key, time, told, learned[:count]), unknown
+
+    def _count(self, events: Sequence[Event], decided: Decided) -> None:
+        counters, taken = self._counters, decided.taken
+        labels, learned = len([None for one in events if type(one) is Label]), taken.learns.sum()
+        counters["labels_in"] += labels
+        counters["observations"] += len(events) - labels
+        counters["labels"] += int(learned)
+        counters["predictions"] += len(taken.learns) - int(learned)
+        for _, letter in decided.letters:
+            counters[f"dead:{letter.reason}"] += 1
+
+    def _unknown(self, label: Unknown) -> DeadLetter:
+        _, id_, model, time, value = label
+        name = list(self.admission.models)[model]
+        detail = f"no observation with id {shown(id_)} came; see that ids and models of both agree"
+        event = Label(id_, time, name, self._task.label(value))
+        return DeadLetter("unknown-id", detail, event, None)
+
+
+def _at(letter: DeadLetter, row: int) -> DeadLetter:
+    """Give a dead letter its row, unless it has none."""
+    if letter.row is None:
+        return letter
+    return DeadLetter(letter.reason, letter.detail, letter.event, row)
