@@ -168,7 +168,7 @@ class _Input:
     def _times(self, batch: Batch[Event]) -> Times:
         """Give the largest time so far at each event."""
         events = batch.events
-        times = np.fromiter((event.time for event in events), np.int64, len(events))
+        times = np.array([event.time for event in events], np.int64)
         largest: Times = np.maximum(np.maximum.accumulate(times), self.clock)
         behind = largest - times
         late = np.flatnonzero(behind > self._lateness)
@@ -186,7 +186,7 @@ class _Input:
 def _merged(inputs: Sequence[_Taken], position: Position) -> Batch[Event]:
     events = [event for one in inputs for event in one.events]
     times = np.concatenate([part for one in inputs for part in one.times])
-    later = np.fromiter((type(event) is not Label for event in events), np.bool_, len(events))
+    later = np.array([type(event) is not Label for event in events], np.bool_)
     order = np.lexsort((later, times))  # stable: then by input, and by place in it
     firsts = [0, *accumulate(len(one.events) for one in inputs)]
     rank = np.argsort(order)

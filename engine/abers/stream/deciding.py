@@ -212,11 +212,13 @@ class Deciding:
 
     def _count(self, events: Sequence[Event], decided: Decided) -> None:
         counters, taken = self._counters, decided.taken
-        labels, learned = len([None for one in events if type(one) is Label]), taken.learns.sum()
+        refused = [letter.event for letter in decided.admitted.refused]
+        labels = int(decided.admitted.kinds.sum()) + sum(type(one) is Label for one in refused)
+        learned = int(taken.learns.sum())
         counters["labels_in"] += labels
         counters["observations"] += len(events) - labels
-        counters["labels"] += int(learned)
-        counters["predictions"] += len(taken.learns) - int(learned)
+        counters["labels"] += learned
+        counters["predictions"] += len(taken.learns) - learned
         for _, letter in decided.letters:
             counters[f"dead:{letter.reason}"] += 1
 
