@@ -80,6 +80,13 @@ BAD_IDS: Sequence[Any] = ("", None, 7, b"a", "\ud800")
 BAD_MODELS: Sequence[Any] = (None, 7, b"m", "m\udfff")
 BAD_TIMES: Sequence[Any] = (None, True, 1.0, "1", 2**53, -(2**53), 10**30, float("nan"))
 
+DEEP: list[Any] = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+"""Values that nothing can word or write down."""
+
 
 class Draw(NamedTuple):
     """What an event is made of, before its time is known."""

@@ -1,0 +1,177 @@
+"""What a processor holds at most, and that it counts all it drops, `abers.stream.processor`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from tests.engine.stream.cases import Scorer, stream
+from tests.engine.stream.naive import COUNTERS
+from tests.engine.stream.speaking import (
+    NOW,
+    counted,
+    identities,
+    kinds,
+    lab,
+    obs,
+    only,
+    processor,
+)
+
+from abers.stream import Event, Label, Observation, Processor, Settings
+
+# Limits on what waits
+
+
+def test_eviction() -> None:
+    """Beyond `max_pending` the observation that came first goes, as if it had expired."""
+    p = processor(max_pending=2)
+    p.process_many([obs("a", 5), obs("b", 1), obs("c", 3)])
+    assert (p.counters["evicted"], p.counters["expired"]) == (1, 0)
+    assert p.process(lab("a", 5)) == []
+    assert p.counters["late_labels"] == 1
+    assert kinds(p.process_many([lab("c"), lab("b")])) == ["Outcome", "Outcome"]
+
+
+def test_eviction_goes_by_arrival() -> None:
+    """A duplicate does not renew the place of an observation, and a settled one leaves its own."""
+    p = processor(max_pending=2)
+    p.process_many([obs("a"), obs("b"), lab("a"), obs("c"), obs("b"), obs("d")])
+    assert p.counters["evicted"] == 1
+    assert kinds(p.process_many([lab("b"), lab("c"), lab("d")])) == ["Outcome", "Outcome"]
+    assert p.counters["late_labels"] == 1
+
+
+def test_settled_at_once_evicts_nothing() -> None:
+    """An observation whose label is there already takes nobody's place."""
+    p = processor(max_pending=1)
+    p.process_many([obs("a"), lab("b"), obs("b")])
+    assert p.counters["evicted"] == 0
+    assert kinds(p.process(lab("a"))) == ["Outcome"]
+
+
+def test_too_many_early_labels() -> None:
+    """Beyond `max_early` the label that came first is a dead letter."""
+    p = processor(max_early=2)
+    outputs = p.process_many([lab("a"), lab("b"), lab("c")])
+    letter = only(outputs)
+    assert (letter.reason, letter.event.id, letter.row) == ("unknown-id", "a", None)
+    assert counted(
+        p, **{"labels_in": 3, "early_labels": 3, "unknown_labels": 1, "dead:unknown-id": 1}
+    )
+
+
+def test_limits_are_shared_by_the_models() -> None:
+    """What waits is limited for all models together."""
+    p = processor(max_pending=1, max_early=1)
+    p.process_many([obs("a", model="m"), obs("a", model="n")])
+    assert p.counters["evicted"] == 1
+    assert kinds(p.process_many([lab("x", model="m"), lab("x", model="n")])) == ["unknown-id"]
+
+
+# Too many models
+
+
+def test_too_many_models() -> None:
+    """A new model beyond `max_models` is refused, those there are go on."""
+    p = processor(max_models=2)
+    p.process_many([obs("a", model="m"), obs("a", model="n")])
+    assert only(p.process(obs("b", model="o"))).reason == "too-many-models"
+    assert only(p.process(lab("a", model="o"))).reason == "too-many-models"
+    assert kinds(p.process(obs("b", model="m"))) == ["Prediction"]
+    assert p.counters["dead:too-many-models"] == 2
+
+
+def test_label_brings_a_model() -> None:
+    """A label makes its model known, too."""
+    p = processor(max_models=1)
+    p.process(lab("a", model="m"))
+    assert only(p.process(obs("a", model="n"))).reason == "too-many-models"
+    assert kinds(p.process(obs("a", model="m"))) == ["Prediction", "Outcome"]
+
+
+def test_too_many_segments() -> None:
+    """Segments of all models together are at most `max_models` too."""
+    p = processor(max_models=3)
+    p.process_many([obs(f"{i}", model="m", segment=s) for i, s in enumerate(["", "s", "t", "s"])])
+    assert p.counters["predictions"] == 4
+    assert only(p.process(obs("x", model="m", segment="u"))).reason == "too-many-models"
+    assert only(p.process(obs("x", model="n", segment=""))).reason == "too-many-models"
+    assert p.process(lab("x", model="n")) == []
+    assert kinds(p.process(lab("3", model="m"))) == ["Outcome"]
+
+
+def test_duplicate_brings_its_segment() -> None:
+    """A segment is known from its first accepted observation on, be it a duplicate."""
+    p = processor(max_models=2)
+    p.process_many([obs("a"), obs("a", segment="s")])
+    assert only(p.process(obs("b", segment="t"))).reason == "too-many-models"
+    assert only(p.process(obs("a", segment="t"))).reason == "too-many-models"
+    assert kinds(p.process(obs("b", segment="s"))) == ["Prediction"]
+
+
+@pytest.mark.parametrize("unusual", [[], [obs("")]], ids=["plain", "with a dead letter"])
+def test_too_many_at_once(unusual: list[Event]) -> None:
+    """The caps count what the same batch brought before."""
+    segments = [obs(s, segment=s) for s in "stuv"]
+    said = processor(max_models=3).process_many([*unusual, *segments, *segments])
+    assert kinds(said)[len(unusual) :] == ["Prediction"] * 3 + ["too-many-models"] * 2
+    models = [lab(m, model=m) for m in "mnop"]
+    said = processor(max_models=3).process_many([*unusual, *models, *models])
+    assert kinds(said)[len(unusual) :] == ["too-many-models"] * 2
+
+
+@pytest.mark.parametrize("unusual", [[], [obs("")]], ids=["plain", "with a dead letter"])
+def test_jumps_within_a_batch(unusual: list[Event]) -> None:
+    """Each event may be `max_jump` ahead of those before it, of the same batch too."""
+    p = Processor(Settings(max_jump=5, lateness=9))
+    said = p.process_many([*unusual, obs("a", 0), obs("b", 5), obs("c", 10), obs("d", 16)])
+    assert kinds(said)[len(unusual) :] == ["Prediction"] * 3 + ["time-in-future"]
+
+
+def test_refused_event_brings_no_model() -> None:
+    """An event that is refused leaves the place of its model free."""
+    p = processor(max_models=1)
+    p.process_many(
+        [obs("a", model="m", score=None), lab("a", model="n", value=5), obs("", model="o")]
+    )
+    assert kinds(p.process(obs("a", model="p"))) == ["Prediction"]
+
+
+# Counters
+
+
+def test_counters_are_all_there_from_the_start() -> None:
+    """Every counter has its name from the start, and no other appears."""
+    p = Processor()
+    assert p.counters == dict.fromkeys(COUNTERS, 0)
+    p.process_many(stream(100, every=5))
+    assert set(p.counters) == set(COUNTERS)
+
+
+@pytest.mark.parametrize("learner", [None, Scorer()], ids=["scores", "learner"])
+def test_counters_add_up(learner: Scorer | None) -> None:
+    """Every event is predicted, learned, waiting, a duplicate, late, or a dead letter."""
+    settings = Settings(label_wait=1000, max_pending=38, max_early=3, dedup_max=40)
+    p = Processor(settings, learner=learner)
+    events = stream(500, every=10)
+    outputs = p.process_many(events)
+    counts = Counter(kinds(outputs))
+    assert min(p.counters[n] for n in ("expired", "evicted", "unknown_labels", "forgotten")) > 0
+    assert p.counters["observations"] == sum(isinstance(e, Observation) for e in events)
+    assert p.counters["labels_in"] == sum(isinstance(e, Label) for e in events)
+    assert p.counters["predictions"] == counts["Prediction"]
+    assert p.counters["labels"] == counts["Outcome"]
+    for name, count in p.counters.items():
+        if name.startswith("dead:"):
+            assert count == counts[name.removeprefix("dead:")]
+    p.process(obs("last", 2 * NOW, recorded=2 * NOW, x={}))  # now no label waits any longer
+    identities(p, waiting=0)
+
+
+def test_places_are_used_again() -> None:
+    """What left makes room for what comes: a long stream takes no more than what waits."""
+    p = processor(max_pending=5, dedup_max=5)
+    for i in range(100):
+        p.process_many([obs(f"{i}-{j}", i) for j in range(3)] + [lab(f"{i}-0", i)])
+    assert p._deciding.ledger.capacity() <= 5 + 2 * 4  # noqa: SLF001 - it cannot be seen otherwise
