@@ -73,6 +73,7 @@ def inspected(path: str) -> Inspected:
         msg = f"{path}: {error.strerror}; name a file that [state] path wrote"
         raise ParameterError(msg) from None
     try:
+        _refuse_calibrator(blob)
         whole, state = snapshot.read(blob)
         held = _held(state)
     except StateError as error:
@@ -93,6 +94,18 @@ def inspected(path: str) -> Inspected:
         learner_bytes=len(whole.learners or b""),
         held=held,
     )
+
+
+def _refuse_calibrator(blob: bytes) -> None:
+    try:
+        labels = len(VennAbers.from_bytes(blob))
+    except StateError:
+        return
+    msg = (
+        f"the file is a calibrator that holds {labels:,} labels, and no state of a run; "
+        "VennAbers.from_bytes loads it"
+    )
+    raise StateError(msg)
 
 
 def _held(state: snapshot.State) -> list[Held]:

@@ -89,7 +89,7 @@ class Job(NamedTuple):
         return Run(
             self.source,
             processor,
-            {**sinks},
+            sinks,
             live=[name for name, path in self.outputs.items() if is_stream(path)],
             tolerance=self.tolerance,
             state=self.state,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Pace", "speed"]
 
 _TOGETHER = 0.02  # seconds: events due within them are processed together
+_SHORTEST = 1e-6  # seconds that are not worth a sleep, nor resolved by every clock
 _LONGEST = 3600.0  # seconds of one sleep; the system refuses very long ones
 
 
@@ -99,5 +100,5 @@ class Pace:
         if time_ > self._latest + self._max_jump:
             return
         self._latest = max(time_, self._latest)
-        while (ahead := time_ - self._now()) > 0:
-            self._sleep(min(ahead / self._milliseconds, _LONGEST))
+        while (seconds := (time_ - self._now()) / self._milliseconds) > _SHORTEST:
+            self._sleep(min(seconds, _LONGEST))

@@ -19,7 +19,7 @@ from abers.stream import DeadLetter, Outcome, Prediction
 from abers_connectors.records import DeadRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from abers.stream import Event, Processor
@@ -91,7 +91,7 @@ class Run:
         self,
         source: Source[Event],
         processor: Processor,
-        sinks: dict[str, Sink],
+        sinks: Mapping[str, Sink],
         *,
         live: Collection[str] = (),
         tolerance: Tolerance = Tolerance(),  # noqa: B008 - immutable

@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import pytest
 from river import datasets
 
 from abers import ParameterError
-from abers_connectors.records import Labelled
 from abers_connectors.river_streams import BundledStream, bundled_streams
+
+if TYPE_CHECKING:
+    from abers_connectors.records import Labelled
 
 
 def rows(source: BundledStream, position: dict[str, int] | None = None) -> list[Labelled]:

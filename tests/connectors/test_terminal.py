@@ -19,7 +19,7 @@ def summary(
     raw: Means | None = RAW,
     calibrated: Means | None = CALIBRATED,
     dead: dict[str, int] | None = None,
-    **counters: int,
+    counters: dict[str, int] | None = None,
 ) -> Summary:
     """Return a summary with round numbers."""
     return Summary(
@@ -32,7 +32,7 @@ def summary(
         mean_width=0.03125,
         events_per_second=12345.6,
         waiting=(0, 0),
-        counters=counters,
+        counters=counters or {},
     )
 
 
@@ -116,8 +116,8 @@ def test_where_the_outputs_are(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     """What was ignored or given up is counted; what is in the table already is not told again."""
-    counters = {"observations": 5, "predictions": 5, "duplicate_labels": 1200, "expired": 3}
-    show_outputs(summary(**counters, **{"dead:bad-id": 2}), {})
+    counters = {"predictions": 5, "duplicate_labels": 1200, "expired": 3, "dead:bad-id": 2}
+    show_outputs(summary(counters=counters), {})
     assert capsys.readouterr().err == (
         "duplicate labels: 1,200 (of an id that was labelled already, ignored)\n"
         "expired: 3 (observations given up after limits.label_wait)\n"

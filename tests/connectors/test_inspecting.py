@@ -1,0 +1,114 @@
+"""What a file of state says of itself, and what is said of one that is none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import ParameterError, StateError, VennAbers
+from abers.stream import Label, Observation, Processor, Settings
+from abers_connectors.inspecting import Held, inspected
+from abers_connectors.statefile import StateFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where the state is kept."""
+    return tmp_path / "abers.state"
+
+
+def save(path: Path, settings: Settings | None = None) -> Processor:
+    """Save a processor that has seen a little of everything."""
+    processor = Processor(settings)
+    processor.process_many(
+        [
+            Observation("a", 1_000, "fraud", 0.5, {"amount": 1.0}, segment="at"),
+            Observation("b", 2_000, "fraud", 0.5, {"amount": 1.0}),
+            Label("a", 3_000, "fraud", 1),
+            Label("c", 4_000, "fraud", 1),
+            Observation("", 5_000, "fraud", 0.5, {"amount": 1.0}),
+        ]
+    )
+    StateFile(str(path), {}, "a secret").save(processor, {"source": {"records": 5}})
+    return processor
+
+
+@pytest.mark.parametrize("monitors", [True, False])
+def test_what_a_state_says(path: Path, *, monitors: bool) -> None:
+    """Settings, position, clock, counters, what waits, and each calibrator are told."""
+    processor = save(path, Settings(monitors=monitors))
+    found = inspected(str(path))
+    assert found.path == str(path)
+    assert found.bytes == path.stat().st_size
+    assert found.settings["monitors"] is monitors
+    assert found.position == {"source": {"records": 5}, "files": {}}
+    assert found.clock == 4_000
+    assert found.counters == processor.counters
+    assert (found.waiting_for_labels, found.waiting_for_observations) == (1, 1)
+    assert (found.remembered_ids, found.learner_bytes) == (1, 0)
+    scores = (pytest.approx(0.6931, abs=1e-4), 0.25, 0.5) if monitors else (None, None, None)
+    assert found.held == [
+        Held("fraud", "at", 1, *scores),
+        Held("fraud", "", 0, None, None, None),
+    ]
+
+
+def test_learners_are_counted_and_not_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the secret, and without a pickle being read, the size of the learners is told."""
+    save(path, Settings(learner="logistic"))
+    monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
+    monkeypatch.setattr("pickle.loads", None)
+    assert inspected(str(path)).learner_bytes > 100
+
+
+def test_all_of_it_can_be_written_as_json(path: Path) -> None:
+    """The record of what was found is plain JSON."""
+    save(path)
+    record = msgspec.json.decode(msgspec.json.encode(inspected(str(path))))
+    assert record["held"][0]["model"] == "fraud"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a snapshot of a processor"),
+        (b"id,score\na,0.5\n", "not a snapshot of a processor"),
+        (VennAbers().to_bytes(), r"the file is a calibrator .*VennAbers\.from_bytes"),
+    ],
+)
+def test_what_is_no_state(path: Path, content: bytes, message: str) -> None:
+    """A file of another kind is named as such."""
+    path.write_bytes(content)
+    with pytest.raises(StateError, match=rf"abers\.state: {message}"):
+        inspected(str(path))
+
+
+@given(st.data())
+def test_a_damaged_state(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """With any byte changed, or anything cut off, it is refused by name."""
+    path = tmp_path_factory.mktemp("state") / "abers.state"
+    save(path)
+    blob = bytearray(path.read_bytes())
+    place = data.draw(st.integers(0, len(blob) - 1))
+    if data.draw(st.booleans()):
+        del blob[place:]
+    else:
+        blob[place] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(blob)
+    with pytest.raises(StateError, match=r"abers\.state: .*; (restore|load)"):
+        inspected(str(path))
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    """What is no file is a mistake of usage."""
+    with pytest.raises(ParameterError, match="nothing: No such file or directory; name a file"):
+        inspected(str(tmp_path / "nothing"))
+    with pytest.raises(ParameterError, match="Is a directory; name a file that"):
+        inspected(str(tmp_path))

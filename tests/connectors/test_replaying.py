@@ -1,0 +1,142 @@
+"""From the words of `abers replay` to a plan: which words go together, and what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from abers import ParameterError
+from abers.exceptions import ConfigError
+from abers_connectors.between import Between
+from abers_connectors.replaying import Plan, Words, planned
+
+CONFIG = """
+[input]
+observations = "in.jsonl"
+delay = 1
+[output]
+predictions = "out.jsonl"
+"""
+STATE = """
+[state]
+path = "abers.state"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory with a configuration and some inputs."""
+    monkeypatch.chdir(tmp_path)
+    Path("abers.toml").write_text(CONFIG)
+    Path("kept.toml").write_text(CONFIG + STATE)
+    lines = [b'{"id":"%d","time":%d000,"score":0.5,"label":1}\n' % (n, n) for n in range(1, 7)]
+    Path("in.jsonl").write_bytes(b"".join(lines))
+    Path("other.jsonl").write_bytes(b"".join(lines[:2]))
+
+
+def ids(plan: Plan) -> list[str]:
+    """Carry a plan out, and return the ids of its predictions."""
+    with plan.job.start(plan.pace) as running:
+        for _ in running.run():
+            pass
+    lines = Path(plan.job.outputs["predictions"]).read_bytes().splitlines()
+    return [msgspec.json.decode(line)["id"] for line in lines]
+
+
+def test_a_stream_by_default() -> None:
+    """A bare stream has its labels 50 late, goes to standard output, as fast as can be."""
+    plan = planned(Words("Phishing"))
+    assert (plan.delay, plan.pace, plan.configured) == (50, None, False)
+    assert plan.job.outputs == {"predictions": "-"}
+
+
+def test_a_configuration_says_everything_itself() -> None:
+    """Its delay and its outputs hold; there is no delay to be told in the table."""
+    plan = planned(Words("abers.toml"))
+    assert (plan.delay, plan.configured) == (None, True)
+    assert plan.job.outputs["predictions"] == "out.jsonl"
+    assert ids(plan) == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_another_input_and_output() -> None:
+    """--from and --output take the place of what the configuration says."""
+    plan = planned(Words("abers.toml", from_="other.jsonl", output="else.jsonl"))
+    assert ids(plan) == ["1", "2"]
+    assert plan.job.outputs["predictions"] == "else.jsonl"
+
+
+def test_state_and_outputs_of_a_run_are_left_alone() -> None:
+    """A configuration that keeps a state is replayed to another output, with its dead letters."""
+    for output in (None, "out.jsonl", "./out.jsonl"):
+        with pytest.raises(ParameterError, match=r"kept\.toml keeps a state.* another --output"):
+            planned(Words("kept.toml", output=output))
+    plan = planned(Words("kept.toml", output="else.jsonl"))
+    assert plan.job.state is None
+    assert plan.job.outputs == {"predictions": "else.jsonl", "dead_letters": "else.dead.jsonl"}
+    ids(plan)
+    assert not Path("abers.state").exists()
+    assert not Path("out.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "expected"),
+    [
+        ("3000", None, ["3", "4", "5", "6"]),
+        (None, "3000", ["1", "2"]),
+        ("1970-01-01T00:00:02Z", "1970-01-01T00:00:04Z", ["2", "3"]),
+        ("9000", None, []),
+    ],
+)
+def test_a_part_of_history(since: str | None, until: str | None, expected: list[str]) -> None:
+    """From a time on, and before a time, in milliseconds or RFC 3339."""
+    plan = planned(Words("in.jsonl", since=since, until=until, output="out.jsonl"))
+    assert isinstance(plan.job.source, Between)
+    assert ids(plan) == expected
+
+
+def test_a_speed() -> None:
+    """A multiple paces the run by the limits of the job; a real run takes as long as it should."""
+    Path("in.jsonl").write_text(
+        "".join(f'{{"score":0.5,"label":1,"time":{n * 500}}}\n' for n in range(4))
+    )
+    plan = planned(Words("in.jsonl", speed="50x", output="out.jsonl"))
+    assert plan.pace is not None
+    assert ids(plan) == ["1", "2", "3", "4"]
+
+
+def test_numbers_of_milliseconds() -> None:
+    """A plain number is a span in milliseconds."""
+    assert planned(Words("Phishing", forgetting={"max_age": "5000"})).job.settings.max_age == 5000
+    assert planned(Words("Phishing", forgetting={"half_life": "5s"})).job.settings.half_life == 5000
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"stream": "in.jsonl", "from_": "x.jsonl"}, "--from goes with a configuration; in.jsonl"),
+        ({"stream": "Phishing", "from_": "x.jsonl"}, "--from goes with a configuration"),
+        ({"stream": "abers.toml", "delay": 5}, r"--delay does not go .* write it into abers\.toml"),
+        ({"stream": "abers.toml", "learner": "tree"}, "--learner does not go with a conf"),
+        ({"stream": "abers.toml", "columns": {"id": "x"}}, "--id does not go with a conf"),
+        ({"stream": "abers.toml", "probabilities": True}, "--probabilities does not go with"),
+        ({"stream": "abers.toml", "forgetting": {"max_age": "5"}}, "--max-age does not go with"),
+        ({"stream": "Phishing", "speed": "fast"}, "--speed 'fast' is no speed; write 1x"),
+        ({"stream": "Phishing", "since": "noon"}, "^--since: time 'noon' is no time"),
+        ({"stream": "Phishing", "until": "1700000000"}, "^--until: time .* looks like seconds"),
+    ],
+)
+def test_words_that_do_not_go_together(words: dict[str, Any], message: str) -> None:
+    """What would be ignored is refused, and the remedy is told."""
+    with pytest.raises(ParameterError, match=message):
+        planned(Words(**words))
+
+
+def test_mistakes_in_a_configuration() -> None:
+    """They are told as those of a configuration, also a file of another name that is not there."""
+    with pytest.raises(ConfigError, match=r"inn\.jsonl: no such file; did you mean in\.jsonl"):
+        planned(Words("abers.toml", from_="inn.jsonl"))
+    with pytest.raises(ConfigError, match=r"aber\.toml: no such file; did you mean abers\.toml"):
+        planned(Words("aber.toml"))

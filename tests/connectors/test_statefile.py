@@ -1,0 +1,115 @@
+"""The file of state: whole or as it was, and refused where it does not belong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from abers import StateError
+from abers.stream import Label, Observation, Processor, Settings
+from abers_connectors.statefile import StateFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = {"input.observations": "a.jsonl", "input.labels": None}
+POSITION = {"source": {"records": 2}, "sinks": {"predictions": {"bytes": 7}}}
+LEARNING = Settings(learner="logistic", scores="probability")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where the state is kept."""
+    return tmp_path / "abers.state"
+
+
+def used(settings: Settings | None = None) -> Processor:
+    """Return a processor that has seen something."""
+    processor = Processor(settings)
+    for n in range(5):
+        processor.process(Observation(str(n), n, score=0.5, x={"a": n % 2}))
+        processor.process(Label(str(n), n, value=n % 2))
+    return processor
+
+
+def test_what_is_saved_is_loaded(path: Path) -> None:
+    """State and position come back as they were, and the same state gives the same bytes."""
+    processor = used()
+    StateFile(str(path), FILES).save(processor, POSITION)
+    first = path.read_bytes()
+    loaded = StateFile(str(path), FILES).load(Settings(), outcomes=True)
+    assert loaded.state_bytes() == processor.state_bytes()
+    assert loaded.position == POSITION | {"files": FILES}
+    StateFile(str(path), FILES).save(loaded, POSITION)
+    assert path.read_bytes() == first
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_without_a_file_all_begins(path: Path) -> None:
+    """The first run finds no state, and makes a new processor without a position."""
+    processor = StateFile(str(path), FILES).load(Settings(window=3), outcomes=True)
+    assert processor.position is None
+    assert processor.settings.window == 3
+
+
+def test_a_state_that_cannot_be_saved_leaves_the_old_one(path: Path) -> None:
+    """If something fails on the way, the file is as it was, and nothing lies beside it."""
+    file = StateFile(str(path), FILES)
+    file.save(used(), POSITION)
+    before = path.read_bytes()
+    with pytest.raises(StateError, match="cannot be saved"):
+        file.save(used(), {"source": object()})
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_other_files_are_refused(path: Path) -> None:
+    """A position in one file is none in another; the message says which differ, and what to do."""
+    StateFile(str(path), FILES).save(used(), POSITION)
+    other = FILES | {"input.observations": "b.jsonl"}
+    message = (
+        r"abers\.state: the state was made with other files: input\.observations was 'a\.jsonl' "
+        r"and is 'b\.jsonl'; set them back, or remove the state to start anew"
+    )
+    with pytest.raises(StateError, match=message):
+        StateFile(str(path), other).load(Settings(), outcomes=True)
+
+
+def test_other_settings_are_refused(path: Path) -> None:
+    """So are settings that would have shaped another state."""
+    StateFile(str(path), FILES).save(used(), POSITION)
+    message = r"abers\.state: the snapshot was made with other settings: window was None and is 7"
+    with pytest.raises(StateError, match=message):
+        StateFile(str(path), FILES).load(Settings(window=7), outcomes=True)
+
+
+@pytest.mark.parametrize("cut", [0, 5, -1])
+def test_a_damaged_file_is_refused(path: Path, cut: int) -> None:
+    """Cut anywhere, the file is named and not used."""
+    StateFile(str(path), FILES).save(used(), POSITION)
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(StateError, match=r"abers\.state: .*; restore them from a copy"):
+        StateFile(str(path), FILES).load(Settings(), outcomes=True)
+
+
+def test_a_learner_needs_a_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a secret the state of a learner is neither begun nor loaded."""
+    monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
+    with pytest.raises(
+        StateError, match=r"abers\.state: .*into the environment as ABERS_STATE_KEY"
+    ):
+        StateFile(str(path), FILES).load(LEARNING, outcomes=True)
+    monkeypatch.setenv("ABERS_STATE_KEY", "a secret")
+    assert StateFile(str(path), FILES).load(LEARNING, outcomes=True).position is None
+
+
+def test_a_learner_is_saved_under_the_key(path: Path) -> None:
+    """The same secret gives the learner back, another one does not."""
+    processor = used(LEARNING)
+    StateFile(str(path), FILES, "a secret").save(processor, POSITION)
+    loaded = StateFile(str(path), FILES, "a secret").load(LEARNING, outcomes=True)
+    probe = [Observation("probe", 9, x={"a": 1.0})]
+    assert loaded.process_many(probe) == processor.process_many(probe)
+    with pytest.raises(StateError, match="under another key"):
+        StateFile(str(path), FILES, "another").load(LEARNING, outcomes=True)
