@@ -170,14 +170,16 @@ def _fields(asked: Asked, path: Path) -> dict[str, str]:
     A pipe cannot be looked into, so all of them are taken to be there.
     """
     wanted = _FIELDS | dict(asked.columns)
-    there = first_fields(asked.stream) if path.is_file() else ()
+    if not path.is_file():
+        return wanted
+    there = first_fields(asked.stream)
     if there is None:
         msg = f"{asked.stream} holds no observation; it needs a record for each one"
         raise RecordError(msg)
-    if not there:
-        return wanted
     for one in {"id", "time"} - asked.columns.keys() - {*there}:
         wanted[one] = "row"
+    if not there:  # whoever reads the record tells what is wrong with it
+        return wanted
     for one, column in wanted.items():
         if (names := root(column)) and not {*names} & {*there}:
             msg = (

@@ -53,10 +53,19 @@ def start(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
     """Start the installed command as a process, with variables added to its environment."""
 
     def started(
-        *words: str, out: int = subprocess.PIPE, err: int = subprocess.PIPE, **env: str
+        *words: str,
+        stdin: int | None = None,
+        out: int = subprocess.PIPE,
+        err: int = subprocess.PIPE,
+        **env: str,
     ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [COMMAND, *words], cwd=tmp_path, env=os.environ | env, stdout=out, stderr=err
+            [COMMAND, *words],
+            cwd=tmp_path,
+            env=os.environ | env,
+            stdin=stdin,
+            stdout=out,
+            stderr=err,
         )
 
     return started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pty
 import re
@@ -52,10 +53,10 @@ def long_file(tmp_path: Path) -> Path:
 # First contact
 
 
-@pytest.mark.parametrize("words", [["--help"], ["replay", "--help"]])
+@pytest.mark.parametrize("words", [[], ["run"], ["check"], ["inspect"], ["replay"]])
 def test_help_fits_a_terminal(invoke: Invoke, words: list[str]) -> None:
     """Help goes to standard output, no wider than 80 columns."""
-    ran = invoke(*words)
+    ran = invoke(*words, "--help")
     assert ran.code == 0
     assert ran.out.startswith("Usage: abers ")
     assert max(map(len, ran.out.splitlines())) <= 80
@@ -63,7 +64,8 @@ def test_help_fits_a_terminal(invoke: Invoke, words: list[str]) -> None:
 
 def test_help_names_every_learner_and_stream(invoke: Invoke) -> None:
     """What the help lists is what there is."""
-    from abers_connectors.river_streams import LEARNERS, bundled_streams  # noqa: PLC0415
+    from abers.learners.river import LEARNERS  # noqa: PLC0415
+    from abers_connectors.river_streams import bundled_streams  # noqa: PLC0415
 
     shown = invoke("replay", "--help").out
     assert all(name in shown for name in [*LEARNERS, *bundled_streams()])
@@ -90,16 +92,24 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "scores.csv", "--delay", "-1"], 2, r"Invalid value for '--delay'"),
         (["replay", "phishin"], 2, r"Bananas, Phishing, Shuttle.*did you mean Phishing\?"),
         (["replay", "score.csv"], 2, r"score.csv: no such file; did you mean scores.csv\?"),
-        (["replay", "scores.csv", "--score", "scor"], 2, r"no column scor;.* mean score\?"),
+        (["replay", "scores.csv", "--score", "scor"], 2, r"no column scor;.* --score; did .* score\?"),
         (["replay", "scores.csv", "--learner", "tree"], 2, r"--learner is for bundled streams"),
-        (["replay", "scores.csv", "--window", "0"], 2, r"window=0 is not a positive"),
-        (["replay", "scores.csv", "--window", "5", "--max-age", "5"], 2, r"exclude each other"),
+        (["replay", "scores.csv", "--window", "0"], 2, r"--window: 0 is too small; write"),
+        (["replay", "Phishing", "--window", "0"], 2, r"--window: 0 is too small; write"),
+        (["replay", "scores.csv", "--window", "5", "--max-age", "5"], 2, r"--max-age: .* --window"),
+        (["replay", "scores.csv", "-o", "scores.csv"], 2, r"--output: .* is the input already"),
+        (["replay", "scores.csv", "--speed", "fast"], 2, r"--speed 'fast' is no speed; write 1x"),
+        (["replay", "scores.csv", "--since", "noon"], 2, r"--since: time 'noon' is no time"),
+        (["replay", "scores.csv", "--from", "x.csv"], 2, r"--from goes with a configuration"),
         (["replay", "scores.csv", "-o", "no/out.jsonl"], 2, r"no directory .*/no; make it"),
-        (["replay", "nan.csv"], 1, r"nan.csv line 3, score: 'nan' is not a finite number"),
-        (["replay", "word.csv"], 1, r"word.csv line 2, score: 'high' is not a finite number"),
-        (["replay", "label.csv"], 1, r"label.csv line 2, label: 'yes' is not a label; write 0"),
-        (["replay", "short.csv"], 1, r"short.csv line 2 has 1 of the header's 2 fields"),
-        (["replay", "empty.csv"], 1, r"empty.csv holds no observation; it needs a line"),
+        (["replay", "nan.csv"], 1, r"nan.csv line 3: score 'nan' is not a finite number"),
+        (["replay", "word.csv"], 1, r"word.csv line 2: score 'high' is not a finite number"),
+        (["replay", "label.csv"], 1, r"label.csv line 2: 'yes' is not a label; write 0"),
+        (["replay", "short.csv"], 1, r"short.csv line 2: 1 of the header's 2 fields"),
+        (["replay", "empty.csv"], 1, r"empty.csv holds no observation; it needs a record"),
+        (["replay", "header.csv"], 1, r"header.csv holds no observation; it needs a record"),
+        (["replay", "broken.parquet"], 1, r"broken.parquet after row 0: .*not a parquet file"),
+        (["replay", "cut.jsonl.gz"], 1, r"cut.jsonl.gz after line \d+: .* cut off or damaged"),
         (["replay", "bad.jsonl"], 1, r"bad.jsonl line 1: .*; write one JSON object a line"),
     ],
 )
@@ -113,9 +123,13 @@ def test_a_mistake_gives_one_sentence(
         "label.csv": "score,label\n0.5,yes\n",
         "short.csv": "score,label\n0.5\n",
         "empty.csv": "",
+        "header.csv": "score,label\n",
+        "broken.parquet": "no Parquet",
         "bad.jsonl": '{"score": 0.5, "label": 1',
     }.items():
         file.with_name(name).write_text(content)
+    lines = b'{"score": 0.5, "label": 1}\n' * 3000
+    file.with_name("cut.jsonl.gz").write_bytes(gzip.compress(lines)[:-20])
     ran = invoke(*words)
     assert ran.code == code
     assert re.search(rf"^Error: .*{message}", ran.err, re.MULTILINE)
@@ -124,10 +138,10 @@ def test_a_mistake_gives_one_sentence(
 
 def test_what_the_system_refuses(start: Start, file: Path) -> None:
     """What the system refuses is told in its words, with the file's name."""
-    process = start("replay", file.name, "--output", "x" * 300)
+    process = start("replay", file.name, "--output", "x" * 300 + ".jsonl")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert re.fullmatch(rb"Error: .*x{300}: File name too long\n", err)
+    assert re.fullmatch(rb"Error: .*x{300}\.jsonl.*: File name too long\n", err)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["replay", "scores.csv"]])
@@ -203,7 +217,7 @@ def test_predictions_to_standard_output(invoke: Invoke, file: Path) -> None:
     records = [msgspec.json.decode(line) for line in ran.out.splitlines()]
     assert [record["id"] for record in records] == ["a", "b", "c"]
     assert "calibrated" in ran.err
-    assert "--output FILE keeps them" in ran.err
+    assert "The predictions went to standard output." in ran.err
 
 
 def test_predictions_to_a_file(invoke: Invoke, file: Path) -> None:
@@ -279,10 +293,10 @@ def on_a_terminal(start: Start, *words: str, **env: str) -> str:
 
 
 def test_a_bar_on_a_terminal(start: Start, long_file: Path) -> None:
-    """On a terminal a bar counts observations, in colour, and is gone at the end."""
+    """On a terminal a bar counts records, in colour, and is gone at the end."""
     words = "replay", long_file.name, "--output", "out.jsonl", *SMALL
     shown = on_a_terminal(start, *words)
-    assert re.search(r"[\d,]+ observations", shown)
+    assert re.search(r"[\d,]+ records", shown)
     assert COLOUR.search(shown)
     assert "log loss" in shown.rpartition(f"{ESCAPE}[2K")[2]
 
@@ -291,7 +305,7 @@ def test_no_colour_when_asked(start: Start, long_file: Path) -> None:
     """NO_COLOR is respected: the same bar without colours."""
     words = "replay", long_file.name, "--output", "out.jsonl", *SMALL
     shown = on_a_terminal(start, *words, NO_COLOR="1")
-    assert "observations" in shown
+    assert "records" in shown
     assert not COLOUR.search(shown)
 
 
@@ -309,9 +323,25 @@ def test_no_escapes_in_a_pipe(start: Start, file: Path) -> None:
     assert b"log loss" in err
 
 
-def test_a_reader_that_has_enough(start: Start, long_file: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_slow_reader_gets_everything(start: Start, long_file: Path, unbuffered: str) -> None:
+    """However little a pipe takes at a time, nothing is lost."""
+    process = start("replay", long_file.name, *SMALL, PYTHONUNBUFFERED=unbuffered)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    first = process.stdout.readline()
+    rest = process.stdout.read()
+    assert (first + rest).count(b"\n") == 4000
+    assert b"labels" in process.stderr.read()
+    assert process.wait() == 0
+    process.stdout.close()
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_enough(start: Start, long_file: Path, unbuffered: str) -> None:
     """When the reader of a pipe goes away, as `head` does, the command ends silently."""
-    process = start("replay", long_file.name, *SMALL)
+    process = start("replay", long_file.name, *SMALL, PYTHONUNBUFFERED=unbuffered)
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline().startswith(b'{"v":1,')
@@ -326,7 +356,8 @@ def test_a_signal_stops_cleanly(start: Start, tmp_path: Path, number: int, code:
     """Stopped by a signal, the command leaves no file behind, whole or partial."""
     # Opening a pipe for writing waits for the reader: from then on the replay is under way.
     os.mkfifo(tmp_path / "endless.csv")
-    process = start("replay", "endless.csv", "--output", "out.jsonl")
+    words = "--id", "row", "--time", "row", "--output", "out.jsonl"
+    process = start("replay", "endless.csv", *words)
     with (tmp_path / "endless.csv").open("w") as pipe:
         pipe.write("score,label\n0.5,1\n")
         pipe.flush()

@@ -96,7 +96,9 @@ class Stream:
 
     def write(self, data: bytes) -> None:
         """Write some bytes."""
-        self._file.write(data)
+        rest = memoryview(data)
+        while rest:  # unbuffered, as PYTHONUNBUFFERED has it, standard output takes what it can
+            rest = rest[self._file.write(rest) :]
         self.size += len(data)
 
     def commit(self) -> Position:
@@ -113,7 +115,7 @@ class Stream:
     def discard(self) -> None:
         """Close; what is buffered and cannot be handed on is lost."""
         with suppress(OSError):
-            self.close()
+            (self._file.close if self._own else self._file.flush)()
 
 
 class Whole:
@@ -147,9 +149,9 @@ class Whole:
 
     def discard(self) -> None:
         """Remove what was written."""
-        self.file.close()
-        with suppress(FileNotFoundError):
-            self._partial.unlink()
+        with suppress(OSError):  # on a full disk, say; it is closed all the same
+            self.file.close()
+        self._partial.unlink(missing_ok=True)
 
 
 class Appended:
@@ -201,7 +203,8 @@ class Appended:
 
     def discard(self) -> None:
         """Leave what was written since the last commit to whoever opens the file at it."""
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
 
 
 def _sync(file: BinaryIO) -> None:
