@@ -118,11 +118,17 @@ class Run:
         traceback: TracebackType | None,
     ) -> None:
         """Close the sinks, or discard what was not committed."""
-        with ExitStack() as stack:
+        left = dict(self._sinks)
+        try:
             for name, sink in self._sinks.items():
                 # Of too many dead letters one wants to see some.
-                shown = error is DeadLettersError and name == "dead_letters"
-                stack.callback(sink.close if error is None or shown else sink.discard)
+                if error is None or (error is DeadLettersError and name == "dead_letters"):
+                    sink.close()
+                    del left[name]
+        finally:
+            with ExitStack() as stack:
+                for sink in left.values():
+                    stack.callback(sink.discard)
 
     def run(self) -> Iterator[int]:
         """Take the whole source.

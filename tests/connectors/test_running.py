@@ -317,3 +317,16 @@ def test_rows_of_dead_letters_have_the_fields_of_the_wire() -> None:
     assert DeadRecord.__struct_fields__ == ("reason", "detail", "where", "raw")
     _, written = ran(["no record"])
     assert written["dead_letters"] == [DeadRecord("bad", "it is bad", "line 1", "no record")]
+
+
+def test_a_sink_that_cannot_be_closed() -> None:
+    """It is discarded, and so are those that are not closed yet."""
+
+    class Full(Watched):
+        def close(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    written = {"predictions": Watched(), "outcomes": Full(), "dead_letters": Watched()}
+    with pytest.raises(OSError, match="No space"), Run(MemorySource([]), Processor(), written):
+        pass
+    assert [one.ended for one in written.values()] == ["closed", "discarded", "discarded"]
