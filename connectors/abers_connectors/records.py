@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias,
 
 import msgspec
 
-from abers.exceptions import RecordError
+from abers.exceptions import RecordError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +29,7 @@ __all__ = [
     "Position",
     "Sink",
     "Source",
+    "require_records",
 ]
 
 Position: TypeAlias = dict[str, Any]
@@ -142,6 +143,16 @@ class Source(Protocol[E_co]):
     def fraction(self) -> float | None:
         """Say how much has been read, from 0 to 1, or None if that cannot be known."""
         ...
+
+
+def require_records(name: str, there: int, before: int) -> None:
+    """Refuse, with a StateError, an input that has fewer records than were read of it before."""
+    if there < before:
+        msg = (
+            f"input {name} has {there} records, but {before} were read before; put back what is "
+            "missing, or remove the state to start anew"
+        )
+        raise StateError(msg)
 
 
 class Sink(Protocol):

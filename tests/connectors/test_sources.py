@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from abers import StateError
 from abers.stream.events import Label, Observation
 from abers_connectors.between import Between
 from abers_connectors.delayed import Delayed
@@ -208,3 +209,14 @@ def test_labels_come_from_their_own_file(folder: Path) -> None:
     events, _ = told(list(settled(folder, "jsonl").batches()))
     assert events[1] == Label("a1", 1_700_000_005_000, "m", 1)
     assert {type(event) for event in events} == {Label}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_has_shrunk(folder: Path, form: str) -> None:
+    """A position behind the end of a file is a clear stop, at the end it is nothing."""
+    source = observed(folder, form)
+    count = sum(batch.records for batch in source.batches())
+    assert list(source.batches({"records": count})) == []
+    message = rf"{form} has {count} records, but {count + 1} were read before; put back"
+    with pytest.raises(StateError, match=message):
+        list(source.batches({"records": count + 1}))

@@ -104,6 +104,11 @@ def shorten(folder: Path) -> None:
     (folder / "out.jsonl").write_bytes((folder / "out.jsonl").read_bytes()[:-7])
 
 
+def shrink(folder: Path) -> None:
+    """Put a shorter file in place of the input."""
+    (folder / "in.jsonl").write_text(lines(0, 100))
+
+
 def lose(folder: Path) -> None:
     """Remove what was written."""
     (folder / "met.csv.gz").unlink()
@@ -115,6 +120,7 @@ def lose(folder: Path) -> None:
         (damage, "abers.state: a snapshot of a processor has a wrong checksum; "),
         (cut, "abers.state: a snapshot of a processor has a wrong checksum; "),
         (take_another, "abers.state: not a snapshot of a processor; "),
+        (shrink, "input in.jsonl has 201 records, but 401 were read before; "),
         (shorten, "output out.jsonl has "),
         (lose, "output met.csv.gz has 0 bytes, but "),
         (

@@ -15,7 +15,7 @@ import msgspec
 from abers.exceptions import RecordError
 from abers_connectors.files.columns import require_columns
 from abers_connectors.files.extra import extra
-from abers_connectors.records import Bad, BadRecordError, Batch, Origin
+from abers_connectors.records import Bad, BadRecordError, Batch, Origin, require_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -63,6 +63,8 @@ class ParquetSource(Generic[T]):
             If the file is damaged.
         ParameterError
             If it lacks a column.
+        StateError
+            If it has fewer rows than are to be skipped.
         """
         self._done = position["records"] if position else 0
         try:
@@ -70,6 +72,7 @@ class ParquetSource(Generic[T]):
                 columns = file.schema_arrow.names
                 require_columns(self.name, columns, self._mapper)
                 self._rows = file.metadata.num_rows
+                require_records(self.name, self._rows, self._done)
                 wanted = [name for name in columns if name in self._mapper.reads]
                 for table in self._tables(file, wanted):
                     yield self._batch(table)

@@ -19,7 +19,7 @@ from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import UNREADABLE, Csv, Frames, JsonLines
 from abers_connectors.files.lines import Line, Oversized, is_blank, lines, shown
 from abers_connectors.files.naming import STANDARD
-from abers_connectors.records import Bad, BadRecordError, Batch, Origin
+from abers_connectors.records import Bad, BadRecordError, Batch, Origin, require_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +66,8 @@ class TextSource(Generic[T]):
             If compressed data is damaged, or a CSV file has no usable header.
         ParameterError
             If a CSV file lacks a column.
+        StateError
+            If there are fewer records than are to be skipped.
         """
         skip = position["records"] if position else 0
         done, line = 0, 0
@@ -83,6 +85,7 @@ class TextSource(Generic[T]):
             except DamagedError as error:
                 msg = f"{self.name} after line {line}: {error}"
                 raise RecordError(msg) from error
+        require_records(self.name, done, skip)
 
     def fraction(self) -> float | None:
         """Give the share of the file that has been read; None for what has no size."""
