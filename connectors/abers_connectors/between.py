@@ -7,9 +7,9 @@ had never been; positions are those of the whole.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from abers_connectors.records import Batch
+from abers_connectors.records import Batch, Labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Between"]
 
+T = TypeVar("T", bound="Event | Labelled")
 
-class Between:
-    """The events from one time on and before another.
+
+class Between(Generic[T]):
+    """The events, or labelled observations, from one time on and before another.
 
     Parameters
     ----------
@@ -32,17 +34,17 @@ class Between:
     """
 
     def __init__(
-        self, source: Source[Event], since: int | None = None, until: int | None = None
+        self, source: Source[T], since: int | None = None, until: int | None = None
     ) -> None:
         self.name = source.name
         self.dropped = 0
         """How many events were outside."""
         self._source, self._since, self._until = source, since, until
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
         """Give the batches of the source after a position, less what is outside."""
         for batch in self._source.batches(position):
-            kept = [row for row, event in enumerate(batch.events) if self._holds(event.time)]
+            kept = [row for row, event in enumerate(batch.events) if self._holds(event)]
             self.dropped += len(batch.events) - len(kept)
             bad = [one._replace(row=bisect_left(kept, one.row)) for one in batch.bad]
             events = [batch.events[row] for row in kept]
@@ -53,11 +55,12 @@ class Between:
         """Give that of the source."""
         return self._source.fraction()
 
-    def _holds(self, time: int) -> bool:
+    def _holds(self, event: T) -> bool:
+        time = event.observation.time if isinstance(event, Labelled) else event.time
         return (self._since is None or time >= self._since) and (
             self._until is None or time < self._until
         )
 
 
-def _origin(batch: Batch[Event], kept: Sequence[int]) -> Callable[[int], Origin]:
+def _origin(batch: Batch[Any], kept: Sequence[int]) -> Callable[[int], Origin]:
     return lambda row: batch.origin(kept[row])

@@ -14,6 +14,7 @@ import msgspec
 
 from abers.exceptions import ParameterError
 from abers.stream.events import Label, Observation
+from abers_connectors.between import Between
 from abers_connectors.records import Batch, Origin
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class Delayed:
             piece = labels[first : first + _TAIL]
             end = places.position(len(labels) - first - len(piece))
             yield Batch(piece, (), end, 0, self._origin_of_label(piece))
+
+    def part(self, since: int | None, until: int | None) -> Delayed:
+        """Give the same of the observations from one time on and before another."""
+        part = Between(self._source, since, until)
+        return Delayed(part, count=self._count, span=self._span)
 
     def fraction(self) -> float | None:
         """Give that of the source."""

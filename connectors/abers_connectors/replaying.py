@@ -16,12 +16,16 @@ from abers_connectors import values
 from abers_connectors._config_checks import dead_letters_beside
 from abers_connectors.bare import Asked, of_stream
 from abers_connectors.between import Between
+from abers_connectors.delayed import Delayed
 from abers_connectors.jobs import Job, of_config
 from abers_connectors.pace import Pace, speed
 from abers_connectors.records import BadRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from abers.stream import Event
+    from abers_connectors.records import Source
 
 __all__ = ["Plan", "Words", "planned"]
 
@@ -91,9 +95,16 @@ def planned(words: Words) -> Plan:
     delay = None if configured else (_DELAY if words.delay is None else words.delay)
     job = _of_words(words, delay) if delay is not None else _of_config(words)
     if since is not None or until is not None:
-        job = job._replace(source=Between(job.source, since, until))
+        job = job._replace(source=_part(job.source, since, until))
     pace = None if multiple is None else Pace(multiple, job.settings.max_jump)
     return Plan(job, pace, delay, configured)
+
+
+def _part(source: Source[Event], since: int | None, until: int | None) -> Source[Event]:
+    """Give a part of history; where labels are late, with the labels of just its observations."""
+    if isinstance(source, Delayed):
+        return source.part(since, until)
+    return Between(source, since, until)
 
 
 def _of_words(words: Words, delay: int) -> Job:

@@ -10,7 +10,6 @@ import pytest
 
 from abers import ParameterError
 from abers.exceptions import ConfigError
-from abers_connectors.between import Between
 from abers_connectors.replaying import Plan, Words, planned
 
 CONFIG = """
@@ -93,8 +92,22 @@ def test_state_and_outputs_of_a_run_are_left_alone() -> None:
 def test_a_part_of_history(since: str | None, until: str | None, expected: list[str]) -> None:
     """From a time on, and before a time, in milliseconds or RFC 3339."""
     plan = planned(Words("in.jsonl", since=since, until=until, output="out.jsonl"))
-    assert isinstance(plan.job.source, Between)
     assert ids(plan) == expected
+
+
+def test_the_labels_of_a_part_of_history() -> None:
+    """They are those of its observations, where each record has its label; otherwise by time."""
+    plan = planned(Words("in.jsonl", since="3000", until="5000", output="out.jsonl", delay=3))
+    with plan.job.start() as running:
+        assert [*running.run()][-1] == 2
+    counters = running.processor.counters
+    assert (counters["observations"], counters["labels_in"], counters["labels"]) == (2, 2, 2)
+    Path("abers.toml").write_text(CONFIG.replace("delay = 1", 'labels = "other.jsonl"'))
+    plan = planned(Words("abers.toml", since="2000", until="5000"))
+    with plan.job.start() as running:
+        assert [*running.run()]
+    counters = running.processor.counters
+    assert (counters["observations"], counters["labels_in"], counters["labels"]) == (3, 1, 1)
 
 
 def test_a_speed() -> None:
