@@ -1,36 +1,24 @@
 """The `abers` command.
 
-Governing rule: data goes to standard output and messages to standard error;
-whatever goes wrong ends in a sentence and an exit code (1 failure, 2 usage, 65
-too many dead letters, 78 a configuration or state that must not be used, 128 +
-n for signal n), never in a traceback. Only typer is imported here; what a
-command needs is imported when it runs, so that `abers --help` answers at once.
+Governing rule: data goes to standard output and messages to standard error.
+Only typer is imported here; what a command needs is imported when it runs, so
+that `abers --help` answers at once.
 """
 
 # ruff: noqa: PLC0415 - the imports inside functions are the rule above
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import warnings
-from contextlib import contextmanager
-from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from abers_connectors.jobs import Job
-    from abers_connectors.pace import Pace
-    from abers_connectors.running import Run
+from abers_connectors.exits import CONFIG, FAILURE, USAGE, drop_output, fail, sentences
 
 __all__ = ["app", "main"]
-
-_FAILURE, _USAGE, _DATA, _CONFIG = 1, 2, 65, 78
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,56 +34,14 @@ def main() -> None:
     try:
         app(prog_name="abers")
     except OSError as error:
-        _drop_output()
+        drop_output()
         where = f"{error.filename}: " if error.filename else ""
         sys.exit(f"Error: {where}{error.strerror}")
 
 
-def _drop_output() -> None:
-    """Let nothing that could not be written fail once more when Python ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    for line in message.splitlines():
-        typer.echo(f"Error: {line}", err=True)
-    raise typer.Exit(code)
-
-
-@contextmanager
-def _sentences(parameter: int = _USAGE) -> Iterator[None]:
-    """Turn an error into its sentence and exit code, that of a wrong parameter as given."""
-    try:
-        from abers.exceptions import (
-            AbersError,
-            ConfigError,
-            DeadLettersError,
-            ParameterError,
-            StateError,
-        )
-    except ImportError as error:  # such as a backend that is asked for and not there
-        _fail(str(error), _FAILURE)
-    try:
-        yield
-    except ParameterError as error:
-        _fail(str(error), parameter)
-    except DeadLettersError as error:
-        _fail(str(error), _DATA)
-    except (ConfigError, StateError) as error:
-        _fail(str(error), _CONFIG)
-    except AbersError as error:
-        _fail(str(error), _FAILURE)
-    except BrokenPipeError:  # the reader has seen enough, as in `abers replay … | head`
-        _drop_output()
-        raise typer.Exit(128 + signal.SIGPIPE) from None
-    except KeyboardInterrupt:
-        typer.echo("Stopped.", err=True)
-        raise typer.Exit(128 + signal.SIGINT) from None
-
-
 def _show_version(*, wanted: bool) -> None:
     if wanted:
-        with _sentences():
+        with sentences():
             import abers
 
             typer.echo(f"abers {abers.__version__} ({abers.backend()} backend)")
@@ -137,11 +83,12 @@ def run(config: _ConfigPath, *, as_json: _Json = False) -> None:
 
     With [state] in the configuration a stopped run goes on where it was.
     """
-    with _sentences(parameter=_CONFIG):
+    with sentences(parameter=CONFIG):
+        from abers_connectors.carrying_out import carry_out
         from abers_connectors.config import load
         from abers_connectors.jobs import of_config
 
-        _carry_out(of_config(load(config), config), config, as_json=as_json)
+        carry_out(of_config(load(config), config), config, as_json=as_json)
 
 
 @app.command()
@@ -154,7 +101,7 @@ def check(
     ] = None,
 ) -> None:
     """Say what a configuration means, or everything that is wrong with it."""
-    with _sentences():
+    with sentences():
         from abers_connectors.checking import check as checked
 
         report = checked(config, sample=sample)
@@ -164,7 +111,7 @@ def check(
             for line in report.sample.lines:
                 typer.echo(line)
             if report.sample.mistake is not None:
-                _fail(report.sample.mistake, _FAILURE)
+                fail(report.sample.mistake, FAILURE)
 
 
 @app.command()
@@ -174,7 +121,7 @@ def inspect(
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
     """Say what a saved state holds. Nothing in it is executed."""
-    with _sentences():
+    with sentences():
         import msgspec
 
         from abers_connectors import terminal
@@ -294,7 +241,7 @@ def replay(  # noqa: PLR0913 - the options of the command
     Every observation is scored and calibrated before its label is known. The table at the end
     scores these predictions, as they were issued.
     """
-    with _sentences():
+    with sentences():
         from abers_connectors.replaying import Words, planned
 
         words = Words(
@@ -311,46 +258,13 @@ def replay(  # noqa: PLR0913 - the options of the command
             speed=speed,
         )
         plan = planned(words)
-    with _sentences(parameter=_CONFIG if plan.configured else _USAGE):
-        _carry_out(plan.job, stream, pace=plan.pace, delay=plan.delay, as_json=as_json)
+    with sentences(parameter=CONFIG if plan.configured else USAGE):
+        from abers_connectors.carrying_out import carry_out
+
+        carry_out(plan.job, stream, pace=plan.pace, delay=plan.delay, as_json=as_json)
         if not as_json and not plan.configured:
             from abers_connectors import terminal
 
             named = {"score": score, "label": label, "id": id_, "time": time}
             options = [f"--{name}={column}" for name, column in named.items() if column]
             terminal.show_next([stream, *options, *(["--probabilities"] * probabilities)])
-
-
-def _carry_out(
-    job: Job,
-    title: str,
-    *,
-    as_json: bool,
-    pace: Pace | None = None,
-    delay: int | None = None,
-) -> None:
-    """Carry out a job, under a progress bar where somebody watches, and say what came of it."""
-    import msgspec
-
-    from abers_connectors import terminal
-    from abers_connectors.summary import summarised
-
-    piped = "-" in job.outputs.values()
-    started = perf_counter()
-    with job.start(pace) as running:
-        before = _events(running)
-        with terminal.watching(job.source, hidden=piped) as watched:
-            for _ in watched(running.run()):
-                pass
-    events = _events(running) - before
-    summary = summarised(running, events, perf_counter() - started)
-    if as_json:
-        typer.echo(msgspec.json.encode(summary), err=piped)
-    else:
-        terminal.show_summary(summary, title, delay)
-        terminal.show_outputs(summary, job.outputs)
-
-
-def _events(running: Run) -> int:
-    counters = running.processor.counters
-    return counters["observations"] + counters["labels_in"]

@@ -1,0 +1,68 @@
+"""From errors to a sentence and an exit code.
+
+Governing rule: whatever goes wrong ends in a sentence on standard error and an
+exit code (1 failure, 2 usage, 65 too many dead letters, 78 a configuration or
+state that must not be used, 128 + n for signal n), never in a traceback.
+"""
+
+# ruff: noqa: PLC0415 - nothing but typer is imported before a command runs
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["CONFIG", "FAILURE", "USAGE", "drop_output", "fail", "sentences"]
+
+FAILURE, USAGE, DATA, CONFIG = 1, 2, 65, 78
+
+
+def drop_output() -> None:
+    """Let nothing that could not be written fail once more when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """End with a message, a sentence a line, and an exit code."""
+    for line in message.splitlines():
+        typer.echo(f"Error: {line}", err=True)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def sentences(parameter: int = USAGE) -> Iterator[None]:
+    """Turn an error into its sentence and exit code, that of a wrong parameter as given."""
+    try:
+        from abers.exceptions import (
+            AbersError,
+            ConfigError,
+            DeadLettersError,
+            ParameterError,
+            StateError,
+        )
+    except ImportError as error:  # such as a backend that is asked for and not there
+        fail(str(error), FAILURE)
+    try:
+        yield
+    except ParameterError as error:
+        fail(str(error), parameter)
+    except DeadLettersError as error:
+        fail(str(error), DATA)
+    except (ConfigError, StateError) as error:
+        fail(str(error), CONFIG)
+    except AbersError as error:
+        fail(str(error), FAILURE)
+    except BrokenPipeError:  # the reader has seen enough, as in `abers replay … | head`
+        drop_output()
+        raise typer.Exit(128 + signal.SIGPIPE) from None
+    except KeyboardInterrupt:
+        typer.echo("Stopped.", err=True)
+        raise typer.Exit(128 + signal.SIGINT) from None
