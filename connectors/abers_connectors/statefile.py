@@ -7,6 +7,7 @@ inputs and outputs that it was made with, for its position is one in them.
 
 from __future__ import annotations
 
+import glob
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +68,7 @@ class StateFile:
                 "the environment as ABERS_STATE_KEY, or leave out state.path"
             )
             raise StateError(msg)
+        self._sweep()
         try:
             blob = Path(self.path).read_bytes()
         except FileNotFoundError:
@@ -97,6 +99,12 @@ class StateFile:
         except BaseException:
             file.discard()
             raise
+
+    def _sweep(self) -> None:
+        """Remove what a run that was killed in the middle of saving left beside the file."""
+        target = Path(self.path).resolve()
+        for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+            left.unlink(missing_ok=True)
 
     def _refuse_others(self, before: Mapping[str, str | None]) -> None:
         differing = [

@@ -228,7 +228,7 @@ def test_late_labels_of_a_grown_file(run: Run, folder: Path, delay: str) -> None
 
 def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
     """Killed and started again, a run with a learner predicts what it would have."""
-    (folder / "in.jsonl").write_text(lines(0, 5000))
+    (folder / "in.jsonl").write_text(lines(0, 4000))
     set_in_config(folder, "[input]", "[learner]\n[input]")
     whole = folder.with_name("whole")
     whole.mkdir()

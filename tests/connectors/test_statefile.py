@@ -64,6 +64,16 @@ def test_a_state_that_cannot_be_saved_leaves_the_old_one(path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_what_a_killed_run_left_is_swept_up(path: Path) -> None:
+    """A part of a state beside it is of no use to anybody; other files stay."""
+    StateFile(str(path), FILES).save(used(), POSITION)
+    path.with_name(".abers.state.123.part").write_bytes(b"part")
+    path.with_name(".other.state.123.part").write_bytes(b"part")
+    StateFile(str(path), FILES).load(Settings(), outcomes=True)
+    names = {one.name for one in path.parent.iterdir()}
+    assert names == {"abers.state", ".other.state.123.part"}
+
+
 def test_other_files_are_refused(path: Path) -> None:
     """A position in one file is none in another; the message says which differ, and what to do."""
     StateFile(str(path), FILES).save(used(), POSITION)
