@@ -16,7 +16,7 @@ from abers_connectors.files.lazy import LazySink
 from abers_connectors.files.places import is_stream
 from abers_connectors.files.writing import open_sink
 from abers_connectors.inputs import open_source
-from abers_connectors.running import OUTPUTS, Run, Tolerance
+from abers_connectors.running import OUTPUTS, Run, Tolerance, at_once
 from abers_connectors.statefile import StateFile
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Job(NamedTuple):
             tolerance=self.tolerance,
             state=self.state,
             every=self.every,
-            **({} if pace is None else {"pace": pace}),
+            pace=pace or at_once,
         )
 
     def _sink(self, name: str, path: str, position: Any) -> FileSink:  # noqa: ANN401 - JSON

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from abers.calibration import log_merge
-from abers.monitoring.scores import PrequentialScores
+from abers.monitoring.scores import PrequentialScores, added
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["BinaryMonitor"]
@@ -40,6 +39,7 @@ class BinaryMonitor:
 
     Examples
     --------
+    >>> import numpy as np
     >>> monitor = BinaryMonitor(raw=True)
     >>> monitor.update(np.array([[0.9, 0.5, 1.0]]), np.array([1.0]))
     >>> monitor.mean_width, round(monitor.raw.brier, 4)
@@ -71,7 +71,7 @@ class BinaryMonitor:
         if self.raw is not None:
             self.raw.update_many(score, labels)
         self.calibrated.update_many(log_merge(p0, p1), labels)
-        self._width = float(np.cumsum(np.concatenate(([self._width], p1 - p0)))[-1])
+        self._width = added(self._width, p1 - p0)
 
     def state(self) -> tuple[Any, ...]:
         """Give what is remembered: what `restore` takes."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-__all__ = ["PrequentialScores"]
+__all__ = ["PrequentialScores", "added"]
 
 _BINS = 10
 # Bins are closed on the left: a forecast on an edge belongs to the bin above it. Compared, not
@@ -109,8 +109,8 @@ class PrequentialScores:
         of_label = np.where(truth == 1, issued, 1.0 - issued)
         finite = of_label[of_label > 0.0].tolist()
         self.infinite += len(issued) - len(finite)
-        self._log_loss = _added(self._log_loss, [-math.log(p) for p in finite])
-        self._squares = _added(self._squares, (truth - issued) ** 2)
+        self._log_loss = added(self._log_loss, [-math.log(p) for p in finite])
+        self._squares = added(self._squares, (truth - issued) ** 2)
         bins = np.searchsorted(_EDGES, issued, side="right")
         np.add.at(self._counts, bins, 1)
         np.add.at(self._forecasts, bins, issued)
@@ -180,6 +180,6 @@ class PrequentialScores:
         return total / self.count if self.count else math.nan
 
 
-def _added(total: float, terms: ArrayLike) -> float:
+def added(total: float, terms: ArrayLike) -> float:
     """Add terms one after the other, so that it does not matter how they were batched."""
     return float(np.cumsum(np.concatenate(([total], terms)))[-1])

@@ -13,7 +13,7 @@ import numpy as np
 from abers.stream.tasks import Settled, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -92,9 +92,12 @@ class Answering:
             self.rows.resize(shape, refcheck=False)
 
     def run(
-        self, admitted: Admitted, taken: Taken, pairs: Sequence[tuple[str, str]], *, outcomes: bool
+        self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]], *, outcomes: bool
     ) -> tuple[list[Prediction], list[Outcome]]:
-        """Run steps; what they put out, outcomes only if they are wanted."""
+        """Run steps; what they put out, outcomes only if they are wanted.
+
+        `keys` gives model and segment of each calibrator.
+        """
         if not len(taken.learns):
             return [], []
         width, rows, slots = self._task.score_width, self.rows, taken.slots
@@ -110,16 +113,22 @@ class Answering:
         predictions = self._task.predictions(observations, rows[predicted], held[~learns])
         if not learns.any():
             return predictions, []
-        settled = Settled(
-            [events[i] for i in taken.rows[learns].tolist()],
-            [pairs[key][1] for key in taken.keys[learns].tolist()],
-            taken.told[learns].tolist(),
-            taken.times[learns].tolist(),
-            rows[slots[learns]],
-            taken.values[learns],
+        settled, values = rows[slots[learns]], taken.values[learns]
+        self._judge(settled, values, taken.keys[learns])
+        if not outcomes:
+            return predictions, []
+        pairs = list(keys)
+        worded = self._task.outcomes(
+            Settled(
+                [events[i] for i in taken.rows[learns].tolist()],
+                [pairs[key][1] for key in taken.keys[learns].tolist()],
+                taken.told[learns].tolist(),
+                taken.times[learns].tolist(),
+                settled,
+                values,
+            )
         )
-        self._judge(settled.rows, settled.values, taken.keys[learns])
-        return predictions, self._task.outcomes(settled) if outcomes else []
+        return predictions, worded
 
     def _run(self, steps: Steps, keys: Integers) -> tuple[Floats, Integers]:
         if _uniform(keys):

@@ -47,7 +47,9 @@ class Learning:
 
     def score(self, observation: Observation) -> float:
         """Score an observation, which may yet be refused."""
-        learner = self.given or self.by_model.get(observation.model) or river.make(self._name)
+        learner = self.by_model.get(observation.model) if self.given is None else self.given
+        if learner is None:
+            learner = river.make(self._name)
         return learner.score(observation.x or {})
 
     def learn(self, event: Event, taken: Taken, slots: int) -> Iterator[tuple[int, float, str]]:
@@ -76,6 +78,7 @@ class Learning:
             strict=True,
         ):
             if not learns:
+                self._learner(event.model)  # the observation came in: its learner is kept
                 self.features[slot] = event.x if type(event) is Observation else None
                 continue
             x, self.features[slot] = self.features[slot], None

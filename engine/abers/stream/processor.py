@@ -157,9 +157,7 @@ class Processor:
         admitted, taken, letters = self._deciding.decide(events)
         keys = self._deciding.admission.keys
         self._answering.make_room(len(keys), self._deciding.ledger.capacity())
-        predictions, outcomes = self._answering.run(
-            admitted, taken, list(keys), outcomes=self._outcomes
-        )
+        predictions, outcomes = self._answering.run(admitted, taken, keys, outcomes=self._outcomes)
         if not letters and not outcomes:
             return list(predictions)
         made: Iterator[Output] = iter(predictions)

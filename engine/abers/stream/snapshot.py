@@ -26,6 +26,7 @@ from abers._ledger import PENDING
 from abers._sealed import REMEDY, seal, unseal
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
+from abers.stream.settings import LARGEST_TIME, Settings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from abers._core import Ledger
     from abers.learners import Learner
     from abers.stream.processor import Processor
-from abers.stream.settings import LARGEST_TIME, Settings
 
 __all__ = ["Snapshot", "State", "dump", "load", "read", "state"]
 

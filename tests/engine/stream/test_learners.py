@@ -9,7 +9,7 @@ import pytest
 from tests.engine.stream.cases import CIRCLE, DEEP, Scorer
 from tests.engine.stream.speaking import kinds, lab, obs, only, refused
 
-from abers.stream import DeadLetter, Outcome, Prediction, Processor, Settings
+from abers.stream import DeadLetter, Label, Observation, Outcome, Prediction, Processor, Settings
 
 
 def test_learner_scores_the_features() -> None:
@@ -100,3 +100,15 @@ def test_features_that_cannot_be_saved(value: Any) -> None:  # noqa: ANN401
     said = p.process_many([obs("a", x={}), obs("b", x={"b": value}), obs("c", x={})])
     assert kinds(said) == ["Prediction", "bad-features", "Prediction"]
     assert p.state_bytes()
+
+
+def test_a_learner_is_kept_from_the_first_prediction_on() -> None:
+    """A model's learner is made when its first observation comes in, not anew for each score."""
+    pytest.importorskip("river")
+    p = Processor(Settings(learner="logistic"))
+    learning = p._deciding.learning  # noqa: SLF001 - it cannot be seen otherwise
+    assert learning is not None
+    p.process(Observation("a", 0, x={"a": 1.0}))
+    kept = learning.by_model["default"]
+    p.process_many([Observation("b", 0, x={"a": 2.0}), Label("a", 1, value=1)])
+    assert learning.by_model == {"default": kept}
