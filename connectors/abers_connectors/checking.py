@@ -23,6 +23,7 @@ from abers_connectors.config import load
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.inputs import open_part
 from abers_connectors.records import Labelled
+from abers_connectors.statefile import KEYLESS, secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -100,7 +101,7 @@ def check(
         If anything would stop a run before its first record.
     """
     config = load(path, flags=flags, environ=environ)
-    found = [f"{path}: {line}" for line in hindrances(config)]
+    found = [f"{path}: {line}" for line in hindrances(config, environ)]
     if sample is not None and (problem := _unreadable(sample)):
         found.append(f"sample: {problem}")
     if found:
@@ -109,13 +110,15 @@ def check(
     return Report(described(config), looked_at)
 
 
-def hindrances(config: Config) -> Iterator[str]:
+def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
     """Find what would stop a run before its first record.
 
     Parameters
     ----------
     config
         The configuration.
+    environ
+        Where the secret of a learner's state is looked for.
 
     Yields
     ------
@@ -140,6 +143,8 @@ def hindrances(config: Config) -> Iterator[str]:
             require_river()
         except MissingExtraError as error:
             yield f"learner: {error}"
+        if config.state.path is not None and secret(environ) is None:
+            yield f"state.path: {KEYLESS}"
 
 
 def _unreadable(path: str) -> str | None:

@@ -137,15 +137,15 @@ def _of_config(words: Words) -> Job:
         raise ParameterError(msg)
     flags = _said({"input.observations": words.from_, "output.predictions": words.output})
     config = configuration.load(words.stream, flags=flags)
-    job = of_config(config, words.stream)
-    if job.state is None:
+    job = of_config(config.model_copy(update={"state": configuration.State()}), words.stream)
+    if config.state.path is None:
         return job
     theirs = configuration.load(words.stream).output.predictions
     if words.output is None or Path(words.output).resolve() == Path(theirs).resolve():
         msg = f"{words.stream} keeps a state, to which its outputs belong; name another --output"
         raise ParameterError(msg)
     dead = {} if job.tolerance.stop else {"dead_letters": dead_letters_beside(words.output)}
-    return job._replace(state=None, outputs={"predictions": words.output, **dead})
+    return job._replace(outputs={"predictions": words.output, **dead})
 
 
 def _said(words: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,22 @@ if TYPE_CHECKING:
     from abers.stream import Settings
     from abers_connectors.records import Position
 
-__all__ = ["StateFile"]
+__all__ = ["KEYLESS", "StateFile", "secret"]
+
+KEYLESS = (
+    "the state of a learner is kept under a secret key; put one into the environment as "
+    "ABERS_STATE_KEY, or leave out state.path"
+)
+"""What is said where a learner and a state have no key."""
+
+
+def secret(environ: Mapping[str, str] = os.environ) -> bytes | None:
+    """Give the key that seals the state of learners, if there is one in the environment."""
+    return _bytes(environ.get("ABERS_STATE_KEY", ""))
+
+
+def _bytes(key: str) -> bytes | None:
+    return key.encode("utf-8", "surrogateescape") or None
 
 
 class StateFile:
@@ -41,8 +56,7 @@ class StateFile:
     def __init__(self, path: str, files: Mapping[str, str | None], key: str | None = None) -> None:
         self.path = path
         self._files = dict(files)
-        secret = os.environ.get("ABERS_STATE_KEY", "") if key is None else key
-        self._key = secret.encode("utf-8", "surrogateescape") or None
+        self._key = secret() if key is None else _bytes(key)
 
     def load(self, settings: Settings, *, outcomes: bool) -> Processor:
         """Restore the processor, or make a new one if there is no file.
@@ -63,10 +77,7 @@ class StateFile:
             If the file cannot be used, or there is no key for the state of a learner.
         """
         if settings.learner is not None and self._key is None:
-            msg = (
-                f"{self.path}: the state of a learner is kept under a secret key; put one into "
-                "the environment as ABERS_STATE_KEY, or leave out state.path"
-            )
+            msg = f"{self.path}: {KEYLESS}"
             raise StateError(msg)
         self._sweep()
         try:

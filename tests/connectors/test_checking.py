@@ -211,6 +211,21 @@ def test_libraries_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert second.startswith("learner: river's streams and learners need river")
 
 
+@pytest.mark.parametrize("key", [None, ""])
+def test_a_learner_with_a_state_needs_a_key(key: str | None) -> None:
+    """That the secret is missing is told before the run, which would not begin without it."""
+    flags = {"input.observations": "-", "input.format": "csv", "learner.name": "tree"}
+    kept = load(flags=flags | {"state.path": "abers.state"}, environ={})
+    environ = {} if key is None else {"ABERS_STATE_KEY": key}
+    (told,) = hindrances(kept, environ)
+    assert told == (
+        "state.path: the state of a learner is kept under a secret key; put one into the "
+        "environment as ABERS_STATE_KEY, or leave out state.path"
+    )
+    assert list(hindrances(kept, {"ABERS_STATE_KEY": "a secret"})) == []
+    assert list(hindrances(load(flags=flags, environ={}), environ)) == []
+
+
 # The sample
 
 

@@ -80,6 +80,15 @@ def test_state_and_outputs_of_a_run_are_left_alone() -> None:
     assert not Path("out.jsonl").exists()
 
 
+def test_what_only_a_state_needs_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay keeps no state, so it needs neither its directory nor the secret of a learner."""
+    monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
+    kept = CONFIG + "[learner]\n" + STATE.replace("abers.state", "no/abers.state")
+    Path("kept.toml").write_text(kept)
+    Path("in.jsonl").write_text('{"id": "1", "time": 1, "x": {"a": 1}, "label": 1}\n')
+    assert ids(planned(Words("kept.toml", output="else.jsonl"))) == ["1"]
+
+
 @pytest.mark.parametrize(
     ("since", "until", "expected"),
     [

@@ -161,8 +161,8 @@ def test_a_learner_without_a_key(run: Run, folder: Path) -> None:
     code, err = run(folder)
     assert code == 78
     assert err == (
-        "Error: abers.state: the state of a learner is kept under a secret key; put one into the "
-        "environment as ABERS_STATE_KEY, or leave out state.path\n"
+        "Error: abers.toml: state.path: the state of a learner is kept under a secret key; put one "
+        "into the environment as ABERS_STATE_KEY, or leave out state.path\n"
     )
     assert contents(folder) == before
 
