@@ -6,7 +6,7 @@ run is known not to: the files that are read, the state, and its secret.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import ConfigError
@@ -20,7 +20,7 @@ from abers_connectors.running import OUTPUTS, Run, Tolerance, at_once
 from abers_connectors.statefile import StateFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from abers.stream import Event
     from abers_connectors.config import Config
@@ -52,28 +52,33 @@ class Job(NamedTuple):
     state: StateFile | None = None
     every: int = 100_000
 
+    @contextmanager
     def start(
         self, pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]] | None = None
-    ) -> Run:
-        """Load the state, and open the outputs where it says that they end.
+    ) -> Iterator[Run]:
+        """Load the state, and open the outputs where it says that they end, for a `with` block.
 
         Parameters
         ----------
         pace
             As of `Run`.
 
-        Returns
-        -------
+        Yields
+        ------
         Run
-            A context manager.
+            What is to be run in the block.
 
         Raises
         ------
         StateError
-            If the state cannot be used, or an output has less than it says.
+            If another run has the state, it cannot be used, or an output has less than it says.
         ParameterError
             If an output cannot be opened.
         """
+        with nullcontext() if self.state is None else self.state.held(), self._opened(pace) as run:
+            yield run
+
+    def _opened(self, pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]] | None) -> Run:
         outcomes = "outcomes" in self.outputs
         if self.state is None:
             processor = Processor(self.settings, outcomes=outcomes)

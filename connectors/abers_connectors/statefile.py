@@ -2,13 +2,16 @@
 
 Governing rule: under its name stands the last complete state; a new one takes
 its place in one step, after it is on the disk. A state goes on only with the
-inputs and outputs that it was made with, for its position is one in them.
+inputs and outputs that it was made with, for its position is one in them; and one
+run at a time has it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +20,7 @@ from abers.stream import Processor
 from abers_connectors.files.places import Whole
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from abers.stream import Settings
     from abers_connectors.records import Position
@@ -57,6 +60,27 @@ class StateFile:
         self.path = path
         self._files = dict(files)
         self._key = secret() if key is None else _bytes(key)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other runs off the state, and so off its outputs, in a `with` block.
+
+        Raises
+        ------
+        StateError
+            If another run has it.
+        """
+        target = Path(self.path).resolve()
+        lock = target.with_name(f".{target.name}.lock")
+        descriptor = _locked(lock)
+        if descriptor is None:
+            msg = f"{self.path}: another run is using this state; wait for its end, or stop it"
+            raise StateError(msg)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+            os.close(descriptor)
 
     def load(self, settings: Settings, *, outcomes: bool) -> Processor:
         """Restore the processor, or make a new one if there is no file.
@@ -129,3 +153,20 @@ class StateFile:
                 "remove the state to start anew"
             )
             raise StateError(msg)
+
+
+def _locked(path: Path) -> int | None:
+    """Lock a file, which whoever holds it removes; None if somebody does.
+
+    The lock is the system's, so it ends with its process, however that ends.
+    """
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)  # its holder removed it between the first line and the second

@@ -187,6 +187,35 @@ def test_a_stopped_run_goes_on(start: Start, folder: Path, number: int, code: in
     assert [row["id"] for row in rows] == [f"a{n}" for n in range(12_000)]
 
 
+def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:
+    """It stops at once and changes nothing; a run that was killed is in nobody's way."""
+    config = CONFIG.replace('"in.jsonl"', '"-"\nformat = "jsonl"')
+    (folder / "abers.toml").write_text(config + '[state]\npath = "abers.state"\nevery = 1\n')
+    first = start("run", "abers.toml", stdin=subprocess.PIPE)
+    assert first.stdin is not None
+    first.stdin.write(lines(50).encode())
+    first.stdin.flush()
+    while not (folder / "abers.state").exists():
+        assert first.poll() is None
+    before = (folder / "abers.state").read_bytes()
+    second = start("run", "abers.toml", stdin=subprocess.DEVNULL)
+    _, err = second.communicate(timeout=60)
+    assert second.returncode == 78
+    assert err == (
+        b"Error: abers.state: another run is using this state; wait for its end, or stop it\n"
+    )
+    assert first.poll() is None
+    assert (folder / "abers.state").read_bytes() == before
+    first.kill()
+    first.communicate()
+    third = start("run", "abers.toml", stdin=subprocess.PIPE)
+    _, err = third.communicate(lines(60).encode(), timeout=60)
+    assert third.returncode == 0, err
+    rows = [json.loads(line) for line in (folder / "out.jsonl").read_bytes().splitlines()]
+    assert [row["id"] for row in rows] == [f"a{n}" for n in range(60)]
+    assert ".abers.state.lock" not in names(folder)
+
+
 @pytest.mark.parametrize("output", ["predictions", "outcomes", "dead_letters"])
 def test_a_full_disk(start: Start, folder: Path, output: str) -> None:
     """Whatever cannot be written, the run fails in the words of the system."""

@@ -96,7 +96,7 @@ def test_an_output_that_cannot_be_opened(tmp_path: Path) -> None:
     """It leaves no part of the others behind."""
     (tmp_path / "met.jsonl").mkdir()
     with pytest.raises(ParameterError, match=r"met\.jsonl is a directory"):
-        job(output__outcomes="met.jsonl").start()
+        run(job(output__outcomes="met.jsonl"))
     assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "met.jsonl"}
 
 
@@ -114,7 +114,7 @@ def test_a_state_is_bound_to_its_files(tmp_path: Path) -> None:
         ("output.dead_letters", "other.jsonl"),
     ):
         with pytest.raises(StateError, match=re.escape(f"{name} was ")):
-            job_of(load(flags={**config, name: value}, environ={})).start()
+            run(job_of(load(flags={**config, name: value}, environ={})))
     assert (tmp_path / "out.jsonl").read_bytes() == before
     run(job(state__path="abers.state", state__every=7, output__on_bad_record="stop"))
     assert (tmp_path / "out.jsonl").read_bytes() == before
@@ -125,7 +125,7 @@ def test_an_output_that_was_cut(tmp_path: Path) -> None:
     run(job(state__path="abers.state"))
     (tmp_path / "out.jsonl").write_bytes(b"")
     with pytest.raises(StateError, match=r"output out\.jsonl has 0 bytes, but .* were committed"):
-        job(state__path="abers.state").start()
+        run(job(state__path="abers.state"))
 
 
 def test_pipes_are_live(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +14,7 @@ from abers.stream import Label, Observation, Processor, Settings
 from abers_connectors.statefile import StateFile
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 FILES = {"input.observations": "a.jsonl", "input.labels": None}
@@ -72,6 +76,57 @@ def test_what_a_killed_run_left_is_swept_up(path: Path) -> None:
     StateFile(str(path), FILES).load(Settings(), outcomes=True)
     names = {one.name for one in path.parent.iterdir()}
     assert names == {"abers.state", ".other.state.123.part"}
+
+
+def test_one_run_at_a_time(path: Path) -> None:
+    """A second run is kept off until the first has ended, by whatever name it knows the state."""
+    link = path.with_name("link.state")
+    link.symlink_to(path)
+    with StateFile(str(path), FILES).held():
+        for name in (path, link, path.parent / "." / path.name):
+            message = r"\.state: another run is using this state; wait for its end, or stop it"
+            with pytest.raises(StateError, match=message), StateFile(str(name), FILES).held():
+                pass
+        with StateFile(str(path.with_name("other.state")), FILES).held():
+            pass
+    with StateFile(str(link), FILES).held():
+        pass
+    assert list(path.parent.iterdir()) == [link]
+
+
+def test_a_lock_that_a_killed_run_left(path: Path) -> None:
+    """A file of locking that nobody holds is of no account, and goes."""
+    path.with_name(".abers.state.lock").write_bytes(b"")
+    with StateFile(str(path), FILES).held():
+        pass
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.fixture
+def _switching() -> Iterator[None]:
+    """Leave the time between two switches of threads as it was."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_switching")
+def test_whoever_comes_while_another_leaves(path: Path) -> None:
+    """However runs begin and end at once, there is never more than one."""
+    inside: list[int] = []
+    most: list[int] = []
+    sys.setswitchinterval(1e-6)  # so that they meet in the narrowest place
+
+    def come_and_go(number: int) -> None:
+        for _ in range(500):
+            with suppress(StateError), StateFile(str(path), FILES).held():
+                inside.append(number)
+                most.append(len(inside))
+                inside.remove(number)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(come_and_go, range(4)))
+    assert set(most) == {1}
 
 
 def test_other_files_are_refused(path: Path) -> None:
