@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["conflicts", "dead_letters_beside", "format_of"]
 
 _FORMATS = ("csv", "jsonl", "parquet")
-_COMPRESSIONS = (".gz", ".zst")
 _SUFFIXES = "end its name in .csv or .jsonl (.gz or .zst may follow), or in .parquet"
 _OUTPUTS = ("output.predictions", "output.outcomes", "output.dead_letters")
 _DEFAULTS = {"output.predictions": STANDARD}
@@ -62,19 +61,14 @@ def _is_name(value: object) -> bool:
 
 
 def dead_letters_beside(predictions: str) -> str:
-    """Name the file of bad records that goes with a file of predictions.
+    """Name the file of bad records that goes with a file of predictions, and with no other.
 
     Examples
     --------
     >>> dead_letters_beside("out/scores.jsonl.gz"), dead_letters_beside("-")
-    ('out/scores.dead.jsonl', 'abers.dead.jsonl')
+    ('out/scores.jsonl.gz.dead.jsonl', 'abers.dead.jsonl')
     """
-    if predictions == STANDARD:
-        return "abers.dead.jsonl"
-    stem, suffix = os.path.splitext(predictions)  # noqa: PTH122 - a text that need not be a path
-    if suffix.lower() in _COMPRESSIONS:
-        stem = os.path.splitext(stem)[0]  # noqa: PTH122
-    return f"{stem}.dead.jsonl"
+    return f"{'abers' if predictions == STANDARD else predictions}.dead.jsonl"
 
 
 def conflicts(values: Mapping[str, Any]) -> Iterator[Problem]:

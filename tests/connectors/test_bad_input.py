@@ -99,7 +99,7 @@ def test_a_bad_record_is_a_dead_letter(
     flags = LIMITS | {"output.outcomes": str(tmp_path / "met.jsonl")}
     summary = run(tmp_path, b"\n".join([*around[:2], line, *around[2:]]), flags)
     assert summary.dead_letters == {reason: 1}
-    (letter,) = rows(tmp_path / "out.dead.jsonl")
+    (letter,) = rows(tmp_path / "out.jsonl.dead.jsonl")
     assert list(letter) == ["reason", "detail", "where", "raw"]
     assert letter["reason"] == reason
     assert detail in letter["detail"]
@@ -128,7 +128,7 @@ def test_a_label_of_an_id_that_never_comes(tmp_path: Path) -> None:
     """After the wait it is a dead letter, told with the label, as its record is long past."""
     lines = [label("lost"), observation("a", time=NOW + 100)]
     run(tmp_path, b"\n".join(lines), {"limits.label_wait": "50ms"})
-    (letter,) = rows(tmp_path / "out.dead.jsonl")
+    (letter,) = rows(tmp_path / "out.jsonl.dead.jsonl")
     assert (letter["reason"], letter["where"]) == ("unknown-id", "a label that waited in vain")
     assert msgspec.json.decode(letter["raw"])["id"] == "lost"
 
@@ -189,7 +189,7 @@ def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes, rea
         counters.get(name, 0)
         for name in ("duplicate_observations", "duplicate_labels", "late_labels")
     )
-    dead = rows(folder / "out.dead.jsonl")
+    dead = rows(folder / "out.jsonl.dead.jsonl")
     predicted, learned = len(rows(folder / "out.jsonl")), len(rows(folder / "met.jsonl"))
     assert summary.records == sum(bool(line.strip()) for line in _lines(content))
     assert summary.records == predicted + learned + len(dead) + ignored + summary.waiting[1]

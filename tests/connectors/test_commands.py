@@ -97,7 +97,7 @@ def test_a_run_says_where_everything_went(invoke: Invoke, folder: Path) -> None:
     assert ran.err.endswith(
         "The predictions are in out.jsonl.\n"
         "The outcomes are in met.csv.\n"
-        "5 dead letters are in out.dead.jsonl: 5 bad-json.\n"
+        "5 dead letters are in out.jsonl.dead.jsonl: 5 bad-json.\n"
     )
     assert "Try next" not in ran.err
 
@@ -164,8 +164,8 @@ def test_too_many_dead_letters(invoke: Invoke, folder: Path) -> None:
     assert ran.code == 65
     message = r"Error: 150 of 1,350 records are dead letters \(150 bad-json\), more than .* = 100"
     assert re.match(message, ran.err)
-    assert len((folder / "out.dead.jsonl").read_text().splitlines()) == 150
-    assert names(folder) == {"abers.toml", "in.jsonl", "out.dead.jsonl"}
+    assert len((folder / "out.jsonl.dead.jsonl").read_text().splitlines()) == 150
+    assert names(folder) == {"abers.toml", "in.jsonl", "out.jsonl.dead.jsonl"}
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -134,9 +134,9 @@ def test_label_values() -> None:
     ("predictions", "dead_letters"),
     [
         ("-", "abers.dead.jsonl"),
-        ("scores.jsonl", "scores.dead.jsonl"),
-        ("out.d/scores.csv.gz", "out.d/scores.dead.jsonl"),
-        ("scores.parquet", "scores.dead.jsonl"),
+        ("scores.jsonl", "scores.jsonl.dead.jsonl"),
+        ("out.d/scores.csv.gz", "out.d/scores.csv.gz.dead.jsonl"),
+        ("scores.parquet", "scores.parquet.dead.jsonl"),
     ],
 )
 def test_dead_letters_lie_beside_the_predictions(predictions: str, dead_letters: str) -> None:

@@ -161,8 +161,8 @@ MISTAKES = {
     "input.observations already; name another file",
     "output.outcomes = '-'": 'output.outcomes: "-" is output.predictions already; '
     "name another file",
-    "output = {predictions = 'p.csv', outcomes = 'p.dead.jsonl'}": "output.dead_letters: "
-    '"p.dead.jsonl" is output.outcomes already; name another file',
+    "output = {predictions = 'p.csv', outcomes = 'p.csv.dead.jsonl'}": "output.dead_letters: "
+    '"p.csv.dead.jsonl" is output.outcomes already; name another file',
     "input.labels = 'stream.jsonl'": 'input.labels: "stream.jsonl" is input.observations already; '
     "name another file",
     "state.path = 'stream.jsonl'": 'state.path: "stream.jsonl" is input.observations already; '

@@ -64,20 +64,20 @@ def test_each_output_gets_its_rows(tmp_path: Path) -> None:
 def test_outcomes_only_if_they_are_wanted(tmp_path: Path) -> None:
     """By default there are predictions, and dead letters beside them where there are any."""
     given = job()
-    assert given.outputs == {"predictions": "out.jsonl", "dead_letters": "out.dead.jsonl"}
+    assert given.outputs == {"predictions": "out.jsonl", "dead_letters": "out.jsonl.dead.jsonl"}
     run(given)
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"in.jsonl", "out.jsonl", "out.dead.jsonl"}
+    assert names == {"in.jsonl", "out.jsonl", "out.jsonl.dead.jsonl"}
 
 
 def test_where_bad_records_stop_there_are_no_dead_letters(tmp_path: Path) -> None:
     """A run that stops writes none, and leaves those of another run where they are."""
-    (tmp_path / "out.dead.jsonl").write_text("of another run")
+    (tmp_path / "out.jsonl.dead.jsonl").write_text("of another run")
     (tmp_path / "in.jsonl").write_bytes(RECORDS[:37])
     given = job(output__on_bad_record="stop")
     assert given.tolerance.stop
     run(given)
-    assert (tmp_path / "out.dead.jsonl").read_text() == "of another run"
+    assert (tmp_path / "out.jsonl.dead.jsonl").read_text() == "of another run"
 
 
 def test_all_that_hinders_is_told_at_once(tmp_path: Path) -> None:

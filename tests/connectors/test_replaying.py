@@ -74,7 +74,10 @@ def test_state_and_outputs_of_a_run_are_left_alone() -> None:
             planned(Words("kept.toml", output=output))
     plan = planned(Words("kept.toml", output="else.jsonl"))
     assert plan.job.state is None
-    assert plan.job.outputs == {"predictions": "else.jsonl", "dead_letters": "else.dead.jsonl"}
+    assert plan.job.outputs == {
+        "predictions": "else.jsonl",
+        "dead_letters": "else.jsonl.dead.jsonl",
+    }
     ids(plan)
     assert not Path("abers.state").exists()
     assert not Path("out.jsonl").exists()

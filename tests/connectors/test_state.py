@@ -35,7 +35,7 @@ outcomes = "met.csv.gz"
 path = "abers.state"
 every = 1
 """
-OUTPUTS = "out.jsonl", "met.csv.gz", "out.dead.jsonl"
+OUTPUTS = "out.jsonl", "met.csv.gz", "out.jsonl.dead.jsonl"
 
 
 def lines(first: int, last: int) -> str:
@@ -192,7 +192,7 @@ def test_grown_inputs_are_read_on(run: Run, folder: Path, learner: str) -> None:
         (folder / "in.jsonl").write_text("".join(parts[:number]))
         assert run(folder, "a secret")[0] == 0
     found, expected = contents(folder), contents(whole)
-    for name in ("out.jsonl", "out.dead.jsonl"):
+    for name in ("out.jsonl", "out.jsonl.dead.jsonl"):
         assert found[name] == expected[name]
 
 
@@ -251,5 +251,5 @@ def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
     assert kills >= 1
     assert run(folder, "a secret")[0] == 0
     found, expected = contents(folder), contents(whole)
-    for name in ("out.jsonl", "out.dead.jsonl"):
+    for name in ("out.jsonl", "out.jsonl.dead.jsonl"):
         assert found[name] == expected[name]

@@ -20,7 +20,7 @@ ROW = DeadRecord("bad-id", "no id", "a line 1", "{}")
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Return where the sink would write."""
-    return tmp_path / "out.dead.jsonl"
+    return tmp_path / "out.jsonl.dead.jsonl"
 
 
 def lazy(path: Path, *, resumable: bool = False) -> LazySink:
