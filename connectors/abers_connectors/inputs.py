@@ -83,4 +83,5 @@ def _open(config: Config, path: str, kind: fields.Kind[T]) -> Source[T]:
         config.input.positive,
         format=None if format_of(path) else config.input.format,
         max_record_bytes=config.input.max_record_bytes,
+        growing=config.state.path is not None,
     )

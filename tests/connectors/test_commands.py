@@ -187,6 +187,19 @@ def test_a_stopped_run_goes_on(start: Start, folder: Path, number: int, code: in
     assert [row["id"] for row in rows] == [f"a{n}" for n in range(12_000)]
 
 
+def test_a_last_line_without_its_end(start: Start, folder: Path) -> None:
+    """A run that is to go on says what it leaves for the next one; any other reads it."""
+    (folder / "in.jsonl").write_text(lines(5) + '{"id": "a9')
+    for config, letters in ((CONFIG + '[state]\npath = "abers.state"\n', 1), (CONFIG, 2)):
+        (folder / "abers.toml").write_text(config)
+        process = start("run", "abers.toml")
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 0
+        warned = b"Warning: in.jsonl: the last record has no end yet, and is left for the next run"
+        assert (warned in err) == ("state" in config)
+        assert len((folder / "out.jsonl.dead.jsonl").read_bytes().splitlines()) == letters
+
+
 def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:
     """It stops at once and changes nothing; a run that was killed is in nobody's way."""
     config = CONFIG.replace('"in.jsonl"', '"-"\nformat = "jsonl"')

@@ -196,6 +196,29 @@ def test_grown_inputs_are_read_on(run: Run, folder: Path, learner: str) -> None:
         assert found[name] == expected[name]
 
 
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.filterwarnings("ignore:.*the last record has no end yet")
+def test_a_last_line_that_is_half_written(run: Run, folder: Path, form: str) -> None:
+    """Wherever the input ended when a run met it, the next one reads the record whole."""
+    last = {
+        "jsonl": '{"id": "last", "time": 2000, "score": 0.125}\n',
+        "csv": "last,2000,0.125\n",
+    }[form]
+    first = {
+        "jsonl": '{"id": "first", "time": 1000, "score": 0.5}\n',
+        "csv": "id,time,score\nfirst,1000,0.5\n",
+    }[form]
+    set_in_config(folder, "in.jsonl", f"in.{form}")
+    for cut in range(len(last)):
+        for text in (first + last[:cut], first + last):
+            (folder / f"in.{form}").write_text(text)
+            assert run(folder)[0] == 0
+        rows = [json.loads(line) for line in (folder / "out.jsonl").read_bytes().splitlines()]
+        assert [(row["id"], row["score"]) for row in rows] == [("first", 0.5), ("last", 0.125)]
+        assert not (folder / OUTPUTS[2]).exists()
+        (folder / "abers.state").unlink()
+
+
 def test_again_without_news(run: Run, folder: Path) -> None:
     """A second run without new input changes nothing, not even the state."""
     assert run(folder)[0] == 0

@@ -22,7 +22,7 @@ from abers_connectors.files.lines import Line, Oversized, is_blank
 from abers_connectors.records import BadRecordError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from abers_connectors._paths import Record
     from abers_connectors._typed import Typed
@@ -72,6 +72,10 @@ class Format(Protocol):
         """Read one raw record of valid UTF-8, as it is read among others; or a BadRecordError."""
         ...
 
+    def is_whole(self, line: Line) -> bool:
+        """Say whether a line is a record to which no more can belong, though its end is missing."""
+        ...
+
 
 class JsonLines:
     """One JSON object a line."""
@@ -109,6 +113,14 @@ class JsonLines:
                     return events[0]
         return mapper.event(self._record(raw), number)
 
+    def is_whole(self, line: Line) -> bool:
+        """Say whether a line is an object: no part of one is an object itself."""
+        try:
+            self._decode(line)  # type: ignore[arg-type]
+        except UNREADABLE:
+            return False
+        return True
+
     def _record(self, raw: bytes) -> Record:
         try:
             return self._decode(raw)
@@ -129,11 +141,16 @@ class Csv:
         Of the file, for messages.
     limit
         How many bytes a record may have.
+    keeps
+        Whether lines that a quote holds together up to the end, the first of them given, are
+        records without it; by default they are.
     """
 
-    def __init__(self, name: str, limit: int) -> None:
+    def __init__(
+        self, name: str, limit: int, keeps: Callable[[Line], bool] = lambda _: True
+    ) -> None:
         self.columns: Sequence[str] | None = None
-        self._name, self._limit = name, limit
+        self._name, self._limit, self._keeps = name, limit, keeps
         csv.field_size_limit(_FIELD_LIMIT)
 
     def frames(self, blocks: Iterable[list[Line]]) -> Iterator[Frames]:
@@ -145,7 +162,8 @@ class Csv:
             frames, open_ = self._framed(waiting, number, at_end=False)
             number += len(waiting) - len(open_)
             yield from self._below_header(frames)
-        yield from self._below_header(self._framed(open_, number, at_end=True)[0])
+        if open_ and self._keeps(open_[0]):
+            yield from self._below_header(self._framed(open_, number, at_end=True)[0])
 
     def events(self, raws: Sequence[Line], mapper: Mapper[T], done: int) -> Sequence[T]:
         """Read all rows."""
@@ -165,6 +183,10 @@ class Csv:
     def event(self, raw: bytes, mapper: Mapper[T], number: int) -> T:
         """Read one row."""
         return mapper.event(self._record(raw), number)
+
+    def is_whole(self, _line: Line) -> bool:
+        """Say no: 0.5 may become 0.57, and there may be one more column."""
+        return False
 
     def _record(self, raw: bytes) -> Record:
         columns = self.columns or ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = ["Line", "Oversized", "is_blank", "lines", "shown"]
 
@@ -53,7 +53,9 @@ class _Unfinished:
         return whole if size <= self._limit else Oversized(whole, size)
 
 
-def lines(chunks: Iterable[bytes], limit: int) -> Iterator[list[Line]]:
+def lines(
+    chunks: Iterable[bytes], limit: int, keeps: Callable[[Line], bool] = lambda _: True
+) -> Iterator[list[Line]]:
     r"""Split chunks into lines.
 
     Parameters
@@ -62,6 +64,8 @@ def lines(chunks: Iterable[bytes], limit: int) -> Iterator[list[Line]]:
         Of bytes, of any length.
     limit
         How many bytes a line may have.
+    keeps
+        Whether a last line without its end is one, by default always.
 
     Yields
     ------
@@ -87,7 +91,9 @@ def lines(chunks: Iterable[bytes], limit: int) -> Iterator[list[Line]]:
         unfinished.add(last)  # type: ignore[arg-type]
     if unfinished.size:
         found = [unfinished.take()]
-        yield _unmarked(found) if first else found
+        found = _unmarked(found) if first else found
+        if keeps(found[0]):
+            yield found
 
 
 def _limited(line: Line, limit: int) -> Line:

@@ -30,6 +30,7 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
     *,
     format: str | None = None,  # noqa: A002 - what the configuration calls it
     max_record_bytes: int = 1 << 20,
+    growing: bool = False,
 ) -> Source[T]:
     """Open a file, or standard input, as a source.
 
@@ -47,6 +48,8 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
         "csv", "jsonl" or "parquet", if the suffix does not tell.
     max_record_bytes
         A longer record is a bad one.
+    growing
+        Whether the file is read on later: a last line that may be half-written is left then.
 
     Returns
     -------
@@ -66,4 +69,4 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
     mapper = kind(fields, positive, text=text)
     if found.format == "parquet":
         return ParquetSource(path, mapper)
-    return TextSource(path, found, mapper, max_record_bytes)
+    return TextSource(path, found, mapper, max_record_bytes, growing=growing)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
@@ -50,11 +51,17 @@ class TextSource(Generic[T]):
         From a record to an event.
     limit
         How many bytes a record may have.
+    growing
+        Whether the file is read on later. Then a last record that may be half-written, as its
+        line has no end, is left until it has one.
     """
 
-    def __init__(self, path: str, kind: Kind, mapper: Mapper[T], limit: int) -> None:
+    def __init__(
+        self, path: str, kind: Kind, mapper: Mapper[T], limit: int, *, growing: bool = False
+    ) -> None:
         self.name = "standard input" if path == STANDARD else path
         self._path, self._kind, self._mapper, self._limit = path, kind, mapper, limit
+        self._growing, self._left = growing, False
         self._share: float | None = None
 
     def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
@@ -86,6 +93,12 @@ class TextSource(Generic[T]):
                 msg = f"{self.name} after line {line}: {error}"
                 raise RecordError(msg) from error
         require_records(self.name, done, skip)
+        if self._left:
+            warnings.warn(
+                f"{self.name}: the last record has no end yet, and is left for the next run; if "
+                "nothing is to follow, end its line",
+                stacklevel=2,
+            )
 
     def fraction(self) -> float | None:
         """Give the share of the file that has been read; None for what has no size."""
@@ -102,17 +115,24 @@ class TextSource(Generic[T]):
     def _frames(self, file: BinaryIO) -> Iterator[Frames]:
         """Give some raw records at a time, never none."""
         self._format: Format = (
-            Csv(self.name, self._limit)
+            Csv(self.name, self._limit, self._keeps)
             if self._kind.format == "csv"
             else JsonLines(self._mapper.typed)
         )
-        checked = False
-        for frames in self._format.frames(lines(chunks(file, self._kind.compression), self._limit)):
+        checked, self._left = False, False
+        found = lines(chunks(file, self._kind.compression), self._limit, self._keeps)
+        for frames in self._format.frames(found):
             if not checked and self._format.columns is not None:
                 require_columns(self.name, self._format.columns, self._mapper)
                 checked = True
             for piece in _pieces(len(frames.raws)):
                 yield Frames(frames.numbers[piece], frames.raws[piece])
+
+    def _keeps(self, line: Line) -> bool:
+        """Say whether the last line, which has no end, is a record."""
+        keeps = not self._growing or is_blank(line) or self._format.is_whole(line)
+        self._left |= not keeps
+        return keeps
 
     def _batch(self, frames: Frames, done: int) -> Batch[T]:
         """Make a batch of raw records, before which `done` were read."""

@@ -8,6 +8,8 @@ import io
 import json
 import os
 import sys
+from contextlib import nullcontext
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from abers_connectors.fields import Fields, mixed
 from abers_connectors.files.reading import open_source
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from abers_connectors.records import Bad, Batch
@@ -304,6 +307,92 @@ def test_any_bytes_do_no_harm(
         blank = sum(not line.strip() for line in data.split(b"\n"))
         total = data.count(b"\n") + 1 - blank
         assert sum(batch.records for batch in batches) == total
+
+
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda data: data,
+    ".gz": gzip.compress,
+    ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+}
+LEFT = r"the last record has no end yet, and is left for the next run; .* end its line"
+
+
+def in_parts(path: Path, cuts: list[int], data: bytes) -> tuple[list[str], list[Bad]]:
+    """Read a file that grows, packed part by part: after each, what is new."""
+    found: list[Batch[Any]] = []
+    path.write_bytes(b"")
+    source = open_source(str(path), mixed, Fields(), growing=True)
+    for start, stop in pairwise([0, *sorted(cuts), len(data)]):
+        with path.open("ab") as file:
+            file.write(PACK[path.suffix if path.suffix in PACK else ""](data[start:stop]))
+        found += source.batches(found[-1].position if found else None)
+    return told(found)
+
+
+@pytest.mark.parametrize("suffix", PACK)
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.filterwarnings(f"ignore:.*{LEFT}")
+def test_a_last_line_that_is_half_written(tmp_path: Path, form: str, suffix: str) -> None:
+    """Wherever the file ended when it was first read, each record is read once, and whole."""
+    csv_data = b'id,time,score\r\na,1,0.5\r\n"b\n""c""",22,0.123\r\n'
+    jsonl_data = GOOD + b'\n\n{"id": "\xc3\xa9", "time": 22, "score": 0.1}\r\n'
+    data, ids = {
+        "csv": (csv_data, ["a", 'b\n"c"']),
+        "jsonl": (jsonl_data, ["a", "é"]),
+    }[form]
+    for cut in range(len(data)):
+        assert in_parts(tmp_path / f"x.{form}{suffix}", [cut], data) == (ids, []), cut
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "left"),
+    [
+        ("x.jsonl", GOOD, False),
+        ("x.jsonl", GOOD + b"\n  ", False),
+        ("x.jsonl", GOOD[:-1], True),
+        ("x.jsonl", b"12", True),
+        ("x.jsonl", b"oops", True),
+        ("x.jsonl", b"oops\n", False),
+        ("x.jsonl", b"x" * (2 << 20), True),
+        ("x.csv", b"id,time,score\na,1,0.5", True),
+        ("x.csv", b"id,time,score\na,1,0.5\n", False),
+        ("x.csv", b'id,time,score\n"a\nb\n', True),
+        ("x.csv", b"id,time,sco", True),
+    ],
+)
+def test_what_is_left_for_the_next_run(
+    tmp_path: Path,
+    name: str,
+    data: bytes,
+    left: bool,  # noqa: FBT001
+) -> None:
+    """Of a file that is read on, what may be half-written is left and told, all else is read."""
+    (tmp_path / name).write_bytes(data)
+    source = open_source(str(tmp_path / name), mixed, Fields(), growing=True)
+    expected = pytest.warns(UserWarning, match=f"{name}: {LEFT}") if left else nullcontext()
+    with expected:
+        records = sum(batch.records for batch in source.batches())
+    assert records == (0 if left else 1)
+
+
+@given(
+    st.lists(
+        st.binary(max_size=6)
+        | st.sampled_from([GOOD + b"\n", b"a,5,0.5\n", b"\n", b'"', b'a,"b\nc', b"\xff"]),
+        max_size=12,
+    ),
+    st.lists(st.integers(0, 300), max_size=4),
+    st.sampled_from(["x.jsonl", "x.csv", "x.jsonl.gz", "x.csv.zst"]),
+)
+@pytest.mark.filterwarnings(f"ignore:.*{LEFT}")
+def test_in_however_many_parts_a_file_grows(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], cuts: list[int], name: str
+) -> None:
+    """Whatever the bytes, what is read is what would have been read at once."""
+    data = b"id,time,score\n" * (".csv" in name) + b"".join(pieces)
+    folder = tmp_path_factory.mktemp("parts")
+    within = [min(cut, len(data)) for cut in cuts]
+    assert in_parts(folder / name, within, data) == in_parts(folder / name, [], data)
 
 
 POOL = [
