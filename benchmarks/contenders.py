@@ -16,6 +16,7 @@ from venn_abers.venn_abers import calc_p0p1, calc_probs
 
 from abers import VennAbers
 from abers import reference as _reference
+from abers.calibration._forgetting import Forgetting
 from abers.reference import LEARN, PREDICT, REMOVE
 from benchmarks import rivals
 
@@ -45,7 +46,7 @@ class Abers:
         """Make an empty calibrator, on the native core unless another backend is given."""
         self.calibrator = VennAbers(window=window or None)
         if backend is not None:
-            self.calibrator._set(backend(window), 0.0)  # noqa: SLF001
+            self.calibrator._set(backend(window), Forgetting(window or None))  # noqa: SLF001
 
     def fill(self, scores: Floats, labels: Labels) -> None:
         """Learn the first observations."""

@@ -15,13 +15,14 @@ import numpy as np
 
 from abers._backend import core
 from abers._sealed import seal, unseal
-from abers.calibration import _checks, _codec
+from abers.calibration import _checks, _codec, _steps
+from abers.calibration._forgetting import Forgetting
+from abers.calibration._steps import Steps
 from abers.calibration.interval import VennInterval
 from abers.exceptions import (
     ForgettingError,
     NotHeldError,
     ParameterError,
-    TimeError,
     WeightError,
 )
 from abers.reference import LEARN, ONE, PREDICT, REMOVE
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abers._core import CalibrationSet
-    from abers.calibration._typing import Bytes, Floats, Integers
+    from abers.calibration._typing import Floats, Integers
 
 __all__ = ["Hull", "VennAbers"]
 
@@ -59,16 +60,6 @@ class Hull(NamedTuple):
     weight: Floats
     positives: Floats
     value: Floats
-
-
-class _Steps(NamedTuple):
-    """Checked columns, a row a step, as `CalibrationSet.run` takes them."""
-
-    kinds: Bytes
-    scores: Floats
-    labels: Bytes
-    units: Integers | None
-    when: Floats | None
 
 
 class VennAbers:
@@ -142,18 +133,13 @@ class VennAbers:
         max_age: float | None = None,
         half_life: float | None = None,
     ) -> None:
-        if sum(option is not None for option in (window, max_age, half_life)) > 1:
-            msg = "window, max_age and half_life exclude each other; give at most one"
-            raise ParameterError(msg)
-        age = _span(max_age, "max_age")
-        self._set(core.CalibrationSet(_window(window), age, _span(half_life, "half_life")), age)
+        rule = Forgetting(window, max_age, half_life)
+        ages = rule.max_age or 0.0, rule.half_life or 0.0
+        self._set(core.CalibrationSet(rule.window or 0, *ages), rule)
 
-    def _set(self, held: CalibrationSet, max_age: float) -> None:
+    def _set(self, held: CalibrationSet, rule: Forgetting) -> None:
         self._held = held
-        self._max_age = max_age or None
-        self._half_life = held.half_life or None
-        self._aging = held.lifetime > 0
-        self._forgets = self._aging or held.window > 0
+        self._forgetting, self._by_time = rule, rule.by_time
         self._heaviest = (held.limit + 1) // 2
         self._lock = threading.Lock()
         # The calls for one observation take the lock by hand and check the common case in place:
@@ -163,17 +149,17 @@ class VennAbers:
     @property
     def window(self) -> int | None:
         """Number of observations kept at most, None without a window."""
-        return self._held.window or None
+        return self._forgetting.window
 
     @property
     def max_age(self) -> float | None:
         """Greatest age of an observation, None without one."""
-        return self._max_age
+        return self._forgetting.max_age
 
     @property
     def half_life(self) -> float | None:
         """Time in which a weight halves, None if weights stay."""
-        return self._half_life
+        return self._forgetting.half_life
 
     @property
     def late(self) -> int:
@@ -190,9 +176,7 @@ class VennAbers:
 
     def __repr__(self) -> str:
         """Name the rule of forgetting and the number of observations."""
-        options = {"window": self.window, "max_age": self.max_age, "half_life": self.half_life}
-        given = [f"{name}={value}" for name, value in options.items() if value is not None]
-        return f"<VennAbers({', '.join(given)}) of {len(self)} observations>"
+        return f"<VennAbers({self._forgetting}) of {len(self)} observations>"
 
     # One at a time
 
@@ -230,7 +214,7 @@ class VennAbers:
             score = _checks.score(score)
         plain = type(weight) is float and weight == 1.0
         units = ONE if plain else _checks.weight(weight, self._heaviest)
-        when = _NO_TIME if time is None else self._time(time)
+        when = _NO_TIME if time is None else self._forgetting.time(time)
         self._acquire()
         try:
             pair = self._held.predict(score + 0.0, units, when)  # -0.0 becomes 0.0
@@ -264,7 +248,8 @@ class VennAbers:
         label = _checks.label(label)
         plain = type(weight) is float and weight == 1.0
         units = ONE if plain else _checks.weight(weight, self._heaviest)
-        when = self._time(time) if self._aging or time is not None else _NO_TIME
+        timed = self._by_time or time is not None
+        when = self._forgetting.time(time) if timed else _NO_TIME
         self._acquire()
         try:
             learned = self._held.learn(score + 0.0, label, units, when)
@@ -297,7 +282,7 @@ class VennAbers:
         with self._lock:
             removed = self._held.remove(score, label, units)
         if not removed:
-            raise NotHeldError(_not_held(score, label, units))
+            raise NotHeldError(_steps.not_held(score, label, units))
 
     # Many at a time
 
@@ -337,9 +322,9 @@ class VennAbers:
         """
         column = _checks.scores(scores)
         n = len(column)
-        units, when = self._units(weights, n), self._times(times, n, required=False)
+        units, when = self._units(weights, n), self._forgetting.times(times, n, required=False)
         kinds, labels = np.full(n, PREDICT, np.uint8), np.zeros(n, np.uint8)
-        return self._run(_Steps(kinds, column, labels, units, when))
+        return self._run(Steps(kinds, column, labels, units, when))
 
     def learn_many(
         self,
@@ -365,9 +350,9 @@ class VennAbers:
         """
         column = _checks.scores(scores)
         n = len(column)
-        units, when = self._units(weights, n), self._times(times, n, required=True)
+        units, when = self._units(weights, n), self._forgetting.times(times, n, required=True)
         kinds = np.full(n, LEARN, np.uint8)
-        steps = _Steps(kinds, column, _checks.labels(labels, n), units, when)
+        steps = Steps(kinds, column, _checks.labels(labels, n), units, when)
         self._run(steps, predicts=False)
 
     def prequential(
@@ -410,9 +395,9 @@ class VennAbers:
         """
         column = _checks.scores(scores)
         n = len(column)
-        units, when = self._units(weights, n), self._times(times, n, required=True)
-        row, kinds = _interleaved(n, delay)
-        steps = _Steps(
+        units, when = self._units(weights, n), self._forgetting.times(times, n, required=True)
+        row, kinds = _steps.interleaved(n, delay)
+        steps = Steps(
             kinds,
             column[row],
             _checks.labels(labels, n)[row],
@@ -470,15 +455,15 @@ class VennAbers:
         if (kinds == REMOVE).any():
             self._refuse_if_forgetting()
         units = self._units(weights, n)
-        when = self._times(times, n, required=bool((kinds == LEARN).any()))
+        when = self._forgetting.times(times, n, required=bool((kinds == LEARN).any()))
         if held is not None and (held.dtype != np.int64 or held.shape != (n,)):
             msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({n},)"
             raise ParameterError(msg)
-        return self._run(_Steps(kinds, column, _checks.labels(labels, n), units, when), held=held)
+        return self._run(Steps(kinds, column, _checks.labels(labels, n), units, when), held=held)
 
     def _run(
         self,
-        steps: _Steps,
+        steps: Steps,
         rows: NDArray[np.int64] | None = None,
         *,
         predicts: bool = True,
@@ -488,7 +473,7 @@ class VennAbers:
         n = len(steps.kinds)
         p0, p1 = np.full((2, n if predicts else 0), np.nan)
         with self._lock:
-            saved = self._dump() if self._forgets and self._may_overflow(steps) else None
+            saved = self._dump() if self._forgetting and self._may_overflow(steps) else None
             done = self._held.run(*steps, p0, p1, held)
             if done < n:
                 self._undo(steps, done, saved)
@@ -496,30 +481,22 @@ class VennAbers:
             self._refuse(steps, done, done if rows is None else int(rows[done]))
         return p0, p1
 
-    def _may_overflow(self, steps: _Steps) -> bool:
-        added = len(steps.kinds) * ONE if steps.units is None else steps.units.sum(dtype=float)
-        return self._held.total + float(added) > 2.0**57
+    def _may_overflow(self, steps: Steps) -> bool:
+        return self._held.total + steps.weight() > 2.0**57
 
-    def _undo(self, steps: _Steps, done: int, saved: bytes | None) -> None:
+    def _undo(self, steps: Steps, done: int, saved: bytes | None) -> None:
         """Take back the steps of a batch that was refused half-way."""
         if saved is not None:
             self._held, _ = _codec.load(saved)
             return
-        back = np.flatnonzero(steps.kinds[:done] != PREDICT)[::-1]
-        inverse = np.where(steps.kinds[back] == LEARN, REMOVE, LEARN).astype(np.uint8)
-        units = None if steps.units is None else steps.units[back]
         nothing = np.empty(0)
-        self._held.run(
-            inverse, steps.scores[back], steps.labels[back], units, None, nothing, nothing
-        )
+        self._held.run(*steps.undoing(done), nothing, nothing)
 
-    def _refuse(self, steps: _Steps, at: int, row: int) -> NoReturn:
+    def _refuse(self, steps: Steps, at: int, row: int) -> NoReturn:
         if steps.kinds[at] == LEARN:
             msg = f"row {row}: {self._overflow()}"
             raise WeightError(msg)
-        units = ONE if steps.units is None else int(steps.units[at])
-        what = _not_held(float(steps.scores[at]), int(steps.labels[at]), units)
-        msg = f"row {row}: {what}"
+        msg = f"row {row}: {steps.not_held(at)}"
         raise NotHeldError(msg)
 
     # The fit itself
@@ -604,7 +581,7 @@ class VennAbers:
             return self._dump()
 
     def _dump(self) -> bytes:
-        return _codec.dump(self._held, self._max_age or 0.0)
+        return _codec.dump(self._held, self._forgetting.max_age or 0.0)
 
     def to_bytes(self) -> bytes:
         """Save the calibrator: versioned, with a checksum, the same on both backends.
@@ -645,7 +622,8 @@ class VennAbers:
         payload = unseal(_codec.MAGIC, bytes(blob), "a saved calibrator")
         held, header = _codec.load(payload)
         restored = cls.__new__(cls)
-        restored._set(held, header.max_age)  # noqa: SLF001 - of the same class
+        rule = Forgetting(held.window or None, header.max_age or None, held.half_life or None)
+        restored._set(held, rule)  # noqa: SLF001 - of the same class
         return restored
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
@@ -657,41 +635,13 @@ class VennAbers:
         with self._lock:
             self._held.check()
 
-    # Checks that depend on the rule of forgetting
-
-    def _time(self, time: float | None) -> float:
-        if not self._aging:
-            msg = f"time {time!r} given to a calibrator without max_age or half_life; leave it out"
-            raise TimeError(msg)
-        if time is None:
-            msg = "time is missing; with max_age or half_life each observation needs its event time"
-            raise TimeError(msg)
-        return self._resolvable(_checks.time(time))
+    # What is checked and refused here
 
     def _units(self, weights: ArrayLike | None, length: int) -> Integers | None:
         return None if weights is None else _checks.weights(weights, length, self._heaviest)
 
-    def _times(self, times: ArrayLike | None, length: int, *, required: bool) -> Floats | None:
-        if times is None:
-            if required and self._aging and length:
-                self._time(None)
-            return None
-        if not self._aging:
-            msg = "times given to a calibrator without max_age or half_life; leave them out"
-            raise TimeError(msg)
-        column = _checks.times(times, length)
-        if length:
-            self._resolvable(float(column[np.argmax(np.abs(column))]))
-        return column
-
-    def _resolvable(self, time: float) -> float:
-        if self._half_life and not _checks.resolvable(time, self._half_life):
-            msg = f"time {time!r} is more than 2**50 half-lives from zero; use a later zero of time"
-            raise TimeError(msg)
-        return time
-
     def _refuse_if_forgetting(self) -> None:
-        if self._forgets:
+        if self._forgetting:
             msg = f"{self!r} forgets by itself; only a calibrator that keeps all can remove"
             raise ForgettingError(msg)
 
@@ -700,51 +650,3 @@ class VennAbers:
             f"the total weight would pass {self._held.limit / ONE:.0f}; "
             "scale the weights down or forget earlier"
         )
-
-
-def _window(window: int | None) -> int:
-    if window is None:
-        return 0
-    if isinstance(window, bool) or not isinstance(window, int | np.integer) or window < 1:
-        msg = f"window={window!r} is not a positive whole number of observations"
-        raise ParameterError(msg)
-    if window >= 1 << 63:
-        msg = f"window={window!r} is out of range; leave it out to keep everything"
-        raise ParameterError(msg)
-    return int(window)
-
-
-def _span(span: float | None, name: str) -> float:
-    if span is None:
-        return 0.0
-    try:
-        number = _checks.time(span)
-    except TimeError:
-        number = 0.0
-    if number <= 0.0:
-        msg = f"{name}={span!r} is not a positive, finite span of time"
-        raise ParameterError(msg)
-    return number
-
-
-def _interleaved(n: int, delay: int) -> tuple[NDArray[np.int64], Bytes]:
-    """Rows and steps of a stream of `n` in which each label comes `delay` predictions late."""
-    if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
-        msg = f"delay={delay!r} is not a whole number of observations"
-        raise ParameterError(msg)
-    ahead = min(int(delay), n)
-    row = np.empty(2 * n, np.int64)
-    steps = np.empty(2 * n, np.uint8)
-    both = slice(ahead, 2 * n - ahead)
-    row[:ahead], steps[:ahead] = np.arange(ahead), PREDICT
-    row[both][0::2], steps[both][0::2] = np.arange(ahead, n), PREDICT
-    row[both][1::2], steps[both][1::2] = np.arange(n - ahead), LEARN
-    row[2 * n - ahead :], steps[2 * n - ahead :] = np.arange(n - ahead, n), LEARN
-    return row, steps
-
-
-def _not_held(score: float, label: int, units: int) -> str:
-    return (
-        f"no weight {units / ONE:g} of score {score!r} with label {label} is held; "
-        "remove only what was learned, with the weight it had"
-    )
