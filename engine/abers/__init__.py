@@ -8,7 +8,14 @@ that arrives improves the next prediction.
 from __future__ import annotations
 
 from abers._backend import backend
-from abers.calibration import Hull, VennAbers, VennInterval
+from abers.calibration import (
+    Hull,
+    MultiInterval,
+    OneVsOne,
+    OneVsRest,
+    VennAbers,
+    VennInterval,
+)
 from abers.exceptions import (
     AbersError,
     BackendError,
@@ -39,7 +46,10 @@ __all__ = [
     "InputError",
     "LabelError",
     "MissingExtraError",
+    "MultiInterval",
     "NotHeldError",
+    "OneVsOne",
+    "OneVsRest",
     "ParameterError",
     "RecordError",
     "ScoreError",

@@ -1,0 +1,194 @@
+"""The classes that a calibrator knows, and the scores it is given for them.
+
+Governing rule: a class is known from its first score or label on, in the order of
+appearance, and keeps its number for ever; where a mapping names no score of a class,
+the model gave it none, and the score is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from abers._shown import shown
+from abers.calibration import _checks
+from abers.exceptions import InputError, LabelError, ParameterError, ScoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike
+
+    from abers.calibration._typing import Floats, Integers
+
+__all__ = ["Classes", "Label"]
+
+Label: TypeAlias = str | int | bool
+_FEWEST = 2  # classes that make a choice
+
+
+class Classes:
+    """Labels numbered from 0; closed if they were given, else open to more.
+
+    Parameters
+    ----------
+    given
+        All the labels there will ever be, or None.
+    most
+        The greatest number of labels.
+    """
+
+    def __init__(self, given: Iterable[Label] | None, most: int) -> None:
+        if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < _FEWEST:
+            msg = f"max_classes={most!r} is not a whole number of classes, 2 or more"
+            raise ParameterError(msg)
+        self.most = int(most)
+        self.closed = given is not None
+        self.numbers: dict[Label, int] = {}
+        if given is not None:
+            self._take([label(each) for each in _listed(given)])
+
+    @classmethod
+    def known(cls, labels: list[Label], most: int, *, closed: bool) -> Classes:
+        """Make what once had these labels."""
+        if closed:
+            return cls(labels, most)
+        classes = cls(None, most)
+        classes.add(classes.unknown(map(label, labels)))
+        return classes
+
+    def _take(self, labels: list[Label]) -> None:
+        if not _FEWEST <= len(labels) <= self.most or len({*labels}) < len(labels):
+            msg = f"classes={shown(labels)} are not 2 to {self.most} different labels"
+            raise ParameterError(msg)
+        self.add(labels)
+
+    def __len__(self) -> int:
+        """Count the classes."""
+        return len(self.numbers)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The classes in the order of their numbers."""
+        return tuple(self.numbers)
+
+    def add(self, labels: Iterable[Label]) -> None:
+        """Give labels that `unknown` returned their numbers."""
+        for each in labels:
+            self.numbers[each] = len(self.numbers)
+
+    def unknown(self, labels: Iterable[Label]) -> list[Label]:
+        """Return those of the labels that have no number yet, or refuse them."""
+        new = [*dict.fromkeys(each for each in labels if each not in self.numbers)]
+        if new and self.closed:
+            msg = f"class {shown(new[0])} is not among classes={shown([*self.numbers])}"
+            raise LabelError(msg)
+        if len(self) + len(new) > self.most:
+            msg = (
+                f"class {shown(new[self.most - len(self)])} would be one more than "
+                f"max_classes={self.most}; raise it, or map rare labels to one"
+            )
+            raise LabelError(msg)
+        return new
+
+    def index(self, labels: ArrayLike, length: int) -> Integers:
+        """Return the numbers of an array of labels of known classes."""
+        column = labels if isinstance(labels, np.ndarray) else np.array(labels, dtype=object)
+        if column.shape != (length,):
+            msg = f"labels is of shape {column.shape}, not ({length},), one for each row of scores"
+            raise ParameterError(msg)
+        if column.dtype.kind in "biuU":  # one look-up a class, not one a row
+            different, row, back = np.unique(column, return_index=True, return_inverse=True)
+            first = sorted(zip(row.tolist(), different, strict=True))
+            found = {each: self._number(at, each) for at, each in first}
+            return np.array([found[each] for each in different], np.int64)[back]
+        return np.fromiter(map(self._number, range(length), column), np.int64, length)
+
+    def _number(self, row: int, given: object) -> int:
+        try:
+            return self.numbers[label(given)]
+        except KeyError:
+            msg = f"row {row}: class {shown(given)} is not among classes={shown([*self.numbers])}"
+        except LabelError as error:
+            msg = f"row {row}: {error}"
+        raise LabelError(msg)
+
+
+def _listed(given: Iterable[Label]) -> list[Label]:
+    if isinstance(given, str | bytes | Mapping):
+        msg = f"classes={shown(given)} is no list of labels"
+        raise ParameterError(msg)
+    return [*given]
+
+
+def label(given: object) -> Label:
+    """Check one label: a string, a whole number, or a truth value (True is 1, as in Python)."""
+    if isinstance(given, np.generic):
+        given = given.item()
+    if not isinstance(given, str | int):
+        msg = f"label {shown(given)} is no string, whole number or truth value"
+        raise LabelError(msg)
+    return given
+
+
+def mapping(given: Mapping[Label, float], smallest: float) -> dict[Label, float]:
+    """Check the scores of one observation, by class: finite and not below `smallest`."""
+    if not isinstance(given, Mapping):
+        msg = f"scores {shown(given)} are no mapping of class to score"
+        raise ScoreError(msg)
+    return {label(each): _score(each, score, smallest) for each, score in given.items()}
+
+
+def _score(named: Label, given: object, smallest: float) -> float:
+    try:
+        score = _checks.score(given)
+    except InputError as error:
+        msg = f"class {shown(named)}: {error}"
+        raise ScoreError(msg) from None
+    if score < smallest:
+        msg = (
+            f"class {shown(named)}: score {score!r} is negative; give probabilities, or one-vs-rest"
+        )
+        raise ScoreError(msg)
+    return score
+
+
+def table(given: ArrayLike, classes: Classes, smallest: float) -> Floats:
+    """Check an array of scores, a row an observation; return it with a row a class."""
+    if not len(classes):
+        msg = "arrays of scores need classes: give them when the calibrator is made"
+        raise ParameterError(msg)
+    array = _two_dimensional(given)
+    if array.shape[1] != len(classes):
+        msg = (
+            f"scores are of shape {array.shape}; give a column for each of the {len(classes)} "
+            f"classes {shown([*classes.labels])}"
+        )
+        raise ParameterError(msg)
+    bad = np.argwhere(~(np.isfinite(array) & (array >= smallest)))
+    if len(bad):
+        row, column = bad[0].tolist()
+        try:
+            _score(classes.labels[column], float(array[row, column]), smallest)
+        except ScoreError as error:
+            msg = f"row {row}, {error}"
+        raise ScoreError(msg)
+    return np.ascontiguousarray(array.T)
+
+
+def _two_dimensional(given: ArrayLike) -> Floats:
+    try:
+        array: Any = np.asarray(given)
+    except ValueError as error:  # rows of different lengths
+        msg = f"scores must be of shape (n, number of classes); {error}"
+        raise ParameterError(msg) from None
+    if array.ndim != _FEWEST or array.dtype.kind not in "fiub":
+        msg = (
+            f"scores are {array.dtype} of shape {array.shape}; "
+            "give numbers of shape (n, number of classes)"
+        )
+        raise ParameterError(msg)
+    numbers: Floats = array.astype(np.float64)
+    return numbers + 0.0  # -0.0 becomes 0.0
