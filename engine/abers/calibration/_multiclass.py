@@ -14,8 +14,8 @@ from abers.calibration import _checks
 from abers.calibration._classes import Label, mapping, table
 from abers.calibration._classes import label as _label
 from abers.calibration._parts import Given, Parts, Steps, Triple
+from abers.calibration._steps import interleaved
 from abers.calibration.multi_interval import MultiInterval
-from abers.calibration.venn_abers import _interleaved
 from abers.exceptions import LabelError, NotHeldError, ParameterError, WeightError
 from abers.reference import LEARN, PREDICT, REMOVE
 
@@ -243,7 +243,7 @@ class MultiClass(Parts):
             numbers = self._classes.index(labels, n)
             # Names the row of a bad weight or time, which is no row of the steps.
             self._all.predict_many(np.zeros(n), weights=weights, times=times)
-            row, kinds = _interleaved(n, delay)
+            row, kinds = interleaved(n, delay)
             weights, times = (None if c is None else np.asarray(c)[row] for c in (weights, times))
             try:
                 return self._rows(kinds, columns[:, row], numbers[row], weights, times)
