@@ -6,7 +6,7 @@ that can be read from one is equal to what is read from the other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +17,6 @@ from tests.engine.cases import EXTREMES, FEW, GAPS, LABELS, SCORES, native_exist
 from abers import reference
 from abers.reference import LEARN, ONE, PREDICT, REMOVE
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 if not native_exists():
     pytest.skip("needs the native core", allow_module_level=True)
 
@@ -28,7 +25,7 @@ from abers import _core
 pytestmark = pytest.mark.native
 
 Pair = tuple[_core.CalibrationSet, reference.CalibrationSet]
-Batch = tuple["NDArray[Any]", ...]
+Batch = tuple[Any, ...]
 
 RULES: dict[str, tuple[int, float, float]] = {
     "unlimited": (0, 0.0, 0.0),
@@ -124,6 +121,22 @@ def batches(draw: st.DrawFn) -> Batch:
         np.array(units, np.int64),
         np.cumsum(np.array(gaps, float)),
     )
+
+
+@EVERY_RULE
+@given(batches(), st.lists(SCORES, min_size=64, max_size=80))
+def test_many_predictions_at_once(
+    options: tuple[int, float, float], bag: Batch, queries: list[float]
+) -> None:
+    """Scores enough for the native core to make a table are predicted alike, whatever is held."""
+    bag[0][:] = LEARN
+    pair = both(options)
+    done = run(pair, bag, timed=any(options[1:]))
+    asked = np.concatenate([np.array(queries) + 0.0, bag[1][:done]])
+    n = len(asked)
+    batch = (np.zeros(n, np.uint8), asked, np.zeros(n, np.uint8), None, np.empty(n))
+    assert run(pair, batch, timed=False) == n
+    same(pair)
 
 
 @EVERY_RULE

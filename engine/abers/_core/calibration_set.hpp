@@ -29,6 +29,9 @@ constexpr int kRescale = 4;    // half-lives between two changes of the common s
 constexpr std::int64_t kLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kLimitDecaying = std::int64_t{1} << 58;  // room for 2^kRescale
 
+constexpr std::size_t kMany = 64;  // steps at once, from which and from which share of what is
+constexpr std::size_t kShare = 8;  // held the whole diagram is worth going through
+
 enum Step : std::uint8_t { kPredict = 0, kLearn = 1, kRemove = 2 };
 
 class CalibrationSet {
@@ -52,18 +55,25 @@ class CalibrationSet {
   std::int64_t late() const { return late_; }
 
   std::pair<double, double> predict(double score, std::int64_t weight, double time) {
-    if (lifetime_ > 0 && size_ > 0) {
-      const double now = time > newest_ ? time : newest_;
-      look_from(now);
-      if (half_life_ > 0) {
-        weight = std::max<std::int64_t>(1, decayed(weight, std::isnan(time) ? newest_ : time));
-      }
-    }
-    if (weight != kOne) use_weights();
+    weight = look_with(weight, time);
     if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
       return counted->predict(score, 1);
     }
     return std::get<Diagram<Weighted>>(diagram_).predict(score, weight);
+  }
+
+  // As `predict` for each score, with weight 1 and without a time.
+  void predict_many(const double* scores, std::size_t count, double* p0, double* p1) {
+    const std::int64_t weight = look_with(kOne, std::nan(""));
+    if (!pays(count)) {
+      for (std::size_t i = 0; i < count; ++i) {
+        std::tie(p0[i], p1[i]) = predict(scores[i], kOne, std::nan(""));
+      }
+    } else if (const auto* counted = std::get_if<Diagram<Counted>>(&diagram_)) {
+      counted->table(1).predict(scores, count, p0, p1);
+    } else {
+      std::get<Diagram<Weighted>>(diagram_).table(weight).predict(scores, count, p0, p1);
+    }
   }
 
   // False, with nothing changed, if the total weight would pass the limit.
@@ -82,6 +92,28 @@ class CalibrationSet {
     }
     total_ += weight;
     add(score, label, weight);
+    return true;
+  }
+
+  // As `learn` for each observation, by building anew; false, with nothing changed, where that
+  // does not pay, forgetting is to be done, or the total might pass the limit.
+  bool learn_many(const std::vector<Observation>& observations) {
+    if (window_ > 0 || lifetime_ > 0 || !pays(observations.size())) return false;
+    std::int64_t total = total_;
+    bool counts = size_ + static_cast<std::int64_t>(observations.size()) <= Counted::kLimit;
+    for (const Observation& o : observations) {
+      if (o.weight > kLimit - total) return false;
+      total += o.weight;
+      counts = counts && o.weight == kOne;
+    }
+    if (!counts) use_weights();
+    std::vector<Group> groups;
+    groups.reserve(static_cast<std::size_t>(size_) + observations.size());
+    for_each_group([&](const Group& g) { groups.push_back(g); });
+    for (const Observation& o : observations) groups.push_back(group_of(o, o.weight));
+    build_unsorted(groups);
+    size_ += static_cast<std::int64_t>(observations.size());
+    total_ = total;
     return true;
   }
 
@@ -199,6 +231,24 @@ class CalibrationSet {
     return true;
   }
 
+  // Whether so many steps at once are cheaper by going through the whole diagram.
+  bool pays(std::size_t steps) const {
+    return steps >= kMany && steps >= static_cast<std::size_t>(size_) / kShare;
+  }
+
+  // Brings the diagram to what a query of that weight at that time sees; its weight there.
+  std::int64_t look_with(std::int64_t weight, double time) {
+    if (lifetime_ > 0 && size_ > 0) {
+      const double now = time > newest_ ? time : newest_;
+      look_from(now);
+      if (half_life_ > 0) {
+        weight = std::max<std::int64_t>(1, decayed(weight, std::isnan(time) ? newest_ : time));
+      }
+    }
+    if (weight != kOne) use_weights();
+    return weight;
+  }
+
   // Brings the diagram to what a query at `now` sees. Later queries usually look from later times,
   // so that each observation is hidden once; learning at earlier ones does not move it back.
   void look_from(double now) {
@@ -287,9 +337,17 @@ class CalibrationSet {
     for (const Observation& o : observations) {
       const std::int64_t weight = weight_now(o);
       counts = counts && weight == kOne;
-      if (weight > 0) groups.push_back({o.score, o.label ? 0 : weight, o.label ? weight : 0});
+      if (weight > 0) groups.push_back(group_of(o, weight));
     }
     if (!counts) use_weights();
+    build_unsorted(groups);
+  }
+
+  static Group group_of(const Observation& o, std::int64_t weight) {
+    return {o.score, o.label ? 0 : weight, o.label ? weight : 0};
+  }
+
+  void build_unsorted(std::vector<Group>& groups) {
     sort_by_score(groups);
     pool_ties(groups);
     build(groups);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "query.hpp"
+#include "table.hpp"
 
 namespace abers {
 
@@ -63,6 +64,21 @@ class Diagram {
   // The two probabilities of a query with the given weight.
   std::pair<double, double> predict(double score, Sum weight) const {
     return Query<A>(tree_).predict(score, weight);
+  }
+
+  // What `predict` gives for every score there is.
+  Table<A> table(Sum weight) const {
+    std::vector<P> points{{0, 0, 0.0}};
+    tree_.for_each_leaf([&](const Leaf<A>& bucket) {
+      for (std::size_t i = 0; i < bucket.size(); ++i) {
+        if (std::isinf(bucket.score(i))) continue;  // the sentinel
+        const D step = bucket.increment(i);
+        const P& before = points.back();
+        points.push_back({before.x + static_cast<Sum>(step.dx),
+                          before.y + static_cast<Sum>(step.dy), bucket.score(i)});
+      }
+    });
+    return {std::move(points), weight};
   }
 
   // Weight of one label at exactly this score.

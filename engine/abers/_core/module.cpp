@@ -8,6 +8,9 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "calibration_set.hpp"
 
 namespace nb = nanobind;
@@ -33,7 +36,13 @@ void require_length(std::size_t wanted, std::initializer_list<std::size_t> lengt
   }
 }
 
-// Steps done until one was refused; all of them if none was.
+bool all(const Column<const std::uint8_t>& steps, Step kind) {
+  const std::uint8_t* first = steps.data();
+  return std::all_of(first, first + steps.size(), [&](std::uint8_t step) { return step == kind; });
+}
+
+// Steps done until one was refused; all of them if none was. Steps of one kind are done together
+// where that is faster; it never shows in an answer.
 std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
                 const Column<const double>& scores, const Column<const std::uint8_t>& labels,
                 const std::optional<Column<const std::int64_t>>& weights,
@@ -47,6 +56,18 @@ std::size_t run(CalibrationSet& set, const Column<const std::uint8_t>& steps,
   std::int64_t* sizes = held ? held->data() : nullptr;
   const bool predicts = p0.size() == n && p1.size() == n;
   const nb::gil_scoped_release unlocked;
+  const bool plain = !time && !sizes;
+  if (plain && !weight && predicts && all(steps, kPredict)) {
+    set.predict_many(scores.data(), n, p0.data(), p1.data());
+    return n;
+  }
+  if (plain && all(steps, kLearn)) {
+    std::vector<Observation> observations(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      observations[i] = {0.0, scores.data()[i], weight ? weight[i] : kOne, labels.data()[i]};
+    }
+    if (set.learn_many(observations)) return n;
+  }
   for (std::size_t i = 0; i < n; ++i) {
     const double score = scores.data()[i];
     const int label = labels.data()[i];

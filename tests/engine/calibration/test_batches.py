@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.cases import OPTIONS, Stream, aging, stream, taught
+from tests.engine.cases import OPTIONS, Stream, aging, check, stream, taught
 
 from abers import InputError, NotHeldError, ScoreError, VennAbers, VennInterval, WeightError
 from abers.reference import LEARN, PREDICT, REMOVE
@@ -288,3 +288,76 @@ def test_an_overflow_by_plain_weights_takes_the_batch_back() -> None:
     with pytest.raises(WeightError, match="row 10"):
         calibrator.learn_many([0.1] * 20, [0] * 20, times=[0.0] * 20)
     assert calibrator.state_bytes() == before
+
+
+# Many steps of one kind are done together, which must not show
+
+
+MANY = 200
+"""Steps enough for the core to go through the whole diagram at once."""
+
+
+@EVERY_RULE
+@pytest.mark.parametrize("held", [0, 1, 90])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_predictions_equal_single_ones(
+    options: dict[str, Any],
+    held: int,
+    weighted: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Predicting many scores, ties and scores beyond both ends among them, is predicting each."""
+    calibrator = VennAbers(**options)
+    scores, labels, weights, times = stream(options, held)
+    calibrator.learn_many(scores, labels, weights=weights if weighted else None, times=times)
+    queries = np.concatenate([stream(options, MANY, seed=1).scores, scores, [-1e308, -0.0, 1e308]])
+    p0, p1 = calibrator.predict_many(queries)
+    pairs = [calibrator.predict_one(score) for score in queries.tolist()]
+    assert list(zip(p0.tolist(), p1.tolist(), strict=True)) == pairs
+
+
+@EVERY_RULE
+@pytest.mark.parametrize("held", [0, 1, 90])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_learning_many_equals_learning_each(
+    options: dict[str, Any],
+    held: int,
+    weighted: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Learning many at once, by an empty calibrator or another, is learning each."""
+    data = stream(options, held + MANY)
+    many, loop = VennAbers(**options), VennAbers(**options)
+    for part in (slice(0, held), slice(held, held + MANY)):
+        many.learn_many(
+            data.scores[part],
+            data.labels[part],
+            weights=data.weights[part] if weighted else None,
+            times=None if data.times is None else data.times[part],
+        )
+        check(many)
+    for i in range(held + MANY):
+        weight = {} if weighted else {"weight": 1.0}
+        loop.learn_one(float(data.scores[i]), int(data.labels[i]), **keywords(data, i) | weight)
+    assert many.state_bytes() == loop.state_bytes()
+    assert len(many) == len(loop)
+    for score in (0.0, 0.3, 0.5, 1.0):
+        assert many.predict_one(score) == loop.predict_one(score)
+
+
+def test_many_that_would_overflow_are_refused_at_their_row() -> None:
+    """Of many heavy observations the first that passes the limit is named; none is learned."""
+    calibrator = taught({}, 30)
+    before = calibrator.state_bytes()
+    with pytest.raises(WeightError, match="row 31"):
+        calibrator.learn_many(np.zeros(MANY), np.ones(MANY), weights=np.full(MANY, 2.0**28))
+    assert calibrator.state_bytes() == before
+
+
+def test_what_was_learned_together_can_be_removed() -> None:
+    """A calibrator built at once from many goes on like any other."""
+    data = stream({}, MANY)
+    calibrator = VennAbers()
+    calibrator.learn_many(data.scores, data.labels)
+    for score, label in zip(data.scores.tolist(), data.labels.tolist(), strict=True):
+        calibrator.remove_one(score, label)
+    check(calibrator)
+    assert calibrator.state_bytes() == VennAbers().state_bytes()
