@@ -7,8 +7,12 @@ that arrives improves the next prediction.
 
 from __future__ import annotations
 
-from abers._backend import backend
+from abers._backend import (
+    backend,
+)
 from abers.calibration import (
+    CrossInterval,
+    CrossVennAbers,
     Hull,
     MultiInterval,
     OneVsOne,
@@ -39,6 +43,8 @@ __all__ = [
     "AbersError",
     "BackendError",
     "ConfigError",
+    "CrossInterval",
+    "CrossVennAbers",
     "DeadLettersError",
     "FallbackWarning",
     "ForgettingError",

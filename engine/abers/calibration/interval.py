@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from abers.calibration._typing import Floats
 
-__all__ = ["VennInterval", "log_merge"]
+__all__ = ["VennInterval", "brier_merge", "log_merge"]
 
 _SMALLEST = 2.0**-53
 _LARGEST = 1.0 - 2.0**-53
@@ -43,6 +43,28 @@ def log_merge(p0: Floats, p1: Floats) -> Floats:
     [0.5, 0.6666666666666666]
     """
     return np.clip(p1 / (1.0 - p0 + p1), _SMALLEST, _LARGEST)
+
+
+def brier_merge(p0: Floats, p1: Floats) -> Floats:
+    """Merge arrays of intervals as `VennInterval.brier` does one.
+
+    Parameters
+    ----------
+    p0, p1
+        Arrays of one shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        The probabilities, of the same shape.
+
+    Examples
+    --------
+    >>> brier_merge(np.array([0.0, 0.5]), np.array([1.0, 1.0])).tolist()
+    [0.5, 0.625]
+    """
+    mean = (p0 + p1) / 2.0
+    return np.clip(mean + (p1 - p0) * (0.5 - mean), _SMALLEST, _LARGEST)
 
 
 class VennInterval(NamedTuple):
