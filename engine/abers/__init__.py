@@ -7,9 +7,7 @@ that arrives improves the next prediction.
 
 from __future__ import annotations
 
-from abers._backend import (
-    backend,
-)
+from abers._backend import backend
 from abers.calibration import (
     CrossInterval,
     CrossVennAbers,
