@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from abers.exceptions import ConfigError, MissingExtraError, ParameterError, RecordError
 from abers.learners.river import require_river
 from abers.stream import DeadLetter, Label, Observation, Processor
+from abers_connectors._config_checks import format_of
 from abers_connectors._config_types import shown
 from abers_connectors._config_words import described
 from abers_connectors._suggest import did_you_mean
@@ -136,8 +137,10 @@ def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Itera
         "state.path": config.state.path,
     }
     for key, path in outputs.items():
-        if path is not None and not Path(path).parent.is_dir():  # that of "-" is the working one
-            yield f"{key}: there is no directory {Path(path).parent}; make it first"
+        if path is not None and (
+            problem := _unwritable(path, resumed=config.state.path is not None)
+        ):
+            yield f"{key}: {problem}"
     if config.learner is not None:
         try:
             require_river()
@@ -160,6 +163,15 @@ def _unreadable(path: str) -> str | None:
     except OSError as error:
         return f"{path} cannot be read ({error.strerror})"
     return f"{path} is a directory; name a file in it" if file.is_dir() else None
+
+
+def _unwritable(path: str, *, resumed: bool) -> str | None:
+    file = Path(path)
+    if not file.parent.is_dir():  # that of "-" is the working one
+        return f"there is no directory {file.parent}; make it first"
+    if file.is_dir() and not (resumed and format_of(path) == "parquet"):  # which is one, of parts
+        return f"{path} is a directory; name a file in it"
+    return None
 
 
 def _unopenable(config: Config, path: str) -> str | None:

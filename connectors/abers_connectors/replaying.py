@@ -90,6 +90,9 @@ def planned(words: Words) -> Plan:
         If there are mistakes in a configuration.
     """
     since, until = _time("since", words.since), _time("until", words.until)
+    if since is not None and until is not None and since >= until:
+        msg = "--until is not after --since, so nothing is left; give a later one"
+        raise ParameterError(msg)
     multiple = speed(words.speed)
     configured = Path(words.stream).suffix == ".toml"
     delay = None if configured else (_DELAY if words.delay is None else words.delay)

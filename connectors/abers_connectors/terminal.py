@@ -50,8 +50,14 @@ _REST = {
 """Counters that are told, and what they count."""
 
 
-def _console() -> Console:
-    return Console(stderr=True, highlight=False)
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command what a reader that has seen enough means."""
+        raise BrokenPipeError
+
+
+def _console(*, stderr: bool = True) -> Console:
+    return _Console(stderr=stderr, highlight=False)
 
 
 def say(message: str) -> None:
@@ -133,7 +139,11 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
             "if these are probabilities, "
             + ('set task.scores = "probability".' if delay is None else "add --probabilities.")
         )
-    if delay is not None and summary.observations <= delay:
+    if delay is None and summary.observations and not summary.counters.get("labels_in"):
+        say("No label came yet; if each record carries its own, set input.delay.")
+    if delay is not None and not summary.observations:
+        say("No observation lies between --since and --until.")
+    elif delay is not None and summary.observations <= delay:
         say("No prediction could use a label, as the stream ended before the first came;")
         say("try a smaller --delay.")
 
@@ -178,7 +188,7 @@ def show_inspected(found: Inspected) -> None:
     found
         What was found in it.
     """
-    console = Console(highlight=False)
+    console = _console(stderr=False)
     size = f"{found.path}, {found.bytes:,} bytes, written by abers {found.version}"
     table = Table(title=Text(size), box=box.SIMPLE, show_header=False)
     clock = "none" if found.clock is None else f"{found.clock} ({_moment(found.clock)})"

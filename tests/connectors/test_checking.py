@@ -180,6 +180,21 @@ def test_everything_that_is_not_there() -> None:
     )
 
 
+def test_outputs_that_are_directories() -> None:
+    """Where a file is to be written there is no directory, but for Parquet in parts."""
+    write("stream.jsonl")
+    Path("there.parquet").mkdir()
+    Path("there").mkdir()
+    named = {"output__predictions": "there.parquet", "output__on_bad_record": "stop"}
+    with pytest.raises(ConfigError) as told:
+        checked(**named)
+    problem = "there.parquet is a directory; name a file in it"
+    assert told.value.problems == (f"abers.toml: output.predictions: {problem}",)
+    assert checked(**named, state__path="abers.state").meaning["state"].startswith("abers.state")
+    with pytest.raises(ConfigError, match=r"^abers\.toml: state\.path: there is a directory; name"):
+        checked(**named, state__path="there")
+
+
 def test_a_name_nearby() -> None:
     """The closest name in the directory is suggested for a file that is missing."""
     write("steram.jsonl")

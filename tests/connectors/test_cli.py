@@ -351,6 +351,22 @@ def test_a_reader_that_has_enough(start: Start, long_file: Path, unbuffered: str
     assert process.wait() == 141
 
 
+def test_a_reader_that_has_enough_of_a_table(start: Start, tmp_path: Path) -> None:
+    """A table that nobody reads ends the command silently and with the same code."""
+    (tmp_path / "in.jsonl").write_text('{"id": "a", "time": 1, "score": 0.5}\n')
+    (tmp_path / "abers.toml").write_text(
+        '[input]\nobservations = "in.jsonl"\n[output]\npredictions = "out.jsonl"\n'
+        '[state]\npath = "abers.state"\n'
+    )
+    assert start("run", "abers.toml").communicate(timeout=60)[0] == b""
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start("inspect", "abers.state", out=writer)
+    os.close(writer)
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 141
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_cleanly(start: Start, tmp_path: Path, number: int, code: int) -> None:
     """Stopped by a signal, the command leaves no file behind, whole or partial."""

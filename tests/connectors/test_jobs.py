@@ -95,8 +95,13 @@ def test_all_that_hinders_is_told_at_once(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_opened(tmp_path: Path) -> None:
     """It leaves no part of the others behind."""
     (tmp_path / "met.jsonl").mkdir()
+    flags = {
+        "input.observations": "in.jsonl",
+        "output.predictions": "out.jsonl",
+        "output.outcomes": "met.jsonl",
+    }
     with pytest.raises(ParameterError, match=r"met\.jsonl is a directory"):
-        run(job(output__outcomes="met.jsonl"))
+        run(job_of(load(flags=flags, environ={})))
     assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "met.jsonl"}
 
 

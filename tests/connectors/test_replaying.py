@@ -150,6 +150,10 @@ def test_numbers_of_milliseconds() -> None:
         ({"stream": "abers.toml", "forgetting": {"max_age": "5"}}, "--max-age does not go with"),
         ({"stream": "Phishing", "speed": "fast"}, "--speed 'fast' is no speed; write 1x"),
         ({"stream": "Phishing", "since": "noon"}, "^--since: time 'noon' is no time"),
+        (
+            {"stream": "in.jsonl", "since": "5000", "until": "5000"},
+            "^--until is not after --since, so nothing is left; give a later one",
+        ),
         ({"stream": "Phishing", "until": "1700000000"}, "^--until: time .* looks like seconds"),
     ],
 )

@@ -90,6 +90,25 @@ def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) 
     assert "try a smaller --delay." not in shown(capsys)
 
 
+def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nothing lies between two times, it is not the delay that is blamed."""
+    show_summary(summary(observations=0), "scores.csv", delay=50)
+    rows = shown(capsys)
+    assert "No observation lies between --since and --until." in rows
+    assert "try a smaller --delay." not in rows
+
+
+def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
+    """A configuration under which no label is met is told how it may have been meant."""
+    hint = "No label came yet; if each record carries its own, set input.delay."
+    show_summary(summary(), "abers.toml")
+    assert hint in shown(capsys)
+    show_summary(summary(counters={"labels_in": 1}), "abers.toml")
+    assert hint not in shown(capsys)
+    show_summary(summary(observations=0), "abers.toml")
+    assert hint not in shown(capsys)
+
+
 def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """A path is neither read as markup nor broken over two lines."""
     show_summary(summary(), "[bold].csv", delay=50)
