@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from abers._backend import backend
 from abers.calibration import (
+    BetaCalibration,
     CrossInterval,
     CrossVennAbers,
     Hull,
+    Isotonic,
     MultiInterval,
     OneVsOne,
     OneVsRest,
+    Platt,
+    Uncalibrated,
     VennAbers,
     VennInterval,
 )
@@ -40,6 +44,7 @@ from abers.exceptions import (
 __all__ = [
     "AbersError",
     "BackendError",
+    "BetaCalibration",
     "ConfigError",
     "CrossInterval",
     "CrossVennAbers",
@@ -48,6 +53,7 @@ __all__ = [
     "ForgettingError",
     "Hull",
     "InputError",
+    "Isotonic",
     "LabelError",
     "MissingExtraError",
     "MultiInterval",
@@ -55,10 +61,12 @@ __all__ = [
     "OneVsOne",
     "OneVsRest",
     "ParameterError",
+    "Platt",
     "RecordError",
     "ScoreError",
     "StateError",
     "TimeError",
+    "Uncalibrated",
     "VennAbers",
     "VennInterval",
     "WeightError",
