@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from abers.calibration._typing import Floats, Integers
 
-__all__ = ["Classes", "Label"]
+__all__ = ["ClassScores", "Classes", "Label"]
 
 Label: TypeAlias = str | int | bool
+ClassScores: TypeAlias = "Mapping[Any, float]"  # by label: a mapping is invariant in its keys
 _FEWEST = 2  # classes that make a choice
 
 
@@ -108,12 +109,14 @@ class Classes:
 
     def _number(self, row: int, given: object) -> int:
         try:
-            return self.numbers[label(given)]
-        except KeyError:
-            msg = f"row {row}: class {shown(given)} is not among classes={shown([*self.numbers])}"
+            named = label(given)
         except LabelError as error:
             msg = f"row {row}: {error}"
-        raise LabelError(msg)
+            raise LabelError(msg) from None
+        if named not in self.numbers:
+            msg = f"row {row}: class {shown(named)} is not among classes={shown([*self.numbers])}"
+            raise LabelError(msg)
+        return self.numbers[named]
 
 
 def _listed(given: Iterable[Label]) -> list[Label]:
@@ -133,7 +136,7 @@ def label(given: object) -> Label:
     return given
 
 
-def mapping(given: Mapping[Label, float], smallest: float) -> dict[Label, float]:
+def mapping(given: ClassScores, smallest: float) -> dict[Label, float]:
     """Check the scores of one observation, by class: finite and not below `smallest`."""
     if not isinstance(given, Mapping):
         msg = f"scores {shown(given)} are no mapping of class to score"

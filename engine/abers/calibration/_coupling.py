@@ -32,8 +32,8 @@ def share(a: Floats, b: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):  # mended below
         total = a + b
         parts = np.where(total > 0.0, a / total, 0.5)
-    if np.isinf(total).any():
-        return np.where(np.isinf(total), (a / 2) / (a / 2 + b / 2), parts)
+    huge = np.isinf(total)
+    parts[huge] = (a / 2)[huge] / (a / 2 + b / 2)[huge]
     return parts
 
 

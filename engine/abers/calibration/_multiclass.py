@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abers.calibration import _checks
-from abers.calibration._classes import Label, mapping, table
+from abers.calibration._classes import ClassScores, Label, mapping, table
 from abers.calibration._classes import label as _label
 from abers.calibration._parts import Given, Parts, Steps, Triple
 from abers.calibration._steps import interleaved
@@ -20,7 +20,7 @@ from abers.exceptions import LabelError, NotHeldError, ParameterError, WeightErr
 from abers.reference import LEARN, PREDICT, REMOVE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from numpy.typing import ArrayLike
 
@@ -41,7 +41,7 @@ class MultiClass(Parts):
     # One at a time
 
     def predict_one(
-        self, scores: Mapping[Label, float], time: float | None = None, weight: float = 1.0
+        self, scores: ClassScores, time: float | None = None, weight: float = 1.0
     ) -> MultiInterval:
         """Predict the probabilities of the classes for one observation.
 
@@ -73,13 +73,13 @@ class MultiClass(Parts):
             if not classes:
                 return MultiInterval({}, {}, {})
             row = np.array([checked.get(each, 0.0) for each in classes])
-            answer = self._predict(row, Given(weight, time))
+            answer = self._predict(row, _given(weight, time))
         p, low, high = (dict(zip(classes, ends.tolist(), strict=True)) for ends in answer)
         return MultiInterval(p, low, high)
 
     def learn_one(
         self,
-        scores: Mapping[Label, float],
+        scores: ClassScores,
         label: Label,
         *,
         weight: float = 1.0,
@@ -112,11 +112,13 @@ class MultiClass(Parts):
             self._all.learn_one(0.0, 0, weight=weight, time=time)
             self._add(new)
             row = self._row(checked)
-            self._learn(row, self._classes.numbers[named], Given(weight, time))
+            self._learn(
+                row,
+                self._classes.numbers[named],
+                _given(weight, time),
+            )
 
-    def remove_one(
-        self, scores: Mapping[Label, float], label: Label, *, weight: float = 1.0
-    ) -> None:
+    def remove_one(self, scores: ClassScores, label: Label, *, weight: float = 1.0) -> None:
         """Undo one `learn_one` with the same arguments, exactly; its classes stay known.
 
         Parameters
@@ -356,3 +358,7 @@ def _remove(touched: Iterable[tuple[VennAbers, float, int]], weight: float) -> N
 
 def _floats(column: ArrayLike | None) -> Floats | None:
     return None if column is None else np.asarray(column, np.float64)
+
+
+def _given(weight: float, time: float | None) -> Given:
+    return Given(weight, None if time is None else float(time))
