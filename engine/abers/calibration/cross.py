@@ -7,12 +7,14 @@ the one of its fold and predicted by all, and nothing else is added to what they
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from abers._sealed import seal, unseal
 from abers.calibration import _checks, _columns, _cross_codec, _folds
+from abers.calibration._forgetting import Forgetting
+from abers.calibration._steps import interleaved
 from abers.calibration.cross_interval import CrossInterval
 from abers.calibration.venn_abers import VennAbers
 from abers.exceptions import ParameterError, WeightError
@@ -23,9 +25,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from abers.calibration._typing import Floats, Integers
+    from abers.calibration._typing import Bytes, Floats, Integers
 
 __all__ = ["CrossVennAbers"]
+
+
+class _Given(NamedTuple):
+    """What may come with scores and labels, as it came."""
+
+    folds: ArrayLike | None
+    ids: Iterable[str | int] | None
+    weights: ArrayLike | None
+    times: ArrayLike | None
 
 
 class CrossVennAbers:
@@ -333,7 +344,10 @@ class CrossVennAbers:
         InputError
             If a row cannot be used.
         """
-        self._run(scores, labels, folds=folds, ids=ids, weights=weights, times=times, delay=None)
+        columns = _columns.columns(scores, self.folds)
+        n = columns.shape[1]
+        each_once = np.arange(n, dtype=np.int64), np.full(n, LEARN, np.uint8)
+        self._run(columns, labels, each_once, _Given(folds, ids, weights, times))
 
     def prequential(  # noqa: PLR0913 - a column each
         self,
@@ -373,37 +387,28 @@ class CrossVennAbers:
         >>> p0.tolist(), p1.tolist()
         ([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
         """
-        if isinstance(delay, bool) or not isinstance(delay, int | np.integer) or delay < 0:
-            msg = f"delay={delay!r} is not a whole number of observations"
-            raise ParameterError(msg)
-        return self._run(
-            scores, labels, folds=folds, ids=ids, weights=weights, times=times, delay=int(delay)
-        )
-
-    def _run(  # noqa: PLR0913 - a column each
-        self,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        *,
-        folds: ArrayLike | None,
-        ids: Iterable[str | int] | None,
-        weights: ArrayLike | None,
-        times: ArrayLike | None,
-        delay: int | None,
-    ) -> tuple[Floats, Floats]:
-        """Learn all rows in their folds; with a delay, predict all in all folds as well."""
         columns = _columns.columns(scores, self.folds)
+        stream = interleaved(columns.shape[1], delay)
+        return self._run(columns, labels, stream, _Given(folds, ids, weights, times))
+
+    def _run(
+        self, columns: Floats, labels: ArrayLike, stream: tuple[Integers, Bytes], given: _Given
+    ) -> tuple[Floats, Floats]:
+        """Take the rows and kinds of a stream: all folds predict, its own learns."""
         n = columns.shape[1]
+        rows, kinds = stream
         told = _checks.labels(labels, n)
-        heavy = None if weights is None else _columns.weights(weights, n)
-        when = None if times is None else self._times(times, n)
+        heavy = None if given.weights is None else _columns.weights(given.weights, n)
+        forgetting = Forgetting(self.window, self.max_age, self.half_life)
+        when = forgetting.times(given.times, n, required=True)
         p0, p1 = np.empty((2, *columns.shape))
         with self._lock:
-            of = _folds.many(folds, ids, self.folds, n, self._learned)
+            of = _folds.many(given.folds, given.ids, self.folds, n, self._learned)
             saved = self._saved_if_full(n if heavy is None else float(heavy.sum()))
             try:
                 for k, calibrator in enumerate(self._calibrators):
-                    row, steps = _steps(np.flatnonzero(of == k), n, delay)
+                    mine = (kinds == PREDICT) | (of[rows] == k)
+                    row, steps = rows[mine], kinds[mine]
                     q0, q1 = calibrator.run(
                         steps,
                         columns[k][row],
@@ -411,22 +416,14 @@ class CrossVennAbers:
                         weights=None if heavy is None else heavy[row],
                         times=None if when is None else when[row],
                     )
-                    if delay is not None:
-                        p0[k], p1[k] = q0[steps == PREDICT], q1[steps == PREDICT]
+                    asked = steps == PREDICT
+                    p0[k, row[asked]], p1[k, row[asked]] = q0[asked], q1[asked]
             except WeightError as error:
                 self._calibrators = self._calibrators if saved is None else saved
                 msg = f"fold {k}: {error} (counted within the fold)"
                 raise WeightError(msg) from None
             self._learned += n
         return p0.T, p1.T
-
-    def _times(self, times: ArrayLike, n: int) -> Floats:
-        """Check times for all folds at once, so that none learns what another refuses."""
-        column = _checks.times(times, n)
-        like = VennAbers(self.window, self.max_age, self.half_life)
-        for extreme in (np.min(column), np.max(column)) if n else ():
-            like.predict_one(0.0, float(extreme))
-        return column
 
     def _saved_if_full(self, added: float) -> list[VennAbers] | None:
         """Copy all folds if so much more weight might be too much for one."""
@@ -485,14 +482,3 @@ class CrossVennAbers:
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
         """Pickle and copy by way of the saved form."""
         return type(self).from_bytes, (self.to_bytes(),)
-
-
-def _steps(own: Integers, n: int, delay: int | None) -> tuple[Integers, Integers]:
-    """Rows and steps of one fold: its own rows learned, with a delay among predictions of all."""
-    if delay is None:
-        return own, np.full(len(own), LEARN, np.int64)
-    every = np.arange(n, dtype=np.int64)
-    turn = np.concatenate([2 * every, 2 * np.minimum(own + min(delay, n), n - 1) + 1])
-    order = np.argsort(turn, kind="stable")
-    steps = np.repeat(np.array([PREDICT, LEARN], np.int64), [n, len(own)])
-    return np.concatenate([every, own])[order], steps[order]
