@@ -9,11 +9,11 @@ hold for all bins at once with a probability of 1 - 1e-6, and planted faults mus
 from __future__ import annotations
 
 from functools import cache
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.engine.validity import EDGES, miscalibrated
 
 from abers import VennAbers
 from abers.reference import LEARN, PREDICT, REMOVE
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 pytestmark = pytest.mark.large(20_000, reference=6_000)
-
-ERROR_RATE = 1e-6
-EDGES = np.array([0.0, 1e-9, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0 - 1e-9])
-"""Lower ends of the bins of p_Y; 0 and 1 are bins of their own."""
 
 RULES: dict[str, dict[str, Any]] = {
     "unlimited": {},
@@ -69,18 +65,6 @@ def predicted(size: int, rule: str, bag: int) -> tuple[Pairs, Draws]:
     aging = "max_age" in options or "half_life" in options
     p0, p1 = VennAbers(**options).run(steps, *rest, times=times if aging else None)
     return (p0[steps == PREDICT], p1[steps == PREDICT]), (scores[:, bag], labels[:, bag])
-
-
-def miscalibrated(p: NDArray[np.float64], labels: NDArray[np.int64]) -> list[int]:
-    """Bins in which the mean of Y - p is further from 0 than chance allows."""
-    bins = np.digitize(p, EDGES) - 1
-    bound = NormalDist().inv_cdf(1.0 - ERROR_RATE / (2 * len(EDGES)))
-    found = []
-    for one in range(len(EDGES)):
-        terms = np.where(bins == one, labels - p, 0.0)
-        if abs(terms.sum()) > bound * np.sqrt((terms**2).sum()) + 1e-9:
-            found.append(one)
-    return found
 
 
 @pytest.mark.parametrize("bag", [5, 12])
