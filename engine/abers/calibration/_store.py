@@ -43,6 +43,11 @@ class Store(VennAbers):
             self._held.groups(scores, negatives, positives)
         return Groups(scores, negatives / ONE, positives / ONE)
 
+    def around(self, score: float) -> tuple[float, float, float, float] | None:
+        """Find the nearest scores of the fit around a checked one, each with its value."""
+        with self._lock:
+            return self._held.around(score)
+
     def checked(
         self,
         kinds: ArrayLike,

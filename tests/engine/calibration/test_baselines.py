@@ -24,6 +24,7 @@ from abers import (
     WeightError,
 )
 from abers._sealed import seal
+from abers.calibration import DirectIsotonic
 from abers.calibration._packing import pack, unpack
 from abers.reference import LEARN, PREDICT, REMOVE
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from abers.calibration._baseline import Baseline
 
-KINDS: list[type[Baseline]] = [Uncalibrated, Isotonic, Platt, BetaCalibration]
+KINDS: list[type[Baseline]] = [Uncalibrated, DirectIsotonic, Isotonic, Platt, BetaCalibration]
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 REFITTED = pytest.mark.parametrize("kind", [Platt, BetaCalibration])

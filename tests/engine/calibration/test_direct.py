@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.engine.cases import OPTIONS, SCORES, aging, observations, stream
 from tests.engine.oracle import Oracle
 
-from abers import LabelError, NotHeldError, ScoreError
+from abers import LabelError, ScoreError
 from abers.calibration import DirectIsotonic
 
 
@@ -70,17 +70,14 @@ def test_of_two_nearest_scores_the_smaller_counts() -> None:
     assert calibrator.predict_many([0.5, math.nextafter(0.5, 1), 0.0, 1.0]).tolist() == [0, 1, 0, 1]
 
 
-def test_removes_copies_and_describes_itself() -> None:
-    """Removing undoes learning; a copy goes its own way; empty, it is true and says 1/2."""
-    calibrator = DirectIsotonic(window=None)
+def test_copies_and_describes_itself() -> None:
+    """A copy goes its own way; empty, it is true and says 1/2."""
+    calibrator = DirectIsotonic()
     assert (bool(calibrator), calibrator.predict_one(0.3)) == (True, 0.5)
-    calibrator.learn_one(0.3, 1)
     twin = copy.deepcopy(calibrator)
-    twin.remove_one(0.3, 1)
-    assert (len(calibrator), len(twin), twin.predict_one(0.3)) == (1, 0, 0.5)
-    assert repr(calibrator) == "<DirectIsotonic() of 1 observations>"
-    with pytest.raises(NotHeldError):
-        twin.remove_one(0.3, 1)
+    twin.learn_one(0.3, 1)
+    assert (len(calibrator), len(twin), twin.predict_one(0.3)) == (0, 1, 1.0)
+    assert repr(twin) == "<DirectIsotonic() of 1 observations>"
 
 
 def test_bad_input_is_refused() -> None:
