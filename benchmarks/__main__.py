@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from abers import backend
-from benchmarks import agreement, floor, footprint, growth, hostile, hotspots, processor
+from benchmarks import agreement, cross, floor, footprint, growth, hostile, hotspots, processor
 from benchmarks.machine import description
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.rivals import ROOT, compiler
@@ -37,6 +37,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "memory": footprint.memory,
     "saving": footprint.saving,
     "floor": floor.floor,
+    "cross": cross.cross,
     "stream": processor.stream,
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.contenders import BRUTE, NATIVE
+from benchmarks.cross import BATCH, PACKAGE
 from benchmarks.events import ONE
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import UNIT, WEIGHTED
@@ -94,6 +95,12 @@ def _faster(values: Values) -> Measured:
     return Measured(ratio, best, f"{digits(ratio)} times, by the best rounds {digits(best)}")
 
 
+def _cross(values: Values) -> Measured:
+    package, native = values[BATCH, PACKAGE, _100K], values[BATCH, NATIVE, _100K]
+    ratio, best = package.median / native.median, package.low / native.low
+    return Measured(ratio, best, f"{digits(ratio)} times, by the best rounds {digits(best)}")
+
+
 def _replayed(suffix: str) -> Callable[[Values], Measured]:
     def measure(values: Values) -> Measured:
         spread = values["replayed", f"{ONE}, {suffix}", _100K]
@@ -118,6 +125,8 @@ TARGETS = (
     Target("real weights: no operation over 100 µs at n = 1e6", 100, _worst),
     Target("real weights: n from 1e4 to 1e6, 100 times, cost at most 25 times", 25, _sublinear),
     Target("at n = 1e5 at least 400 times as fast as smart brute", 400, _faster, at_least=True),
+    Target("batch CVAP: at least 10 times as fast as venn-abers", 10, _cross, at_least=True),
+    Target("batch CVAP: the goal, 30 times as fast as venn-abers", 30, _cross, at_least=True),
     Target("resident, no window: 24 bytes", 24, _time("bytes built", "no window", _M, unit="")),
     Target("resident, window: 40 bytes", 40, _time("bytes built", "window", _M, unit="")),
     Target("to_bytes of 1e6: 0.1 s", 0.1, _time("to_bytes", "no window", _M, unit="s")),

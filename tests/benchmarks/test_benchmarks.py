@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from benchmarks.agreement import TOLERANCE, differences
 from benchmarks.contenders import MAKERS, NATIVE, contenders
+from benchmarks.cross import BATCH, CONTENDERS, folds, ours, theirs
 from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
 from benchmarks.kept import LOST, POINTS, over_a_stream
 from benchmarks.processor import ENTRIES
@@ -49,6 +50,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Memory",
         "## Saving and restoring",
         "## The floor",
+        "## Cross Venn–Abers, a batch",  # noqa: RUF001 - the name's dash
         "## The stream processor",
         "## The machine",
     ]
@@ -62,6 +64,13 @@ def test_all_contenders_agree() -> None:
     assert set(found) == set(MAKERS) if compiler() else NATIVE in found
     for row in found.values():
         assert max(row.values()) <= TOLERANCE
+
+
+def test_both_sides_of_a_cross_prediction_agree() -> None:
+    """The two sides merge the same probabilities from the same folds."""
+    case = folds(500)
+    assert [len(scores) for scores in case.scores] == [100] * 5
+    assert np.abs(ours(case) - theirs(case)).max() <= TOLERANCE
 
 
 @pytest.mark.parametrize("name", [*UNIT, *WEIGHTED])
@@ -106,6 +115,7 @@ def everything(value: float) -> dict[Key, Spread]:
         for rule in ("no window", "window")
     }
     values |= {("replayed", f"{ONE}, {suffix}", 10**5): spread for suffix in FORMATS}
+    values |= {(BATCH, name, 10**5): spread for name in CONTENDERS}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     return values
 
