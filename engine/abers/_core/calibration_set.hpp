@@ -24,11 +24,6 @@
 
 namespace abers {
 
-constexpr int kLifetime = 30;  // half-lives after which an observation is dropped
-constexpr int kRescale = 4;    // half-lives between two changes of the common scale
-constexpr std::int64_t kLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kLimitDecaying = std::int64_t{1} << 58;  // room for 2^kRescale
-
 constexpr std::size_t kMany = 64;  // steps at once, from which and from which share of what is
 constexpr std::size_t kShare = 8;  // held the whole diagram is worth going through
 
@@ -268,21 +263,10 @@ class CalibrationSet {
     }
   }
 
-  std::int64_t scale_at(double now) const {
-    const auto whole = static_cast<std::int64_t>(std::floor(now / half_life_));
-    const std::int64_t part = whole % kRescale;
-    return whole - (part < 0 ? part + kRescale : part);
-  }
+  std::int64_t scale_at(double now) const { return abers::scale_at(now, half_life_); }
 
-  // Weight on the common scale: rounded once within a half-life, shifted by whole ones.
   std::int64_t decayed(std::int64_t weight, double time) const {
-    const double lives = time / half_life_;
-    const double whole = std::floor(lives);
-    const auto mantissa = static_cast<std::int64_t>(
-        std::nearbyint(static_cast<double>(weight) * std::exp2(lives - whole)));
-    const std::int64_t shift = static_cast<std::int64_t>(whole) - exponent_;
-    if (shift >= 0) return mantissa << shift;
-    return shift > -64 ? mantissa >> -shift : 0;
+    return abers::decayed(weight, time, half_life_, exponent_);
   }
 
   std::int64_t weight_now(const Observation& o) const {

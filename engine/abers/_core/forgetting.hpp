@@ -9,12 +9,37 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <tuple>
 #include <vector>
 
 #include "arithmetic.hpp"
 
 namespace abers {
+
+constexpr int kLifetime = 30;  // half-lives after which an observation is dropped
+constexpr int kRescale = 4;    // half-lives between two changes of the common scale
+constexpr std::int64_t kLimit = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLimitDecaying = std::int64_t{1} << 58;  // room for 2^kRescale
+
+// The common scale of decaying weights at a time: the largest multiple of kRescale not above it.
+inline std::int64_t scale_at(double now, double half_life) {
+  const auto whole = static_cast<std::int64_t>(std::floor(now / half_life));
+  const std::int64_t part = whole % kRescale;
+  return whole - (part < 0 ? part + kRescale : part);
+}
+
+// Weight on a common scale: rounded once within a half-life, shifted by whole ones.
+inline std::int64_t decayed(std::int64_t weight, double time, double half_life,
+                            std::int64_t exponent) {
+  const double lives = time / half_life;
+  const double whole = std::floor(lives);
+  const auto mantissa = static_cast<std::int64_t>(
+      std::nearbyint(static_cast<double>(weight) * std::exp2(lives - whole)));
+  const std::int64_t shift = static_cast<std::int64_t>(whole) - exponent;
+  if (shift >= 0) return mantissa << shift;
+  return shift > -64 ? mantissa >> -shift : 0;
+}
 
 struct Observation {
   double time;

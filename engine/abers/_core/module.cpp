@@ -18,7 +18,8 @@ using namespace nb::literals;
 
 namespace abers {
 
-void bind_ledger(nb::module_& m);  // in ledger_module.cpp
+void bind_ledger(nb::module_& m);      // in ledger_module.cpp
+void bind_predictive(nb::module_& m);  // in predictive_module.cpp
 
 namespace {
 
@@ -164,6 +165,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a calibrator in a global that outlives the module is no fault
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
   abers::bind_ledger(m);
+  abers::bind_predictive(m);
   nb::class_<CalibrationSet>(m, "CalibrationSet")
       .def(nb::init<std::size_t, double, double>(), "window"_a = 0, "max_age"_a = 0.0,
            "half_life"_a = 0.0)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from abers.calibration._typing import Bytes, Floats, Integers
+    from abers._arrays import Bytes, Floats, Integers
 
 _LARGEST = sys.float_info.max
 _LABELS = {0: 0, 1: 1}  # True, 1.0 and numpy's ones are equal to 1 and hash alike
@@ -75,6 +75,11 @@ def label(value: object) -> int:
     except (KeyError, TypeError):
         msg = f"label {shown(value)} is not 0 or 1; map the positive class to 1 and all others to 0"
         raise LabelError(msg) from None
+
+
+def real(value: object) -> float:
+    """Check one real label: any finite real number."""
+    return _finite(value, "label", LabelError, "drop the observation or repair its label")
 
 
 def weight(value: object, largest: int) -> int:
@@ -145,6 +150,11 @@ def labels(values: ArrayLike, length: int) -> Bytes:
     if bad.size:
         _in_row(int(bad[0]), label, column[bad[0]].item())
     return _same_length(column.astype(np.uint8), length, "labels")
+
+
+def reals(values: ArrayLike, length: int) -> Floats:
+    """Check an array of real labels."""
+    return _same_length(_floats(values, real, "labels"), length, "labels")
 
 
 def weights(values: ArrayLike, length: int, largest: int) -> Integers:

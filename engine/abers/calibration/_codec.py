@@ -16,26 +16,24 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from abers._arrays import is_whole, narrow, packed, parsed, total, widened
 from abers._backend import core
 from abers._sealed import REMEDY
 from abers.calibration import _checks
 from abers.exceptions import StateError
-from abers.reference import ONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from abers._arrays import Integers
     from abers._core import CalibrationSet
-    from abers.calibration._typing import Integers
 
 MAGIC = b"abersVA\x01"
 _HEADER = struct.Struct("<QddQQB")
-_COLUMN = struct.Struct("<cQ")
-_TYPES = {b"d": "<f8", b"B": "<u1", b"H": "<u2", b"I": "<u4", b"Q": "<u8"}
 
 
 class _Header(NamedTuple):
@@ -51,14 +49,14 @@ def dump(held: CalibrationSet, max_age: float) -> bytes:
     """Write out all that a calibration set remembers."""
     if held.window or held.lifetime:
         scores, labels, weights, times = _observations(held)
-        unit = _whole(weights)
-        columns = [scores, labels, _narrow(weights, unit=unit), *([times] if held.lifetime else [])]
+        unit = is_whole(weights)
+        columns = [scores, labels, narrow(weights, unit=unit), *([times] if held.lifetime else [])]
     else:
         scores, negatives, positives = _groups(held)
-        unit = _whole(negatives) and _whole(positives)
-        columns = [scores, _narrow(negatives, unit=unit), _narrow(positives, unit=unit)]
+        unit = is_whole(negatives) and is_whole(positives)
+        columns = [scores, narrow(negatives, unit=unit), narrow(positives, unit=unit)]
     header = _Header(held.window, max_age, held.half_life, held.size, held.late, unit)
-    return b"".join([_HEADER.pack(*header), *(part for c in columns for part in _packed(c))])
+    return b"".join([_HEADER.pack(*header), *(part for c in columns for part in packed(c))])
 
 
 def load(payload: bytes | memoryview) -> tuple[CalibrationSet, _Header]:
@@ -107,8 +105,8 @@ def _fill_groups(held: CalibrationSet, header: _Header, columns: list[NDArray[An
         "scores",
     )
     _require(bool((negatives | positives).all()), "weights")
-    total = _total(negatives) + _total(positives)
-    _require(header.size <= total <= held.limit and bool(header.size) == bool(total), "weights")
+    weight = total(negatives) + total(positives)
+    _require(header.size <= weight <= held.limit and bool(header.size) == bool(weight), "weights")
     held.load_groups(scores, negatives, positives, header.size)
 
 
@@ -117,7 +115,7 @@ def _fill_observations(held: CalibrationSet, header: _Header, columns: list[NDAr
     weights = _units(columns[2], header, held.limit)
     times = columns[3] if held.lifetime else np.full(len(scores), np.nan)
     _require(bool(np.isfinite(scores).all() and (labels <= 1).all()), "scores or labels")
-    _require(bool((weights > 0).all()) and _total(weights) <= held.limit, "weights")
+    _require(bool((weights > 0).all()) and total(weights) <= held.limit, "weights")
     if held.lifetime:
         _require(bool(np.isfinite(times).all()), "times")
         _require(not len(times) or times[0] >= times[-1] - held.lifetime, "times")
@@ -135,20 +133,7 @@ def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like a
 
 
 def _parse(payload: bytes | memoryview) -> tuple[_Header, list[tuple[str, NDArray[Any]]]]:
-    header = _Header(*_HEADER.unpack_from(payload))
-    at, columns = _HEADER.size, []
-    while at < len(payload):
-        letter, count = _COLUMN.unpack_from(payload, at)
-        at += _COLUMN.size
-        column = np.frombuffer(payload, _TYPES[letter], count, at)
-        columns.append((letter.decode(), column))
-        at += column.nbytes
-    return header, columns
-
-
-def _packed(column: NDArray[Any]) -> tuple[bytes, bytes]:
-    letter = column.dtype.char.replace("L", "Q").encode()
-    return _COLUMN.pack(letter, len(column)), column.astype(_TYPES[letter], copy=False).tobytes()
+    return _Header(*_HEADER.unpack_from(payload)), parsed(payload, _HEADER.size)
 
 
 def _groups(held: CalibrationSet) -> tuple[NDArray[np.float64], Integers, Integers]:
@@ -170,26 +155,7 @@ def _observations(held: CalibrationSet) -> tuple[NDArray[Any], ...]:
     return columns
 
 
-def _whole(weights: Integers) -> bool:
-    return not (weights & (ONE - 1)).any()
-
-
-def _narrow(weights: Integers, *, unit: bool) -> NDArray[Any]:
-    values = weights >> 30 if unit else weights
-    return values.astype(np.min_scalar_type(np.max(values, initial=0)))
-
-
 def _units(column: NDArray[Any], header: _Header, limit: int) -> Integers:
-    """Undo `_narrow`: weights in units of 2**-30, none above the limit."""
-    scale = ONE if header.unit else 1
-    _require(int(column.max(initial=0)) <= limit // scale, "weights")
-    units = column.astype(np.int64)
-    units *= scale
-    return units
-
-
-def _total(weights: Integers) -> int:
-    """Sum exactly, which a 64-bit sum of untrusted weights may not."""
-    if int(np.max(weights, initial=0)) < (1 << 63) // (len(weights) + 1):
-        return int(weights.sum())
-    return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
+    units = widened(column, limit, unit=bool(header.unit))
+    _require(units is not None, "weights")
+    return cast("Integers", units)

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from abers._arrays import Bytes, Floats, Integers
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
-Bytes: TypeAlias = NDArray[np.uint8]
+__all__ = ["Bytes", "Floats", "Integers"]

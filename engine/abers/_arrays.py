@@ -1,0 +1,85 @@
+"""Columns of numbers: what crosses into the core, and how it is written out and read back.
+
+Governing rule: a column is a letter for its type, a count, and the raw values, little-endian.
+Weights are whole numbers of 2**-30, or of 1 where all of them are, in the narrowest type.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LEARN",
+    "ONE",
+    "PREDICT",
+    "REMOVE",
+    "Bytes",
+    "Floats",
+    "Integers",
+    "is_whole",
+    "narrow",
+    "packed",
+    "parsed",
+    "total",
+    "widened",
+]
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+Bytes: TypeAlias = NDArray[np.uint8]
+
+PREDICT, LEARN, REMOVE = 0, 1, 2  # the steps of a run
+ONE = 1 << 30  # the weight 1
+
+_COLUMN = struct.Struct("<cQ")
+_TYPES = {b"d": "<f8", b"B": "<u1", b"H": "<u2", b"I": "<u4", b"Q": "<u8"}
+
+
+def packed(column: NDArray[Any]) -> tuple[bytes, bytes]:
+    """Write a column out, in two parts."""
+    letter = column.dtype.char.replace("L", "Q").encode()
+    return _COLUMN.pack(letter, len(column)), column.astype(_TYPES[letter], copy=False).tobytes()
+
+
+def parsed(payload: bytes | memoryview, at: int) -> list[tuple[str, NDArray[Any]]]:
+    """Read columns, each with its letter, from a place to the end of a payload."""
+    columns = []
+    while at < len(payload):
+        letter, count = _COLUMN.unpack_from(payload, at)
+        at += _COLUMN.size
+        column = np.frombuffer(payload, _TYPES[letter], count, at)
+        columns.append((letter.decode(), column))
+        at += column.nbytes
+    return columns
+
+
+def is_whole(weights: Integers) -> bool:
+    """Tell whether all weights are whole numbers of 1."""
+    return not (weights & (ONE - 1)).any()
+
+
+def narrow(weights: Integers, *, unit: bool) -> NDArray[Any]:
+    """Put weights into the narrowest type, as whole numbers of 1 if `unit` says so."""
+    values = weights >> 30 if unit else weights
+    return values.astype(np.min_scalar_type(np.max(values, initial=0)))
+
+
+def widened(column: NDArray[Any], limit: int, *, unit: bool) -> Integers | None:
+    """Undo `narrow`: weights in units of 2**-30, or None if one is above the limit."""
+    scale = ONE if unit else 1
+    if int(column.max(initial=0)) > limit // scale:
+        return None
+    units = column.astype(np.int64)
+    units *= scale
+    return units
+
+
+def total(weights: Integers) -> int:
+    """Sum exactly, which a 64-bit sum of untrusted weights may not."""
+    if int(np.max(weights, initial=0)) < (1 << 63) // (len(weights) + 1):
+        return int(weights.sum())
+    return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())

@@ -1,0 +1,394 @@
+// Predictive CDFs at one score, exactly: divide and conquer over thresholds.
+//
+// Governing rule: at a threshold t the answer is binary Venn-Abers on 1{label > t}, and its two
+// probabilities fall as t grows. So a range of thresholds whose ends are known needs only what can
+// still matter inside it; what cannot is merged or dropped before the range is split further.
+//
+// A block of the isotonic regression around the query is a stretch to its left and one to its
+// right. Both are read outwards from the query, and what the right one wants least of is what the
+// left one wants most of. With "hit" for a label above t on the left, and for a label not above t
+// on the right, both therefore ask for the same: the stretch (x, y), its weight and the weight of
+// its hits, that is largest in y - slope * x; the slope is p on the left and 1 - p on the right.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "arithmetic.hpp"
+
+namespace abers {
+
+// What both CDFs are from a threshold on.
+struct CdfStep {
+  double threshold;
+  double lower;
+  double upper;
+
+  // U / (U + 1 - L), in a form that ascends although it is rounded.
+  double merged() const { return 1.0 / (1.0 + (1.0 - lower) / upper); }
+};
+
+template <class A>
+class CdfSolver {
+ public:
+  using Sum = typename A::Sum;
+  using Product = typename A::Product;
+  using Stored = typename A::Stored;
+
+  enum Side : std::uint8_t { kLeft = 0, kRight = 1 };
+
+  // Begins a query of that weight; observations follow, from the query outwards on each side, the
+  // group of the query's own score first on the right.
+  void begin(Sum weight) {
+    weight_ = weight;
+    random_ = 1;
+    smallest_ = std::numeric_limits<double>::infinity();
+    largest_ = -smallest_;
+    totals_ = {};
+    for (const Side side : {kLeft, kRight}) {
+      arena_[side].labels = 0;
+      arena_[side].marks = 0;
+    }
+  }
+
+  void add(Side side, double label, Sum weight) {
+    arena_[side].append(Label{label, static_cast<Stored>(weight)});
+    totals_[side] += weight;
+    smallest_ = std::min(smallest_, label);
+    largest_ = std::max(largest_, label);
+  }
+
+  // Ends a group of equal scores: here a stretch may end.
+  void mark(Side side) {
+    arena_[side].append(Mark{totals_[side], 0, static_cast<std::uint32_t>(arena_[side].labels)});
+  }
+
+  double smallest() const { return smallest_; }
+  double largest() const { return largest_; }
+
+  // Solves for all steps, the first of them before all thresholds. `own` is the weight of the
+  // group at the query's score. With levels only the steps where a CDF reaches one are sure to
+  // be there.
+  const std::vector<CdfStep>& solve(Sum own, const double* levels, std::size_t count) {
+    levels_ = levels;
+    level_count_ = count;
+    steps_.clear();
+    const Product w = weight_;
+    const Product upto = static_cast<Product>(totals_[kLeft]) + own;
+    const Ends before = ends({1, 1}, {upto, upto + w});
+    steps_.push_back({-std::numeric_limits<double>::infinity(), before.lower, before.upper});
+    if (smallest_ > largest_) return steps_;  // nothing is held
+    const Ends after = ends({w, static_cast<Product>(totals_[kRight]) + w}, {0, 1});
+    Range whole{steps_[0].threshold, -steps_[0].threshold, before, after, {}};
+    for (const Side side : {kLeft, kRight}) {
+      whole.stretch[side] = {0, arena_[side].marks, 0, arena_[side].labels};
+    }
+    if (wanted(before, after)) split(whole, 0);
+    return steps_;
+  }
+
+  std::size_t bytes() const {
+    return arena_[kLeft].bytes() + arena_[kRight].bytes() + steps_.capacity() * sizeof(CdfStep);
+  }
+
+ private:
+  // A label that is a hit at some thresholds of the range and none at others.
+  struct Label {
+    double value;
+    Stored weight;
+  };
+
+  // An end that a stretch may have: weight so far, weight of the hits that are hits in the whole
+  // range, and the end of its open labels.
+  struct Mark {
+    Sum x;
+    Sum y;
+    std::uint32_t end;
+  };
+
+  struct Ratio {
+    Product num;
+    Product den;
+
+    Ratio complement() const { return {den - num, den}; }
+  };
+
+  // Both probabilities at a threshold, and the CDFs they make.
+  struct Ends {
+    Ratio p1;
+    Ratio p0;
+    double lower;
+    double upper;
+  };
+
+  struct Vertex {
+    Sum x;
+    Sum y;
+  };
+
+  struct Stretch {  // a part of an arena
+    std::size_t first_mark, last_mark, first_label, last_label;
+
+    std::size_t labels() const { return last_label - first_label; }
+  };
+
+  // Thresholds between two at which the answer is known; labels inside are open.
+  struct Range {
+    double low, high;
+    Ends at_low, at_high;
+    std::array<Stretch, 2> stretch;
+  };
+
+  // Stacked stretches, those of a range above those of the range it is part of. Memory is kept
+  // from query to query, and grows before it is written to by pointer.
+  struct Arena {
+    std::vector<Label> label;
+    std::vector<Mark> mark;
+    std::size_t labels = 0;
+    std::size_t marks = 0;
+
+    void reserve(std::size_t more_labels, std::size_t more_marks) {
+      if (label.size() < labels + more_labels) label.resize(2 * (labels + more_labels));
+      if (mark.size() < marks + more_marks) mark.resize(2 * (marks + more_marks));
+    }
+
+    void append(const Label& l) {
+      if (labels == label.size()) label.resize(std::max<std::size_t>(64, 2 * labels));
+      label[labels++] = l;
+    }
+
+    void append(const Mark& m) {
+      if (marks == mark.size()) mark.resize(std::max<std::size_t>(64, 2 * marks));
+      mark[marks++] = m;
+    }
+
+    std::size_t bytes() const {
+      return label.capacity() * sizeof(Label) + mark.capacity() * sizeof(Mark);
+    }
+  };
+
+  Ends ends(const Ratio& p1, const Ratio& p0) const {
+    return {p1, p0, rounded_ratio(static_cast<Product>(p1.den - p1.num), p1.den),
+            rounded_ratio(static_cast<Product>(p0.den - p0.num), p0.den)};
+  }
+
+  // Whether a step is wanted that lies between two thresholds with these answers.
+  bool wanted(const Ends& from, const Ends& to) const {
+    if (level_count_ == 0) return from.lower != to.lower || from.upper != to.upper;
+    const CdfStep a{0, from.lower, from.upper};
+    const CdfStep b{0, to.lower, to.upper};
+    return std::any_of(levels_, levels_ + level_count_, [&](double q) {
+      return (a.lower < q && q <= b.lower) || (a.upper < q && q <= b.upper) ||
+             (a.merged() < q && q <= b.merged());
+    });
+  }
+
+  // Solves the thresholds inside a range in which at least one label is open.
+  void split(const Range& range, int depth) {
+    const double t = pivot(range, depth);
+    make_hull<kLeft>(t, range);
+    make_hull<kRight>(t, range);
+    const Ends at = tangents();
+    if (wanted(range.at_low, at)) narrow_to({range.low, t, range.at_low, at, {}}, range, depth);
+    if (wanted(at, range.at_high)) narrow_to({t, range.high, at, range.at_high, {}}, range, depth);
+  }
+
+  // Solves a range from what is kept for a wider one, and the step at its high end.
+  void narrow_to(Range range, const Range& wider, int depth) {
+    const std::array<std::size_t, 4> top{arena_[0].labels, arena_[0].marks, arena_[1].labels,
+                                         arena_[1].marks};
+    range.stretch[kLeft] = narrow<kLeft>(wider.stretch[kLeft], range);
+    range.stretch[kRight] = narrow<kRight>(wider.stretch[kRight], range);
+    if (range.stretch[kLeft].labels() + range.stretch[kRight].labels() > 0) {
+      split(range, depth + 1);
+    } else {
+      steps_.push_back({range.high, range.at_high.lower, range.at_high.upper});
+    }
+    arena_[0].labels = top[0];
+    arena_[0].marks = top[1];
+    arena_[1].labels = top[2];
+    arena_[1].marks = top[3];
+  }
+
+  // Keeps what can matter for thresholds inside the range. Between two marks the value
+  // y - slope * x changes by at most what it does with all open labels hits and the least slope,
+  // and at least by what it does with no open label a hit and the greatest. So a mark that is no
+  // record of `most` is never better than an earlier one, and one whose `least` does not exceed
+  // that of a later mark is never better than that.
+  //
+  // Invariant of the loop: of the marks read so far those kept are the ones that no other beats in
+  // the whole range; their `most` ascend, their `least` descend.
+  template <Side side>
+  Stretch narrow(const Stretch& from, const Range& range) {
+    Arena& arena = arena_[side];
+    arena.reserve(from.labels(), from.last_mark - from.first_mark);
+    least_.resize(std::max(least_.size(), from.last_mark - from.first_mark));
+    // p1 at the low end is the greatest probability in the range, p0 at the high end the least.
+    const Ratio gentle = side == kLeft ? range.at_high.p0 : range.at_low.p1.complement();
+    const Ratio steep = side == kLeft ? range.at_low.p1 : range.at_high.p0.complement();
+    const Label* read = arena.label.data() + from.first_label;
+    const Label* const labels = arena.label.data();
+    Label* const first_label = arena.label.data() + arena.labels;
+    Label* write = first_label;
+    Mark* const first_mark = arena.mark.data() + arena.marks;
+    std::size_t kept = 0;
+    Sum hits = 0;  // open labels of `from` that are hits throughout the range
+    Sum open = 0;
+    Product record = 0;
+    bool none = true;
+    for (std::size_t i = from.first_mark; i < from.last_mark; ++i) {
+      const Mark m = arena.mark[i];
+      for (const Label* const end = labels + m.end; read < end; ++read) {
+        const bool below = read->value <= range.low;
+        const bool above = read->value >= range.high;
+        const Sum weight = read->weight;
+        hits += (side == kLeft ? above : below) ? weight : 0;
+        *write = *read;
+        write += !below && !above;
+        open += !below && !above ? weight : 0;
+      }
+      const Sum y = m.y + hits;
+      const Product most = gentle.den * (y + open) - gentle.num * m.x;
+      if (!none && most <= record) continue;
+      none = false;
+      record = most;
+      const Product least = steep.den * y - steep.num * m.x;
+      while (kept > 0 && least_[kept - 1] <= least) --kept;
+      least_[kept] = least;
+      first_mark[kept++] = {m.x, y, static_cast<std::uint32_t>(write - labels)};
+    }
+    const Stretch found{arena.marks, arena.marks + kept, arena.labels, first_mark[kept - 1].end};
+    arena.marks = found.last_mark;
+    arena.labels = found.last_label;
+    return found;
+  }
+
+  // An open label near the median of the open labels, from a sample; the median itself should
+  // samples of hostile data keep failing.
+  double pivot(const Range& range, int depth) {
+    constexpr std::size_t kSample = 15;
+    constexpr int kPatience = 60;
+    const Stretch& left = range.stretch[kLeft];
+    const Stretch& right = range.stretch[kRight];
+    const std::size_t n = left.labels() + right.labels();
+    const auto label = [&](std::size_t i) {
+      return i < left.labels() ? arena_[kLeft].label[left.first_label + i].value
+                               : arena_[kRight].label[right.first_label + i - left.labels()].value;
+    };
+    sample_.clear();
+    if (n <= kSample || depth > kPatience) {
+      for (std::size_t i = 0; i < n; ++i) sample_.push_back(label(i));
+    } else {
+      for (std::size_t i = 0; i < kSample; ++i) {
+        random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+        sample_.push_back(label((random_ >> 33) % n));
+      }
+    }
+    const auto middle = sample_.begin() + static_cast<std::ptrdiff_t>(sample_.size() / 2);
+    std::nth_element(sample_.begin(), middle, sample_.end());
+    return *middle;
+  }
+
+  // The upper hull of a side's marks at a threshold, as far out as the range has use for it.
+  //
+  // Invariant of the loop: `hull` is the upper hull of the marks read so far, its slopes descend.
+  template <Side side>
+  void make_hull(double t, const Range& range) {
+    const Stretch& part = range.stretch[side];
+    const Arena& arena = arena_[side];
+    const Ratio gentle = side == kLeft ? range.at_high.p0 : range.at_low.p1.complement();
+    std::vector<Vertex>& hull = hull_[side];
+    hull.resize(std::max(hull.size(), part.last_mark - part.first_mark));
+    const Label* read = arena.label.data() + part.first_label;
+    const Label* const labels = arena.label.data();
+    std::size_t size = 0;
+    Sum hits = 0;
+    Product record = 0;
+    for (std::size_t i = part.first_mark; i < part.last_mark; ++i) {
+      const Mark& m = arena.mark[i];
+      for (const Label* const end = labels + m.end; read < end; ++read) {
+        const bool above = read->value > t;
+        hits += above == (side == kLeft) ? static_cast<Sum>(read->weight) : 0;
+      }
+      const Vertex v{m.x, m.y + hits};
+      const Product value = gentle.den * v.y - gentle.num * v.x;
+      if (size > 0 && value <= record) continue;
+      record = value;
+      while (size > 1 && !is_left_turn(hull[size - 2], hull[size - 1], v)) --size;
+      hull[size++] = v;
+    }
+    hull_size_[side] = size;
+  }
+
+  // Whether the slope falls at b.
+  static bool is_left_turn(const Vertex& a, const Vertex& b, const Vertex& c) {
+    return static_cast<Product>(b.y - a.y) * (c.x - b.x) >
+           static_cast<Product>(c.y - b.y) * (b.x - a.x);
+  }
+
+  // The slopes of the blocks around the query with label 1 and with label 0. A probability is
+  // lowered from 1 until it is the slope of the block that is best for it; on the way the left
+  // stretch grows and the right one shrinks, an edge at a time, the steepest first.
+  Ends tangents() const {
+    std::size_t a = 0;
+    std::size_t c = hull_size_[kRight] - 1;
+    const Ratio p1 = tangent(a, c, weight_);
+    const Ratio p0 = tangent(a, c, 0);
+    return ends(p1, p0);
+  }
+
+  // Invariant of the loop: a and c are best for every slope from the answer's up to that of the
+  // edge taken last.
+  Ratio tangent(std::size_t& a, std::size_t& c, Sum own_hits) const {
+    const std::vector<Vertex>& left = hull_[kLeft];
+    const std::vector<Vertex>& right = hull_[kRight];
+    while (true) {
+      const Product x = static_cast<Product>(left[a].x) + right[c].x + weight_;
+      const Product y = static_cast<Product>(left[a].y) + (right[c].x - right[c].y) + own_hits;
+      Vertex growth{0, 0};
+      Vertex shrinking{0, 0};
+      bool grows = false;
+      bool shrinks = false;
+      if (a + 1 < hull_size_[kLeft]) {
+        growth = {left[a + 1].x - left[a].x, left[a + 1].y - left[a].y};
+        grows = growth.y * x > y * growth.x;
+      }
+      if (c > 0) {
+        shrinking.x = right[c].x - right[c - 1].x;
+        shrinking.y = shrinking.x - (right[c].y - right[c - 1].y);
+        shrinks = shrinking.y * x > y * shrinking.x;
+      }
+      if (!grows && !shrinks) return {y, x};
+      if (grows && shrinks) {
+        grows = static_cast<Product>(growth.y) * shrinking.x >=
+                static_cast<Product>(shrinking.y) * growth.x;
+      }
+      if (grows) {
+        ++a;
+      } else {
+        --c;
+      }
+    }
+  }
+
+  Sum weight_ = 1;
+  std::uint64_t random_ = 1;
+  double smallest_ = 0;
+  double largest_ = 0;
+  std::array<Sum, 2> totals_{};
+  const double* levels_ = nullptr;
+  std::size_t level_count_ = 0;
+  std::array<Arena, 2> arena_;
+  std::array<std::vector<Vertex>, 2> hull_;
+  std::array<std::size_t, 2> hull_size_{};
+  std::vector<Product> least_;
+  std::vector<double> sample_;
+  std::vector<CdfStep> steps_;
+};
+
+}  // namespace abers

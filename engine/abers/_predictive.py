@@ -1,0 +1,179 @@
+"""The set behind predictive distributions in plain Python: their executable specification.
+
+Governing rule: the CDFs at a threshold are the binary Venn-Abers prediction of "above it", nothing
+else: the isotonic regression of 1{label > threshold} on the score, extended by the query with
+label 1 for the lower CDF and with label 0 for the upper one. Every value is the correctly rounded
+ratio of two integers, and the native core must agree bit for bit.
+
+The class takes checked values: finite scores, labels and times (NaN where there is none), positive
+integer weights in units of 2**-30.
+
+References
+----------
+Petej (2018), Inductive Venn-Abers prediction for regression, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from sortedcontainers import SortedDict
+
+from abers._arrays import LEARN, ONE, PREDICT
+from abers._isotonic import covering, pool
+from abers._memory import Memory
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers._arrays import Bytes, Floats, Integers
+
+__all__ = ["PredictiveSet", "merged"]
+
+Bag: TypeAlias = "list[tuple[float, list[tuple[float, int]]]]"
+"""For each score, ascending, its (label, weight) pairs."""
+Answer: TypeAlias = "tuple[float, float, Floats]"
+"""The smallest and the largest label seen, and a row each of thresholds, lower and upper CDF."""
+
+
+class PredictiveSet(Memory):
+    """Observations with real labels, pooled by score and label where nothing ages."""
+
+    def __init__(self, window: int = 0, max_age: float = 0.0, half_life: float = 0.0) -> None:
+        """Keep the last `window` observations, or those of an age; all, if all three are zero."""
+        super().__init__(window, max_age, half_life)
+        self._held: SortedDict[tuple[float, float], int] = SortedDict()
+
+    # Predicting.
+
+    def predict(self, score: float, time: float = math.nan) -> Answer:
+        """Give both CDFs at `score`: what they are before all thresholds, and from each step on."""
+        weight, bag = self._weight_of_query(ONE, time), self._bag(time)
+        labels = sorted({label for _, group in bag for label, _ in group})
+        steps: list[tuple[float, ...]] = []
+        for t in (-math.inf, *labels):
+            values = tuple(_cdf(bag, score, weight, t, label) for label in (1, 0))
+            if not steps or values != steps[-1][1:]:
+                steps.append((t, *values))
+        lo, hi = (labels[0], labels[-1]) if labels else (-math.inf, math.inf)
+        return lo, hi, np.array(steps).T
+
+    def predict_many(self, scores: Floats, times: Floats | None) -> list[Answer]:
+        """Give `predict` of every score."""
+        whens = [math.nan] * len(scores) if times is None else times.tolist()
+        return [self.predict(*query) for query in zip(scores.tolist(), whens, strict=True)]
+
+    # Many steps at once. Arrays are filled in place.
+
+    def run(  # noqa: PLR0913, PLR0917 - one array a column
+        self,
+        steps: Bytes,
+        scores: Floats,
+        labels: Floats,
+        weights: Integers | None,
+        times: Floats | None,
+        levels: Floats,
+        quantiles: Floats,
+        held: Integers | None = None,
+    ) -> int:
+        """Predict, learn and remove in order; the number of steps done before one was refused.
+
+        A prediction fills its row of `quantiles`, of shape (3, steps, levels): those of the merged
+        CDF, of the upper and of the lower one. `held` takes the number of observations after each
+        step.
+        """
+        for i, step in enumerate(steps):
+            score, label = float(scores[i]), float(labels[i])
+            weight = ONE if weights is None else int(weights[i])
+            time = math.nan if times is None else float(times[i])
+            if step == PREDICT:
+                quantiles[:, i] = _quantiles(self.predict(score, time)[2], levels)
+            elif not (
+                self.learn(score, label, weight, time)
+                if step == LEARN
+                else self.remove(score, label, weight)
+            ):
+                return i
+            if held is not None:
+                held[i] = self.size
+        return len(steps)
+
+    # What is held.
+
+    def _pool(self, score: float, label: float, weight: int) -> None:
+        now = self._held.get((score, label), 0) + weight
+        if now:
+            self._held[score, label] = now
+        else:
+            del self._held[score, label]
+
+    def _pooled(self, score: float, label: float) -> int:
+        return int(self._held.get((score, label), 0))
+
+    def _bag(self, time: float) -> Bag:
+        seen = (
+            sorted((old.score, old.label, old.weight) for old in self._visible(time))
+            if self.lifetime
+            else [(*key, weight) for key, weight in self._held.items()]
+        )
+        groups = groupby(seen, lambda row: row[0])
+        return [(score, [row[1:] for row in rows]) for score, rows in groups]
+
+    def pooled_count(self) -> int:
+        """Count the distinct pairs of score and label, where nothing ages."""
+        return len(self._held)
+
+    def pooled(self, scores: Floats, labels: Floats, weights: Integers) -> None:
+        """Write out the pairs of score and label in their order, and the weight of each."""
+        for i, ((score, label), weight) in enumerate(self._held.items()):
+            scores[i], labels[i], weights[i] = score, label, weight
+
+    def load_pooled(self, scores: Floats, labels: Floats, weights: Integers, size: int) -> None:
+        """Fill an empty set without forgetting from its pairs."""
+        columns = (array.tolist() for array in (scores, labels, weights))
+        for row in zip(*columns, strict=True):
+            self._pool(*row)
+        self.size, self.total = size, sum(self._held.values())
+
+    def check(self) -> None:
+        """Raise an AssertionError with the state if an invariant does not hold."""
+        super().check()
+        assert all(weight > 0 for weight in self._held.values()), self._held  # noqa: S101
+        held = sum(self._held.values())
+        assert self.lifetime or held == self.total, (held, self.total)  # noqa: S101
+
+
+def _cdf(bag: Bag, score: float, weight: int, t: float, label: int) -> float:
+    """CDF at `t` if the query is given `label`: 1 less the fit of 1{label > t} at its score."""
+    groups = [(at, _halves(pairs, t)) for at, pairs in bag]
+    below, above = dict(groups).get(score, (0, 0))
+    extended = (below, above + weight) if label else (below + weight, above)
+    others = [group for group in groups if group[0] != score]
+    block = covering(pool(sorted([*others, (score, extended)])), score)
+    return (block.weight - block.positives) / block.weight
+
+
+def _halves(pairs: Sequence[tuple[float, int]], t: float) -> tuple[int, int]:
+    """Weight of the labels up to `t`, and of those above it."""
+    above = sum(weight for label, weight in pairs if label > t)
+    return sum(weight for _, weight in pairs) - above, above
+
+
+def merged(lower: Floats, upper: Floats) -> Floats:
+    """Merge a lower and an upper CDF, L and U: U / (U + 1 - L), minimax for log loss.
+
+    In a form that ascends with L and U although it is rounded.
+    """
+    with np.errstate(divide="ignore", over="ignore"):  # U = 0 gives 0
+        return np.asarray(1.0 / (1.0 + (1.0 - lower) / upper))
+
+
+def _quantiles(steps: Floats, levels: Floats) -> Floats:
+    """Where the merged, the upper and the lower CDF reach each level; infinity where never."""
+    thresholds, lower, upper = steps
+    places = np.append(thresholds, np.inf)
+    cdfs = (merged(lower, upper), upper, lower)
+    return np.array([places[np.searchsorted(cdf, levels)] for cdf in cdfs])
