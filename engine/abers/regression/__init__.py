@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from abers.regression.distribution import PredictiveDistribution
+from abers.regression.ivapr import IVAPR, Quantiles
 
-__all__ = ["PredictiveDistribution"]
+__all__ = ["IVAPR", "PredictiveDistribution", "Quantiles"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
+from abers._predictive import merged
 from abers._shown import shown
 from abers.calibration.interval import VennInterval
 from abers.exceptions import ParameterError
@@ -94,7 +95,7 @@ class PredictiveDistribution:
             raise ParameterError(msg)
         self._support = _around(support, self._thresholds)
         single = np.array_equal(self._lower, self._upper)  # its own merge, to the last bit
-        self._merged = self._lower if single else _merge(self._lower, self._upper)
+        self._merged = self._lower if single else merged(self._lower, self._upper)
         for values in (self._thresholds, self._lower, self._upper, self._merged):
             values.setflags(write=False)
 
@@ -474,12 +475,6 @@ def _made(
     thresholds: Floats, lower: Floats, upper: Floats, support: tuple[float, float]
 ) -> PredictiveDistribution:
     return PredictiveDistribution(thresholds, lower, upper, support=support)
-
-
-def _merge(lower: Floats, upper: Floats) -> Floats:
-    """Give U / (U + 1 - L), in a form that grows with U and L although it is rounded."""
-    with np.errstate(divide="ignore", over="ignore"):  # U = 0 gives 0
-        return np.asarray(1.0 / (1.0 + (1.0 - lower) / upper))
 
 
 def _at(thresholds: Floats, values: Floats, t: ArrayLike) -> Floats:
