@@ -13,7 +13,17 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from abers import backend
-from benchmarks import agreement, cross, floor, footprint, growth, hostile, hotspots, processor
+from benchmarks import (
+    agreement,
+    cross,
+    floor,
+    footprint,
+    growth,
+    hostile,
+    hotspots,
+    multiclass,
+    processor,
+)
 from benchmarks.machine import description
 from benchmarks.plan import FULL, QUICK, Plan
 from benchmarks.rivals import ROOT, compiler
@@ -38,6 +48,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "saving": footprint.saving,
     "floor": floor.floor,
     "cross": cross.cross,
+    "multiclass": multiclass.multiclass,
     "stream": processor.stream,
 }
 

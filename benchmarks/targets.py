@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from benchmarks.contenders import BRUTE, NATIVE
 from benchmarks.cross import BATCH, PACKAGE
 from benchmarks.events import ONE
+from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
@@ -113,6 +114,12 @@ def _entry(name: str) -> Callable[[Values], Measured]:
     return _time("entry", f"{name} characters", _M, unit="")
 
 
+def _rest(values: Values) -> Measured:
+    binary, rest = (values["multi", name, _100K] for name in (BINARY, REST))
+    ratio, best = rest.median / binary.median, rest.low / binary.low
+    return Measured(ratio, best, f"{digits(ratio)} times, by the best rounds {digits(best)}")
+
+
 _BATCH = _time("batch", NATIVE, _M)
 TARGETS = (
     Target("prequential at n = 1e6, the dream: 1 µs", 1, _BATCH),
@@ -133,6 +140,7 @@ TARGETS = (
     Target("from_bytes of 1e6: 0.1 s", 0.1, _time("from_bytes", "no window", _M, unit="s")),
     Target("to_bytes, window of 1e6: 0.1 s", 0.1, _time("to_bytes", "window", _M, unit="s")),
     Target("from_bytes, window of 1e6: 0.1 s", 0.1, _time("from_bytes", "window", _M, unit="s")),
+    Target("one-vs-rest of 10 classes: at most 1.2 times its binary calibrators", 1.2, _rest),
     Target(
         "replay, JSON Lines: the goal, 300 thousand a second",
         300,

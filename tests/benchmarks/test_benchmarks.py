@@ -14,6 +14,7 @@ from benchmarks.contenders import MAKERS, NATIVE, contenders
 from benchmarks.cross import BATCH, CONTENDERS, folds, ours, theirs
 from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
 from benchmarks.kept import LOST, POINTS, over_a_stream
+from benchmarks.multiclass import BINARY, REST
 from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
 from benchmarks.streams import UNIT, WEIGHTED, hostile
@@ -51,6 +52,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Saving and restoring",
         "## The floor",
         "## Cross Venn–Abers, a batch",  # noqa: RUF001 - the name's dash
+        "## Several classes",
         "## The stream processor",
         "## The machine",
     ]
@@ -116,6 +118,7 @@ def everything(value: float) -> dict[Key, Spread]:
     }
     values |= {("replayed", f"{ONE}, {suffix}", 10**5): spread for suffix in FORMATS}
     values |= {(BATCH, name, 10**5): spread for name in CONTENDERS}
+    values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     return values
 
