@@ -1,0 +1,460 @@
+"""Scores of regression forecasts: how good they were, told by the labels.
+
+Governing rule: a score is a plain function of arrays, a number an observation, smaller is better;
+means are left to the caller, so that nothing infinite is hidden in one. A forecast that is no
+forecast (a negative spread, ends in the wrong order, a density below 0) is an error.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from abers._shown import shown
+from abers.exceptions import MissingExtraError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abers._arrays import Floats, Integers
+    from abers.regression.distribution import PredictiveDistribution
+
+__all__ = [
+    "LEVELS",
+    "Uniformity",
+    "covered",
+    "crps",
+    "crps_normal",
+    "crps_sample",
+    "interval_score",
+    "log_score",
+    "log_score_normal",
+    "pinball",
+    "pit_histogram",
+    "pit_uniformity",
+    "squared_error",
+]
+
+LEVELS = tuple(twentieth / 20 for twentieth in range(1, 20))
+"""The levels 0.05, 0.10, …, 0.95, over which the pinball loss is usually averaged."""
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+class Uniformity(NamedTuple):
+    """Tests of whether PIT values are uniform: small p-values say that they are not.
+
+    Attributes
+    ----------
+    chi_square
+        p-value of the chi-square test on the histogram.
+    kolmogorov_smirnov
+        p-value of the Kolmogorov-Smirnov test.
+    """
+
+    chi_square: float
+    kolmogorov_smirnov: float
+
+
+def crps(distributions: Sequence[PredictiveDistribution], y: ArrayLike) -> Floats:
+    """Continuous ranked probability score of each distribution for its label.
+
+    Parameters
+    ----------
+    distributions
+        n distributions; the masses at infinity are put at the ends of their support.
+    y
+        Array of shape (n,).
+
+    Returns
+    -------
+    numpy.ndarray
+        The scores, of shape (n,), in the unit of the label.
+
+    Raises
+    ------
+    ParameterError
+        If a label is not finite, or the lengths differ.
+
+    Examples
+    --------
+    >>> from abers.regression import PredictiveDistribution
+    >>> crps([PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0])], [1.5]).tolist()
+    [0.25]
+    """
+    labels = _numbers(y, "y")
+    if labels.shape != (len(distributions),):
+        msg = f"y has shape {labels.shape}, not ({len(distributions)},); give one a distribution"
+        raise ParameterError(msg)
+    pairs = zip(distributions, labels.tolist(), strict=True)
+    return np.array([distribution.crps(label) for distribution, label in pairs], np.float64)
+
+
+def crps_sample(samples: ArrayLike, y: ArrayLike) -> Floats:
+    """Continuous ranked probability score of the empirical CDFs of samples.
+
+    Parameters
+    ----------
+    samples
+        Array of shape (..., m): m equally weighted values a forecast.
+    y
+        Array of shape (...).
+
+    Returns
+    -------
+    numpy.ndarray
+        The scores, of the shape of `y`.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not finite.
+
+    Examples
+    --------
+    >>> crps_sample([[1.0, 2.0]], [1.5]).tolist()
+    [0.25]
+    """
+    points, labels = np.sort(_numbers(samples, "samples"), axis=-1), _numbers(y, "y")
+    m = points.shape[-1]
+    after = np.arange(1, m + 1) / m
+    gaps = points - labels[..., np.newaxis]
+    return np.asarray(2.0 / m * (((gaps > 0.0) - after + 0.5 / m) * gaps).sum(axis=-1))
+
+
+def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
+    """Continuous ranked probability score of normal distributions, in closed form.
+
+    Parameters
+    ----------
+    mean, std, y
+        Arrays of one shape; standard deviations are positive.
+
+    Returns
+    -------
+    numpy.ndarray
+        The scores, of that shape.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not finite, or a standard deviation is not positive.
+
+    References
+    ----------
+    Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
+    equation (21).
+
+    Examples
+    --------
+    >>> crps_normal(0.0, 1.0, 0.0).round(4)
+    np.float64(0.2337)
+    """
+    spread = _positive(std)
+    z = (_numbers(y, "y") - _numbers(mean, "mean")) / spread
+    density = np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
+    balance = np.asarray(_erf(z / math.sqrt(2.0)), np.float64)  # 2 Phi(z) - 1
+    return np.asarray(spread * (z * balance + 2.0 * density - 1.0 / math.sqrt(math.pi)))
+
+
+def log_score(density: ArrayLike) -> Floats:
+    """Negative log likelihood, in nats, from the predictive densities at the labels.
+
+    Parameters
+    ----------
+    density
+        Array of any shape, of numbers that are not negative.
+
+    Returns
+    -------
+    numpy.ndarray
+        The scores; infinite where the density is 0.
+
+    Raises
+    ------
+    ParameterError
+        If a density is negative or no finite number.
+
+    Examples
+    --------
+    >>> log_score([1.0, 0.0]).tolist()
+    [-0.0, inf]
+    """
+    densities = _numbers(density, "density")
+    bad = densities[densities < 0.0]
+    if bad.size:
+        msg = f"density={shown(float(bad[0]))} is negative; give densities, not their logs"
+        raise ParameterError(msg)
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(densities))
+
+
+def log_score_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
+    """Negative log likelihood, in nats, of labels under normal distributions.
+
+    Parameters
+    ----------
+    mean, std, y
+        Arrays of one shape; standard deviations are positive.
+
+    Returns
+    -------
+    numpy.ndarray
+        The scores, of that shape.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not finite, or a standard deviation is not positive.
+
+    Examples
+    --------
+    >>> log_score_normal(0.0, 1.0, 0.0).round(4)
+    np.float64(0.9189)
+    """
+    spread = _positive(std)
+    z = (_numbers(y, "y") - _numbers(mean, "mean")) / spread
+    return np.asarray(0.5 * z**2 + np.log(spread) + 0.5 * math.log(2.0 * math.pi))
+
+
+def squared_error(prediction: ArrayLike, y: ArrayLike) -> Floats:
+    """Squared distance of a point forecast and the label.
+
+    Parameters
+    ----------
+    prediction, y
+        Arrays of one shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        The scores; their mean is the MSE.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not finite.
+
+    Examples
+    --------
+    >>> squared_error([1.0, 2.0], [1.0, 4.0]).mean()
+    np.float64(2.0)
+    """
+    return np.asarray((_numbers(prediction, "prediction") - _numbers(y, "y")) ** 2)
+
+
+def pinball(quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Floats:
+    """Pinball loss of quantile forecasts, averaged over the levels.
+
+    Parameters
+    ----------
+    quantiles
+        Array of shape (n, k): the quantiles at k levels; infinite ones cost an infinite loss.
+    y
+        Array of shape (n,).
+    levels
+        Array of shape (k,) in (0, 1); by default 0.05, 0.10, …, 0.95.
+
+    Returns
+    -------
+    numpy.ndarray
+        The losses, of shape (n,).
+
+    Raises
+    ------
+    ParameterError
+        If a label is not finite, a level is not inside (0, 1), or the shapes do not fit.
+
+    Examples
+    --------
+    >>> pinball([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]).tolist()
+    [0.25]
+    """
+    q, labels = np.asarray(quantiles, np.float64), _numbers(y, "y")
+    at = _levels(levels)
+    if q.shape != (len(labels), len(at)):
+        msg = f"quantiles has shape {q.shape}, not ({len(labels)}, {len(at)}); give one a level"
+        raise ParameterError(msg)
+    gaps = labels[:, np.newaxis] - q
+    return np.asarray(np.maximum(at * gaps, (at - 1.0) * gaps).mean(axis=1))
+
+
+def interval_score(low: ArrayLike, high: ArrayLike, y: ArrayLike, level: float) -> Floats:
+    """Interval score: the width, and what the label lies outside, times 2 / (1 - level).
+
+    Parameters
+    ----------
+    low, high, y
+        Arrays of one shape.
+    level
+        What the central interval is to hold, in (0, 1).
+
+    Returns
+    -------
+    numpy.ndarray
+        The scores, of that shape.
+
+    Raises
+    ------
+    ParameterError
+        If ends are in the wrong order, a label is not finite, or the level is not in (0, 1).
+
+    References
+    ----------
+    Gneiting & Raftery (2007), equation (43).
+
+    Examples
+    --------
+    >>> interval_score([1.0, 1.0], [3.0, 3.0], [2.0, 4.0], level=0.5).tolist()
+    [2.0, 6.0]
+    """
+    tail, labels = 1.0 - float(_levels([level])[0]), _numbers(y, "y")
+    lows, highs = _ends(low, high)
+    outside = np.maximum(lows - labels, 0.0) + np.maximum(labels - highs, 0.0)
+    return np.asarray(highs - lows + 2.0 / tail * outside)
+
+
+def covered(low: ArrayLike, high: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
+    """Tell which labels lie in their intervals, ends included.
+
+    Parameters
+    ----------
+    low, high, y
+        Arrays of one shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        Truth values; their mean is the coverage.
+
+    Raises
+    ------
+    ParameterError
+        If ends are in the wrong order, or a label is not finite.
+
+    Examples
+    --------
+    >>> covered([0.0, 0.0], [1.0, 1.0], [0.5, 2.0]).mean()
+    np.float64(0.5)
+    """
+    labels = _numbers(y, "y")
+    lows, highs = _ends(low, high)
+    return np.asarray((lows <= labels) & (labels <= highs))
+
+
+def pit_histogram(pit: ArrayLike, bins: int = 10) -> Integers:
+    """Count PIT values in bins of equal width, closed on the left, the last on both sides.
+
+    Parameters
+    ----------
+    pit
+        Array of shape (n,), in [0, 1].
+    bins
+        How many.
+
+    Returns
+    -------
+    numpy.ndarray
+        The counts, of shape (bins,).
+
+    Raises
+    ------
+    ParameterError
+        If a value is not in [0, 1].
+
+    Examples
+    --------
+    >>> pit_histogram([0.0, 0.1, 0.5, 1.0], bins=2).tolist()
+    [2, 2]
+    """
+    edges = np.arange(1, bins) / bins
+    found = np.searchsorted(edges, _pit(pit), side="right")
+    return np.bincount(found, minlength=bins).astype(np.int64)
+
+
+def pit_uniformity(pit: ArrayLike, bins: int = 10) -> Uniformity:
+    """Test whether PIT values are uniform, as they are for calibrated forecasts.
+
+    Parameters
+    ----------
+    pit
+        Array of shape (n,), in [0, 1], at least one.
+    bins
+        Bins of the chi-square test, which wants five expected values or more in each.
+
+    Returns
+    -------
+    Uniformity
+        The p-values of two tests, both for independent values.
+
+    Raises
+    ------
+    ParameterError
+        If a value is not in [0, 1], or there is none.
+    MissingExtraError
+        If scipy is not installed.
+
+    Examples
+    --------
+    >>> pit_uniformity([0.5] * 100).chi_square < 0.001
+    True
+    """
+    try:
+        from scipy import stats  # noqa: PLC0415 - an extra, and slow to import
+    except ImportError as error:
+        msg = "tests of uniformity need scipy; run: pip install 'abers[regression]'"
+        raise MissingExtraError(msg) from error
+    values = _pit(pit)
+    if not values.size:
+        msg = "pit is empty; nothing can be tested without a value"
+        raise ParameterError(msg)
+    squares = stats.chisquare(pit_histogram(values, bins)).pvalue
+    return Uniformity(float(squares), float(stats.kstest(values, "uniform").pvalue))
+
+
+def _numbers(values: ArrayLike, name: str) -> Floats:
+    numbers = np.asarray(values, np.float64)
+    bad = numbers[~np.isfinite(numbers)]
+    if bad.size:
+        msg = f"{name}={shown(float(bad[0]))} is not a finite number; drop the observation"
+        raise ParameterError(msg)
+    return numbers
+
+
+def _positive(std: ArrayLike) -> Floats:
+    spread = _numbers(std, "std")
+    bad = spread[spread <= 0.0]
+    if bad.size:
+        msg = f"std={shown(float(bad[0]))} is not positive; a normal forecast needs a spread"
+        raise ParameterError(msg)
+    return spread
+
+
+def _levels(values: ArrayLike) -> Floats:
+    levels = np.asarray(values, np.float64)
+    bad = levels[~((levels > 0.0) & (levels < 1.0))]
+    if bad.size or levels.ndim != 1:
+        msg = f"level {shown(values)} is not inside (0, 1); give probabilities"
+        raise ParameterError(msg)
+    return levels
+
+
+def _ends(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
+    lows, highs = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    if not (lows <= highs).all():
+        msg = "an interval ends before it begins; exchange its ends"
+        raise ParameterError(msg)
+    return lows, highs
+
+
+def _pit(values: ArrayLike) -> Floats:
+    pit = np.asarray(values, np.float64)
+    bad = pit[~((pit >= 0.0) & (pit <= 1.0))]
+    if bad.size:
+        msg = f"PIT value {shown(float(bad[0]))} is not in [0, 1]; it is no probability"
+        raise ParameterError(msg)
+    return pit
