@@ -193,7 +193,7 @@ class Mondrian(Generic[C]):
                 msg = f"{name} is of shape {array.shape}, there are {n} categories; one of each"
                 raise ParameterError(msg)
         self._require_room(rows)
-        learned = {category: copy.deepcopy(self[category]) for category in rows}
+        learned = {category: self._copy(category) for category in rows}
         for category, own in rows.items():
             part = {name: array[own] for name, array in arrays.items()}
             score, label = part.pop("scores"), part.pop("labels")
@@ -203,6 +203,10 @@ class Mondrian(Generic[C]):
                 msg = f"category {shown(category)}: {error}"
                 raise type(error)(msg) from None
         self._calibrators.update(learned)
+
+    def _copy(self, category: Hashable) -> C:
+        found = self._calibrators.get(category)
+        return self._make() if found is None else copy.deepcopy(found)
 
     def _require_room(self, categories: Iterable[Hashable]) -> None:
         new = [category for category in categories if category not in self._calibrators]

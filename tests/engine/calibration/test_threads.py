@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.engine.cases import check, stream
 
-from abers import NotHeldError, VennAbers
+from abers import CrossVennAbers, NotHeldError, VennAbers
 from abers.reference import LEARN, PREDICT
 
 if TYPE_CHECKING:
@@ -157,3 +157,23 @@ def test_a_call_on_arrays_releases_the_interpreter_lock(size: int) -> None:
     worker.join()
     assert seen == 1000
     assert (p0[::2] <= p1[::2]).all()
+
+
+@pytest.mark.usefixtures("_often")
+def test_shared_folds_equal_sequential_ones() -> None:
+    """Threads that share a cross calibrator leave what one thread would have left."""
+    data = stream({}, 40 * THREADS)
+    scores = np.column_stack([data.scores, data.scores[::-1]])
+    ids = [f"id-{i}" for i in range(len(scores))]
+    shared, alone = CrossVennAbers(2), CrossVennAbers(2)
+
+    def learn(i: int) -> None:
+        for j in range(i, 20 * THREADS, THREADS):
+            shared.learn_one(scores[j].tolist(), int(data.labels[j]), id=ids[j])
+            shared.predict_one([0.5, 0.5])
+        rest = slice(20 * THREADS + i, None, THREADS)
+        shared.learn_many(scores[rest], data.labels[rest], ids=ids[rest])
+
+    together(learn)
+    alone.learn_many(scores, data.labels, ids=ids)
+    assert shared.state_bytes() == alone.state_bytes()

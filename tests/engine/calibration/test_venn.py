@@ -195,7 +195,7 @@ def test_selected_probability_is_calibrated(taxonomy: Taxonomy, size: int) -> No
     assert miscalibrated(*drawn(taxonomy, size)) == []
 
 
-@pytest.mark.large(20_000, reference=6_000)
+@pytest.mark.large(4_000, reference=4_000)
 def test_planted_faults_are_found(size: int) -> None:
     """The check fails for a swapped pair, and for categories that tell the object from others."""
     assert miscalibrated(*drawn(NearestNeighbours(), size, swap=True))
