@@ -6,7 +6,7 @@ an error that blames the input leaves the state as it was. ::
     AbersError
     ├── InputError (also a ValueError)
     │   ├── ScoreError        a score that is no finite number
-    │   ├── LabelError        a label outside {0, 1}
+    │   ├── LabelError        a label that is not 0 or 1, or no class that is known
     │   ├── WeightError       a weight that is not positive, or too large
     │   ├── TimeError         an event time that is missing, unwanted or not finite
     │   ├── ParameterError    an argument that makes no sense
@@ -60,7 +60,7 @@ class ScoreError(InputError):
 
 
 class LabelError(InputError):
-    """A label is neither 0 nor 1."""
+    """A label is neither 0 nor 1, or of no class that the calibrator knows."""
 
 
 class WeightError(InputError):

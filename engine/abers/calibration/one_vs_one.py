@@ -3,7 +3,8 @@
 Governing rule: the calibrator of classes i < j is the binary one, on the share of i in
 the scores of both, and on the observations of the two that the whole stream remembers. To forget
 with the stream, a pair is told the time of the stream: event times, or the numbers of the
-observations for a window. What a class has missed before it was known are observations
+observations for a window; what is too old by that time is out of sight at once, and out of
+memory when the pair learns again. What a class has missed before it was known are observations
 of score 0, which the pairs with `UNSEEN` hold ready.
 """
 
@@ -138,8 +139,6 @@ class OneVsOne(MultiClass):
         if self.window:
             time = self._clock = max(self._clock, 0.0) + 1.0
         elif time is not None:
-            if time < self._clock - self._reach:
-                return
             self._clock = max(self._clock, time)
         for part, score, label in self._touched(row, number):
             part.learn_one(score, label, weight=given.weight, time=time)
@@ -166,7 +165,7 @@ class OneVsOne(MultiClass):
         return self._parts[i, UNSEEN] if i < known else self._part()
 
     def _run(self, steps: Steps) -> Triple:
-        told, learned = self._told(steps)
+        told, learned = self._told(steps), np.flatnonzero(steps.kinds == LEARN)
         predicted = np.flatnonzero(steps.kinds == PREDICT)
         k = len(self._classes)
         by_class = _split(learned, steps.labels[learned], k)
@@ -188,22 +187,22 @@ class OneVsOne(MultiClass):
                 run(self._parts[i, UNSEEN], rows, scores, np.ones(len(rows)))
         return coupling.result()
 
-    def _told(self, steps: Steps) -> tuple[Floats | None, Integers]:
-        """Return what the pairs are told of time, and the rows that are learned: not those late."""
+    def _told(self, steps: Steps) -> Floats | None:
+        """Return what the pairs are told of time, and set the clock."""
         learns = steps.kinds == LEARN
         if not learns.size or not math.isfinite(self._reach):
-            return None, np.flatnonzero(learns)
+            return None
         if self.window:
             told = max(self._clock, 0.0) + np.cumsum(learns)
             self._clock = float(told[-1])
-            return told, np.flatnonzero(learns)
+            return told
         times = np.asarray(-math.inf if steps.times is None else steps.times, np.float64)
         newest = np.maximum.accumulate(np.where(learns, times, -math.inf))
-        newest = np.maximum(np.concatenate(([-math.inf], newest)), self._clock)
-        self._clock, before = float(newest[-1]), newest[:-1]
-        late = learns & (times < before - self._reach)
-        told = np.where(learns, times, np.maximum(times, before))
-        return np.where(told > -math.inf, told, 0.0), np.flatnonzero(learns & ~late)
+        newest = np.maximum(newest, self._clock)
+        self._clock = float(newest[-1])
+        # A query is told the newest time; a label its own, so that one too late is never in sight.
+        told = np.where(learns, times, np.maximum(times, newest))
+        return np.where(told > -math.inf, told, 0.0)
 
 
 def _split(rows: Integers, classes: Integers, k: int) -> list[Integers]:

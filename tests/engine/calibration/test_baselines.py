@@ -278,3 +278,16 @@ def test_rules_of_forgetting_exclude_each_other(kind: type[Baseline]) -> None:
     assert kind(half_life=3).half_life == 3
     assert kind() or False
     assert repr(kind(window=3)) == f"<{kind.__name__}(window=3) of 0 observations>"
+
+
+@REFITTED
+@pytest.mark.parametrize("n", [10, 25, 40])
+def test_a_restored_schedule_goes_on(kind: type[Platt | BetaCalibration], n: int) -> None:
+    """Between two fits that lie far apart, a restored one waits as long as the one saved."""
+    data, later = stream({}, n), stream({}, 60, seed=1)
+    calibrator = kind(refit=0.5)
+    loop(calibrator, data, 0)
+    restored = kind.from_bytes(calibrator.to_bytes())
+    assert restored.refit == 0.5
+    assert loop(restored, later, 0) == loop(calibrator, later, 0)
+    assert restored.to_bytes() == calibrator.to_bytes()

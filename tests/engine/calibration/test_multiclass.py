@@ -345,6 +345,25 @@ def test_one_vs_rest_takes_margins_and_one_vs_one_refuses_them() -> None:
         one.predict_many([[0.5, 0.5], [0.5, -0.5]])
 
 
+@EVERY_KIND
+@pytest.mark.parametrize("options", [{"max_age": 5.0}, {"half_life": 1 / 6}], ids=["age", "half"])
+def test_a_late_label_is_counted_and_not_learned(
+    kind: type[Calibrator], options: dict[str, Any]
+) -> None:
+    """What is older than the horizon of the stream is of no account; what lies on it is."""
+    calibrator, without = kind(("a", "b", "c"), **options), kind(("a", "b", "c"), **options)
+    for each in (calibrator, without):
+        each.learn_one({"c": 1.0}, "c", time=10.0)
+    calibrator.learn_one({"a": 0.6, "b": 0.4}, "a", time=4.9)
+    scores = {"a": 0.7, "b": 0.2, "c": 0.1}
+    assert (calibrator.late, len(calibrator)) == (1, 1)
+    for ahead in (4.9, 10.0, 12.0):
+        assert calibrator.predict_one(scores, time=ahead) == without.predict_one(scores, time=ahead)
+    calibrator.learn_one({"a": 0.6, "b": 0.4}, "a", time=5.0)
+    assert (calibrator.late, len(calibrator)) == (1, 2)
+    assert calibrator.predict_one(scores) != without.predict_one(scores)
+
+
 # What is refused
 
 
