@@ -85,6 +85,9 @@ class OneVsOne(MultiClass):
     **Time.** A query whose time is before the newest time seen is answered as of the
     newest.
 
+    **Weights.** With a half-life, keep the sum of the weights remembered below 2**24: beyond,
+    labels that come half-lives late could be too heavy for a pair after others took them.
+
     **Threads** may share a calibrator: every call is atomic.
 
     References
