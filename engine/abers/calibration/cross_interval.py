@@ -43,10 +43,7 @@ def cross_log_merge(p0: ArrayLike, p1: ArrayLike) -> Floats:
     [0.5]
     """
     for_0, for_1 = _geometric_means(p0, p1)
-    # p1 is above 0, and with it the sum; where it is not (no prediction is so), nothing is known.
-    total = for_0 + for_1
-    merged = np.divide(for_1, total, out=np.full_like(total, 0.5), where=total > 0)
-    return np.clip(merged, _SMALLEST, _LARGEST)
+    return np.clip(for_1 / (for_0 + for_1), _SMALLEST, _LARGEST)  # p1 > 0, and so the sum
 
 
 def cross_brier_merge(p0: ArrayLike, p1: ArrayLike) -> Floats:
@@ -97,18 +94,19 @@ def cross_ends(p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:
 
 def _by_fold(p: ArrayLike) -> Floats:
     """Put the folds first, each contiguous."""
-    return np.ascontiguousarray(np.moveaxis(np.asarray(p, dtype=np.float64), -1, 0))
+    array = np.asarray(p, dtype=np.float64)
+    return array if array.ndim == 1 else np.ascontiguousarray(np.moveaxis(array, -1, 0))
 
 
 def _geometric_means(p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:
     """Means over the folds of 1 - p0 and of p1."""
-    return _geometric_mean(1.0 - _by_fold(p0)), _geometric_mean(_by_fold(p1))
+    with np.errstate(divide="ignore"):  # the mean with a 0 is 0
+        return _geometric_mean(1.0 - _by_fold(p0)), _geometric_mean(_by_fold(p1))
 
 
 def _geometric_mean(by_fold: Floats) -> Floats:
-    with np.errstate(divide="ignore"):  # the mean with a 0 is 0
-        # Added fold by fold: then a prediction by itself and one of many have the same sum.
-        mean: Floats = np.exp(sum(np.log(fold) for fold in by_fold) / len(by_fold))
+    # Added fold by fold: then a prediction by itself and one of many have the same sum.
+    mean: Floats = np.exp(sum(np.log(by_fold)) / len(by_fold))
     return mean
 
 
