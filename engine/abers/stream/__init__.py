@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from abers.stream.columns import Events, Rows
 from abers.stream.events import DeadLetter, Event, Label, Observation, Outcome, Output, Prediction
+from abers.stream.outputs import Outputs
 from abers.stream.processor import Processor
 from abers.stream.settings import Settings
 
 __all__ = [
     "DeadLetter",
     "Event",
+    "Events",
     "Label",
     "Observation",
     "Outcome",
     "Output",
+    "Outputs",
     "Prediction",
     "Processor",
+    "Rows",
     "Settings",
 ]

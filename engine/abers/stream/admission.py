@@ -8,8 +8,6 @@ other one event at a time; what is let in is the same.
 
 from __future__ import annotations
 
-from itertools import compress
-from operator import not_
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -21,13 +19,16 @@ from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator
 
     from numpy.typing import NDArray
 
+    from abers.stream.columns import Column, Events
     from abers.stream.events import Event
     from abers.stream.settings import Settings
     from abers.stream.tasks import Task
+
+    Floats = NDArray[np.float64]
 
 __all__ = ["Admission", "Admitted"]
 
@@ -39,8 +40,8 @@ class Admitted(NamedTuple):
 
     Attributes
     ----------
-    events, ids
-        The events, and their ids.
+    events
+        They.
     rows
         Their rows in the batch.
     kinds
@@ -52,20 +53,19 @@ class Admitted(NamedTuple):
     scores
         Array of shape (n, width of a score); 0 for labels.
     values
-        Labels, as the task's `values` gave them; 0 for observations.
+        Labels, as the task's `value` gave them; 0 for observations.
     refused
         Dead letters of the others.
     """
 
-    events: Sequence[Event]
-    ids: list[str]
-    rows: Sequence[int]
+    events: Events
+    rows: NDArray[np.int64]
     kinds: NDArray[np.uint8]
     models: NDArray[np.uint32]
     keys: NDArray[np.uint32]
     times: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    values: NDArray[np.float64]
+    scores: Floats
+    values: Floats
     refused: list[DeadLetter]
 
 
@@ -75,40 +75,6 @@ class _Refused(Exception):  # noqa: N818 - no error, but the way out of an event
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
-
-
-class _Columns(NamedTuple):
-    """A batch by columns: `scores` and `segments` of the observations, `values` of the labels."""
-
-    events: Sequence[Event]
-    labels: list[bool]
-    ids: list[str]
-    names: list[str]
-    times: list[int]
-    scores: list[Any]
-    segments: list[str]
-    values: list[Any]
-
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """Give model and segment of each observation."""
-        names = compress(self.names, map(not_, self.labels))
-        return zip(names, self.segments, strict=True)
-
-
-def _columns(events: Sequence[Event]) -> _Columns:
-    labels = [type(e) is Label for e in events]
-    seen: list[Any] = list(compress(events, map(not_, labels)))
-    told: list[Any] = list(compress(events, labels))
-    return _Columns(
-        events,
-        labels,
-        [e.id for e in events],
-        [e.model for e in events],
-        [e.time for e in events],
-        [e.score for e in seen],
-        [e.segment for e in seen],
-        [e.value for e in told],
-    )
 
 
 class Admission:
@@ -141,7 +107,7 @@ class Admission:
 
     def admit(
         self,
-        events: Sequence[Event],
+        events: Events,
         clock: int | None,
         accepted: Callable[[Event, float], None] | None = None,
     ) -> Admitted:
@@ -162,89 +128,87 @@ class Admission:
         Admitted
             The events that come in, and dead letters of the others.
         """
-        columns = _columns(events)
-        if accepted is None and self._plain(columns, clock):
-            return self._numbered(columns, range(len(events)), [])
-        kept, rows, scores, values, refused = self._sifted(events, clock, accepted)
-        checked = _columns(kept)._replace(scores=scores, values=values)
-        return self._numbered(checked, rows, refused)
+        if accepted is None and (taken := self._plain(events, clock)) is not None:
+            return self._numbered(events, np.arange(len(events)), *taken, [])
+        return self._numbered(*self._sifted(events, clock, accepted))
 
     # A column at a time
 
-    def _plain(self, columns: _Columns, clock: int | None) -> bool:
-        """Tell whether nothing in a batch is unusual, so that all of it comes in."""
-        return (
+    def _plain(self, events: Events, clock: int | None) -> tuple[Floats, Floats] | None:
+        """Give scores and values if nothing in a batch is unusual, so that all of it comes in."""
+        plain = (
             self._by_features is None
-            and _plain_ids(columns.ids)
-            and self._plain_times(columns, clock)
-            and self._plain_names(columns)
-            and self._task.plain(columns.scores, columns.values)
+            and events.recorded is None
+            and _plain_ids(events.ids.tolist())
+            and self._plain_times(events.times, clock)
+            and self._plain_names(events)
         )
+        return self._task.columns(events) if plain else None
 
-    def _plain_times(self, columns: _Columns, clock: int | None) -> bool:
-        times = columns.times
-        if {*map(type, times)} != {int}:
+    def _plain_times(self, times: Column, clock: int | None) -> bool:
+        if times.dtype != np.int64:
             return False
-        if [e.recorded for e in columns.events].count(None) < len(times):
-            return False
-        latest = times[0] if clock is None else clock
+        latest = int(times[0]) if clock is None else clock
         most = min(latest + self._settings.max_jump, self._latest - 1)
-        return -self._latest < min(times) <= max(times) <= most
+        return bool(-self._latest < times.min() and times.max() <= most)
 
-    def _plain_names(self, columns: _Columns) -> bool:
-        if {*map(type, columns.names), *map(type, columns.segments)} != {str}:
+    def _plain_names(self, events: Events) -> bool:
+        models, segments = events.models.tolist(), _segments(events)
+        if not {*map(type, models), *map(type, segments)} <= {str}:
             return False
-        names, segments, most = {*columns.names}, {*columns.segments}, self._settings.max_models
+        names, parts, most = {*models}, {*segments}, self._settings.max_models
         return (
-            all(map(_is_text, names | segments))
+            all(map(_is_text, names | parts))
             and len(self.models.keys() | names) <= most
             # As many pairs as there could be, or else as there are.
             and (
-                len(self.keys) + len(names) * len(segments) <= most
-                or len(self.keys.keys() | {*columns.pairs()}) <= most
+                len(self.keys) + len(names) * len(parts) <= most
+                or len(self.keys.keys() | {*_pairs(events)}) <= most
             )
         )
 
     def _numbered(
-        self, columns: _Columns, rows: Sequence[int], refused: list[DeadLetter]
+        self,
+        events: Events,
+        rows: NDArray[np.int64],
+        scores: Floats,
+        values: Floats,
+        refused: list[DeadLetter],
     ) -> Admitted:
-        n, width = len(columns.ids), self._task.score_width
-        labels = np.array(columns.labels, bool)
-        scores, values, keys = np.zeros((n, width)), np.zeros(n), np.zeros(n, np.uint32)
-        scores[~labels] = np.array(columns.scores, float).reshape(-1, width)
-        values[labels] = columns.values
-        keys[~labels] = self._key_numbers(columns)
+        keys = np.zeros(len(events), np.uint32)
+        keys[~events.labels] = self._key_numbers(events)
         return Admitted(
-            columns.events,
-            columns.ids,
+            events,
             rows,
-            labels.astype(np.uint8),
-            _numbers(columns.names, self.models),
+            events.labels.astype(np.uint8),
+            _numbers(events.models.tolist(), self.models),
             keys,
-            np.array(columns.times, np.int64),
+            events.times.astype(np.int64, copy=False),
             scores,
             values,
             refused,
         )
 
-    def _key_numbers(self, columns: _Columns) -> NDArray[np.uint32]:
-        segments = columns.segments
-        if len({*columns.names}) == len({*segments}) == 1:  # hashing pairs costs more than the rest
-            pair = (columns.names[0], segments[0])
+    def _key_numbers(self, events: Events) -> NDArray[np.uint32]:
+        segments = _segments(events)
+        names = {*events.models.tolist()}
+        if len(names) == len({*segments}) == 1:  # hashing pairs costs more than the rest
+            pair = (names.pop(), segments[0])
             return np.full(len(segments), self.keys.setdefault(pair, len(self.keys)), np.uint32)
-        return _numbers(list(columns.pairs()), self.keys)
+        return _numbers(list(_pairs(events)), self.keys)
 
     # An event at a time
 
     def _sifted(
         self,
-        events: Sequence[Event],
+        events: Events,
         clock: int | None,
         accepted: Callable[[Event, float], None] | None,
-    ) -> tuple[list[Event], list[int], list[Any], list[Any], list[DeadLetter]]:
-        kept, rows, refused = [], [], []
-        scores: list[Any] = []
-        values: list[Any] = []
+    ) -> tuple[Events, NDArray[np.int64], Floats, Floats, list[DeadLetter]]:
+        rows: list[int] = []
+        refused: list[DeadLetter] = []
+        scores = np.zeros((len(events), self._task.score_width))
+        values = np.zeros(len(events))
         for row, event in enumerate(events):
             try:
                 value = self._value(event)
@@ -258,12 +222,14 @@ class Admission:
             self.models.setdefault(event.model, len(self.models))
             if type(event) is Observation:
                 self.keys.setdefault((event.model, event.segment), len(self.keys))
-            (scores if type(event) is Observation else values).append(value)
-            kept.append(event)
+                scores[row] = value
+            else:
+                values[row] = value
             rows.append(row)
             if accepted is not None:
-                accepted(event, value if type(event) is Label else 0.0)
-        return kept, rows, scores, values, refused
+                accepted(event, values[row])
+        kept = np.array(rows, np.int64)
+        return events.take(kept), kept, scores[kept], values[kept], refused
 
     def _value(self, event: Event) -> Any:  # noqa: ANN401 - as the task has it
         """Check score, features or label."""
@@ -356,6 +322,17 @@ def _check_features(event: Event) -> None:
 def _plain_ids(ids: list[str]) -> bool:
     # Half of a surrogate pair is no valid text: only ASCII is told from that at a glance.
     return {*map(type, ids)} == {str} and all(ids) and "".join(ids).isascii()
+
+
+def _segments(events: Events) -> list[str]:
+    """Give the segments of the observations."""
+    segments: list[str] = events.segments[~events.labels].tolist()
+    return segments
+
+
+def _pairs(events: Events) -> Iterator[tuple[str, str]]:
+    """Give model and segment of each observation."""
+    return zip(events.models[~events.labels].tolist(), _segments(events), strict=True)
 
 
 def _numbers(names: list[_Name], known: dict[_Name, int]) -> NDArray[np.uint32]:

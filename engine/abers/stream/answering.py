@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers.stream.columns import objects
 from abers.stream.tasks import Settled, Steps
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.admission import Admitted
-    from abers.stream.events import Outcome, Prediction
+    from abers.stream.columns import Rows
+    from abers.stream.events import Prediction
     from abers.stream.tasks import Calibrator, Monitor, Task
 
     Integers = NDArray[np.int64]
@@ -92,14 +94,12 @@ class Answering:
             self.rows.resize(shape, refcheck=False)
 
     def run(
-        self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]], *, outcomes: bool
-    ) -> tuple[list[Prediction], list[Outcome]]:
-        """Run steps; what they put out, outcomes only if they are wanted.
+        self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]]
+    ) -> tuple[Rows[Prediction], Settled]:
+        """Run steps; the predictions, and those whose labels came.
 
         `keys` gives model and segment of each calibrator.
         """
-        if not len(taken.learns):
-            return [], []
         width, rows, slots = self._task.score_width, self.rows, taken.slots
         learns = taken.learns == 1
         predicted = slots[~learns]
@@ -107,32 +107,20 @@ class Answering:
         steps = Steps(taken.learns, rows[slots, :width], taken.values, taken.times)
         answers, held = self._run(steps, taken.keys)
         rows[predicted, width:] = answers[~learns]
-
-        events = admitted.events
-        observations: list[Any] = [events[i] for i in taken.rows[~learns].tolist()]
-        predictions = self._task.predictions(observations, rows[predicted], held[~learns])
-        if not learns.any():
-            return predictions, []
-        settled, values = rows[slots[learns]], taken.values[learns]
-        self._judge(settled, values, taken.keys[learns])
-        if not outcomes:
-            return predictions, []
-        pairs = list(keys)
-        worded = self._task.outcomes(
-            Settled(
-                [events[i] for i in taken.rows[learns].tolist()],
-                [pairs[key][1] for key in taken.keys[learns].tolist()],
-                taken.told[learns].tolist(),
-                taken.times[learns].tolist(),
-                settled,
-                values,
-            )
+        seen = admitted.events.take(taken.rows[~learns])
+        predictions = self._task.predictions(seen, rows[predicted], held[~learns])
+        settled = Settled(
+            admitted.events.take(taken.rows[learns]),
+            objects([segment for _, segment in keys])[taken.keys[learns]],
+            taken.told[learns],
+            taken.times[learns],
+            rows[slots[learns]],
+            taken.values[learns],
         )
-        return predictions, worded
+        self._judge(settled, taken.keys[learns])
+        return predictions, settled
 
     def _run(self, steps: Steps, keys: Integers) -> tuple[Floats, Integers]:
-        if _uniform(keys):
-            return self.calibrators[int(keys[0])].run(steps)
         answers = np.empty((len(keys), self._task.answer_width))
         held = np.empty(len(keys), np.int64)
         for key, rows in _by_key(keys):
@@ -140,19 +128,20 @@ class Answering:
             answers[rows], held[rows] = self.calibrators[key].run(part)
         return answers, held
 
-    def _judge(self, settled: Floats, values: Floats, keys: Integers) -> None:
+    def _judge(self, settled: Settled, keys: Integers) -> None:
         if self.monitors is None:
             return
-        for key, rows in [(int(keys[0]), slice(None))] if _uniform(keys) else _by_key(keys):
-            self.monitors[key].update(settled[rows], values[rows])
-
-
-def _uniform(keys: Integers) -> bool:
-    return bool((keys == keys[0]).all())
+        for key, rows in _by_key(keys):
+            self.monitors[key].update(settled.rows[rows], settled.values[rows])
 
 
 def _by_key(keys: Integers) -> Iterator[tuple[int, Any]]:
     """Give the rows of each key, in their order."""
+    if not len(keys):
+        return
+    if (keys == keys[0]).all():  # sorting them costs more than the rest
+        yield int(keys[0]), slice(None)
+        return
     order = np.argsort(keys, kind="stable")
     numbers, starts = np.unique(keys[order], return_index=True)
     yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)

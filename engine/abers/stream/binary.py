@@ -15,6 +15,7 @@ from abers._shown import shown
 from abers.calibration import VennAbers, _checks, log_merge
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryMonitor
+from abers.stream.columns import Rows
 from abers.stream.events import Outcome, Prediction
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.stream.events import Observation
+    from abers.stream.columns import Events
     from abers.stream.settings import Settings
     from abers.stream.tasks import Settled, Steps
 
@@ -86,13 +87,19 @@ class Binary:
         """Check one label: 0, 1, False or True."""
         return float(_checks.label(given))
 
-    def plain(self, scores: list[Any], values: list[Any]) -> bool:
-        """Tell whether `score` and `value` would take all of these as they are."""
-        if not {*map(type, scores)} <= {float} or not {*map(type, values)} <= {int, bool}:
-            return False
-        inside = not scores or self._smallest <= min(scores) <= max(scores) <= self._largest
-        # A NaN gets past min and max, but not into a sum unseen.
-        return inside and sum(scores) - sum(scores) == 0.0 and {*values} <= {0, 1}
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Do what `score` and `value` do for all of a batch; None if anything is unusual."""
+        n, scores, values = len(events), events.scores, events.values
+        if scores is None:
+            scores = np.zeros(n)
+        if values is None:
+            values = np.zeros(n, np.int64)
+        plain = scores.dtype.kind == "f" and values.dtype.kind in "ib"
+        if not plain or not 0 <= values.min() <= values.max() <= 1:
+            return None
+        if not self._smallest <= scores.min() <= scores.max() <= self._largest:  # nor a NaN
+            return None
+        return scores.reshape(n, 1), np.where(events.labels, values, 0.0)
 
     def label(self, value: float) -> int:
         """Undo `value`."""
@@ -111,41 +118,40 @@ class Binary:
         return BinaryMonitor.restore(state)
 
     def predictions(
-        self, events: Sequence[Observation], rows: Floats, held: NDArray[np.int64]
-    ) -> list[Prediction]:
+        self, events: Events, rows: Floats, held: NDArray[np.int64]
+    ) -> Rows[Prediction]:
         """Word predictions, a row each: score, p0, p1."""
         score, p0, p1 = rows.T
-        return list(
-            map(
-                Prediction,
-                [e.id for e in events],
-                [e.time for e in events],
-                [e.model for e in events],
-                score.tolist(),
-                p0.tolist(),
-                p1.tolist(),
-                log_merge(p0, p1).tolist(),
-                held.tolist(),
-                [e.segment for e in events],
-                [e.extra for e in events],
-            )
-        )
+        columns = {
+            "id": events.ids,
+            "time": events.times,
+            "model": events.models,
+            "score": score,
+            "p0": p0,
+            "p1": p1,
+            "p": log_merge(p0, p1),
+            "n": held,
+            "segment": events.segments,
+        }
+        if events.extra is not None:
+            columns["extra"] = events.extra
+        return Rows(Prediction, columns)
 
-    def outcomes(self, settled: Settled) -> list[Outcome]:
+    def outcomes(self, settled: Settled) -> Rows[Outcome]:
         """Word outcomes."""
         score, p0, p1 = settled.rows.T
-        return list(
-            map(
-                Outcome,
-                [e.id for e in settled.events],
-                settled.told,
-                [e.model for e in settled.events],
-                settled.times,
-                settled.values.astype(np.int64).tolist(),
-                score.tolist(),
-                p0.tolist(),
-                p1.tolist(),
-                log_merge(p0, p1).tolist(),
-                settled.segments,
-            )
+        return Rows(
+            Outcome,
+            {
+                "id": settled.events.ids,
+                "time": settled.told,
+                "model": settled.events.models,
+                "predicted": settled.times,
+                "label": settled.values.astype(np.int64),
+                "score": score,
+                "p0": p0,
+                "p1": p1,
+                "p": log_merge(p0, p1),
+                "segment": settled.segments,
+            },
         )

@@ -19,13 +19,12 @@ from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.learning import Learning
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from abers._ledger import Unknown
     from abers.learners import Learner
     from abers.stream.admission import Admitted
+    from abers.stream.columns import Events
     from abers.stream.events import Event
     from abers.stream.settings import Settings
     from abers.stream.tasks import Task
@@ -126,7 +125,7 @@ class Deciding:
         self._counters.update(counters)
         self.ledger.counts = [counters[name] for name in _LEDGER]
 
-    def decide(self, events: Sequence[Event]) -> Decided:
+    def decide(self, events: Events) -> Decided:
         """Take a batch.
 
         Parameters
@@ -148,20 +147,20 @@ class Deciding:
         self._count(events, decided)
         return decided
 
-    def _at_once(self, events: Sequence[Event]) -> Decided:
+    def _at_once(self, events: Events) -> Decided:
         admitted = self.admission.admit(events, self.clock)
         taken, unknown = self._enter(
-            admitted.ids,
+            admitted.events.ids.tolist(),
             admitted.kinds,
             admitted.models,
             admitted.keys,
             admitted.times,
             admitted.values,
         )
-        letters = [(admitted.rows[label[0]], self._unknown(label)) for label in unknown]
+        letters = [(int(admitted.rows[label[0]]), self._unknown(label)) for label in unknown]
         return Decided(admitted, taken, letters)
 
-    def _one_by_one(self, events: Sequence[Event], learning: Learning) -> Decided:
+    def _one_by_one(self, events: Events, learning: Learning) -> Decided:
         parts: list[Taken] = []
         letters: list[tuple[int, DeadLetter]] = []  # by number of the event that came in
 
@@ -188,7 +187,7 @@ class Deciding:
         admitted = self.admission.admit(events, self.clock, accepted)
         columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 7
         taken = Taken(*(np.concatenate(list(column)) for column in columns))
-        rows = admitted.rows
+        rows = admitted.rows.tolist()
         return Decided(admitted, taken, [(rows[n], _at(letter, rows[n])) for n, letter in letters])
 
     def _enter(  # noqa: PLR0913, PLR0917 - a column each
@@ -210,10 +209,9 @@ class Deciding:
         row, slot, key, time, told = steps[:, :count]
         return Taken(learns[:count], row, slot, key, time, told, learned[:count]), unknown
 
-    def _count(self, events: Sequence[Event], decided: Decided) -> None:
+    def _count(self, events: Events, decided: Decided) -> None:
         counters, taken = self._counters, decided.taken
-        refused = [letter.event for letter in decided.admitted.refused]
-        labels = int(decided.admitted.kinds.sum()) + sum(type(one) is Label for one in refused)
+        labels = int(events.labels.sum())
         learned = int(taken.learns.sum())
         counters["labels_in"] += labels
         counters["observations"] += len(events) - labels

@@ -18,12 +18,14 @@ from abers.exceptions import ParameterError
 from abers.stream import snapshot
 from abers.stream.answering import Answering
 from abers.stream.binary import Binary
+from abers.stream.columns import Events
 from abers.stream.deciding import Deciding
-from abers.stream.events import DeadLetter, Label, Observation
+from abers.stream.events import Label, Observation
+from abers.stream.outputs import Outputs
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from abers.learners import Learner
     from abers.stream.events import Event, Output
@@ -151,23 +153,35 @@ class Processor:
             )
             msg = f"row {row}: {shown(event)} is no Observation and no Label"
             raise ParameterError(msg)
-        return self._take(batch) if batch else []
+        return self.take(Events.of(batch)).in_order() if batch else []
 
-    def _take(self, events: Sequence[Event]) -> list[Output]:
+    def take(self, events: Events) -> Outputs:
+        """Take events by columns; as `process_many`, and as fast as can be.
+
+        Parameters
+        ----------
+        events
+            At least one.
+
+        Returns
+        -------
+        Outputs
+            What is to be said of them, each kind by itself.
+
+        Examples
+        --------
+        >>> from abers.stream import Events, Observation, Processor
+        >>> events = Events.of([Observation(f"a{i}", time=i, score=0.5) for i in range(3)])
+        >>> Processor().take(events).predictions.columns["p"].tolist()
+        [0.5, 0.5, 0.5]
+        """
         admitted, taken, letters = self._deciding.decide(events)
         keys = self._deciding.admission.keys
         self._answering.make_room(len(keys), self._deciding.ledger.capacity())
-        predictions, outcomes = self._answering.run(admitted, taken, keys, outcomes=self._outcomes)
-        if not letters and not outcomes:
-            return list(predictions)
-        made: Iterator[Output] = iter(predictions)
-        settled: Iterator[Output] = iter(outcomes)
-        outputs = [
-            (admitted.rows[row], next(settled if learns else made))
-            for learns, row in zip(taken.learns.tolist(), taken.rows.tolist(), strict=True)
-            if self._outcomes or not learns
-        ]
-        return _merged(outputs, letters)
+        predictions, settled = self._answering.run(admitted, taken, keys)
+        learns, rows = taken.learns == 1, admitted.rows[taken.rows]
+        outcomes = self._task.outcomes(settled) if self._outcomes else None
+        return Outputs(predictions, outcomes, letters, rows[~learns], rows[learns])
 
     # Saving
 
@@ -247,18 +261,3 @@ class Processor:
         processor = cls(settings, learner=learner, outcomes=outcomes)
         snapshot.load(processor, blob, key)
         return processor
-
-
-def _merged(
-    outputs: list[tuple[int, Output]], letters: list[tuple[int, DeadLetter]]
-) -> list[Output]:
-    """Put dead letters among the outputs of the steps, by row."""
-    if not letters:
-        return [one for _, one in outputs]
-    # Within a row: labels that waited in vain, the steps, what a learner could not learn.
-    ranked: list[tuple[int, int, Output]] = [
-        (row, 0 if one.row is None else 2, one) for row, one in letters
-    ]
-    ranked += [(row, 1, one) for row, one in outputs]
-    ranked.sort(key=lambda ranking: ranking[:2])
-    return [one for _, _, one in ranked]

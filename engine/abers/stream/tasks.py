@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from abers.stream.events import Event, Observation, Outcome, Prediction
+    from abers.stream.columns import Column, Events, Rows
+    from abers.stream.events import Outcome, Prediction
 
     Floats = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class Settled(NamedTuple):
     events
         Observations or labels: whichever came last, both have the id and the model.
     segments
-        Segments of the observations.
+        Segments of the observations, as objects.
     told, times
         Event times of the labels, and of the observations.
     rows
@@ -60,10 +61,10 @@ class Settled(NamedTuple):
         The labels, as the task's `value` gave them.
     """
 
-    events: Sequence[Event]
-    segments: Sequence[str]
-    told: Sequence[int]
-    times: Sequence[int]
+    events: Events
+    segments: Column
+    told: NDArray[np.int64]
+    times: NDArray[np.int64]
     rows: Floats
     values: Floats
 
@@ -106,8 +107,11 @@ class Task(Protocol):
         """Check a label, and make a number of it, or raise a LabelError."""
         ...
 
-    def plain(self, scores: list[Any], values: list[Any]) -> bool:
-        """Tell whether `score` and `value` would take all of these as they are."""
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Do what `score` and `value` do for all of a batch; None if anything is unusual.
+
+        Labels have scores 0, observations have the value 0.
+        """
         ...
 
     def label(self, value: float) -> object:
@@ -123,11 +127,11 @@ class Task(Protocol):
         ...
 
     def predictions(
-        self, events: Sequence[Observation], rows: Floats, held: NDArray[np.int64]
-    ) -> list[Prediction]:
-        """Word predictions, a row each: score and answer."""
+        self, events: Events, rows: Floats, held: NDArray[np.int64]
+    ) -> Rows[Prediction]:
+        """Word predictions of observations, a row each: score and answer."""
         ...
 
-    def outcomes(self, settled: Settled) -> list[Outcome]:
+    def outcomes(self, settled: Settled) -> Rows[Outcome]:
         """Word outcomes."""
         ...

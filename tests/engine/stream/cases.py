@@ -229,7 +229,8 @@ def plain(output: Output) -> tuple[Any, ...]:
         assert output.detail
         fields = msgspec.structs.asdict(output.event)
         del fields["recorded"]  # a label that waited does not know it any longer
-        return (type(output.event), *fields.values(), output.reason, output.row)
+        # Written out: a NaN is equal to nothing.
+        return (type(output.event), *map(repr, fields.values()), output.reason, output.row)
     values = msgspec.structs.astuple(output)
     return (type(output), *((type(value), value) for value in values))
 

@@ -54,7 +54,7 @@ def refused(p: Processor, event: Event) -> str:
     before, clock = dict(p.counters), p.clock
     letter = only(p.process(event))
     assert isinstance(letter, DeadLetter)
-    assert letter.event is event
+    assert repr(letter.event) == repr(event)
     assert letter.row == 0
     assert letter.detail
     assert p.clock == clock

@@ -1,0 +1,56 @@
+"""What a batch puts out.
+
+Governing rule: each kind of output stands by itself, in the order of the events
+that brought it about; those of one event come as a person would tell them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from abers.stream.columns import Rows
+    from abers.stream.events import DeadLetter, Outcome, Output, Prediction
+
+__all__ = ["Outputs"]
+
+
+class Outputs(NamedTuple):
+    """Predictions, outcomes and dead letters.
+
+    Attributes
+    ----------
+    predictions, outcomes
+        By columns; None in place of outcomes that nobody wants.
+    letters
+        Dead letters, each with the row of the event that brought it about.
+    predicted, settled
+        Rows of the events that brought about the predictions, and the outcomes.
+    """
+
+    predictions: Rows[Prediction]
+    outcomes: Rows[Outcome] | None
+    letters: Sequence[tuple[int, DeadLetter]]
+    predicted: NDArray[np.int64]
+    settled: NDArray[np.int64]
+
+    def in_order(self) -> list[Output]:
+        """Give all of them as objects, in the order of the events.
+
+        Of one event: labels that waited in vain, its prediction, the outcome if its label was
+        there before it, and what a learner could not learn.
+        """
+        ranked: list[tuple[int, int, Output]] = [
+            (row, 0 if letter.row is None else 3, letter) for row, letter in self.letters
+        ]
+        rows = self.predicted.tolist()
+        ranked += [(row, 1, one) for row, one in zip(rows, self.predictions, strict=True)]
+        rows = self.settled.tolist() if self.outcomes is not None else []
+        ranked += [(row, 2, one) for row, one in zip(rows, self.outcomes or (), strict=True)]
+        ranked.sort(key=lambda ranking: ranking[:2])
+        return [output for _, _, output in ranked]
