@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from abers.stream import Label, Prediction, Processor, Settings
+from abers.stream import Events, Label, Prediction, Processor, Settings
 from abers_connectors.files.compression import packer
 from abers_connectors.files.places import Stream
 from abers_connectors.files.rows import encoder
@@ -71,11 +71,12 @@ class _Made:
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
 
-    def batches(self, _position: Position | None = None) -> Iterator[Batch[Event]]:
+    def batches(self, _position: Position | None = None) -> Iterator[Batch]:
         """Give a block of observations, and the labels that come among them, at a time."""
         for block in range(self._blocks + 1):
             events = [event for event in arriving(block, self._blocks) if not _is_lost(event)]
-            yield Batch(events, (), {"block": block}, len(events), lambda _: Origin("made", ""))
+            columns = Events.of(events)
+            yield Batch(columns, (), {"block": block}, len(events), lambda _: Origin("made", ""))
 
     def fraction(self) -> None:
         """Say that nobody asks."""

@@ -35,7 +35,6 @@ from benchmarks.timing import Spread, digits, in_turns, seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from abers.stream import Event
     from abers_connectors.jobs import Job
     from abers_connectors.records import Batch, Position, Source
     from benchmarks.plan import Plan
@@ -153,11 +152,11 @@ def _floor(source: str, target: str) -> None:
 class _Clocked:
     """A source, and the time that its batches take."""
 
-    def __init__(self, source: Source[Event], spent: Seconds) -> None:
+    def __init__(self, source: Source, spent: Seconds) -> None:
         self.name, self.fraction = source.name, source.fraction
         self._source, self._spent = source, spent
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches of the source."""
         following = _timed(self._spent, READ, self._source.batches(position).__next__)
         with suppress(StopIteration):

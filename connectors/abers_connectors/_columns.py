@@ -1,20 +1,21 @@
 """From columns to events, all rows at once.
 
 Governing rule: only columns that are plainly right are taken (texts, whole
-numbers, finite numbers, or texts of such, no nulls); at the least doubt the
-answer is None, and the rows are read one by one.
+numbers, finite numbers, or texts of such); at the least doubt the answer is
+None, and the rows are read one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from abers.stream.events import Label, Observation
+from abers.stream import Events
+from abers.stream.columns import Column, column
 from abers_connectors import values
 from abers_connectors._paths import is_plain
 from abers_connectors.records import BadRecordError
@@ -22,86 +23,167 @@ from abers_connectors.records import BadRecordError
 if TYPE_CHECKING:
     from abers_connectors.fields import Fields
 
-__all__ = ["Columns", "labels", "observations", "read_labels"]
+__all__ = ["Columns", "Given", "Read", "labelled", "labels", "mixed"]
 
-Columns: TypeAlias = Mapping[str, npt.NDArray[Any] | None]
-"""By name: texts as objects, int64, float64 or bool; None for a column of anything else."""
-
-
-def observations(fields: Fields) -> Callable[[Columns], list[Observation] | None]:
-    """Compile what makes observations of columns."""
-    segment = fields.segment
-    paths = fields.score, segment or fields.score
-    plain = _plain_head(fields) and all(map(is_plain, paths)) and not (fields.x or fields.extra)
-
-    def rows(columns: Columns) -> list[Observation] | None:
-        scores = _numbers(columns.get(fields.score), np.float64) if plain else None
-        if scores is None:
-            return None
-        head = _head(fields, columns)
-        parts = _texts(columns[segment]) if segment and segment in columns else repeat("")
-        if head is None or parts is None or not np.isfinite(scores).all():
-            return None
-        return list(map(Observation, *head, scores.tolist(), repeat(None), parts))
-
-    return rows
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Read: TypeAlias = Callable[[Any], Any]
 
 
-def labels(fields: Fields, read: Callable[[Any], int]) -> Callable[[Columns], list[Label] | None]:
-    """Compile what makes labels of columns; `read` reads one value."""
-    plain = _plain_head(fields)
+class Given(NamedTuple):
+    """A column of a file.
 
-    def rows(columns: Columns) -> list[Label] | None:
-        given = read_labels(columns.get(fields.label), read)
+    Parameters
+    ----------
+    values
+        Texts as objects, int64, float64 or bool.
+    there
+        Which rows have a value; None if all have.
+    """
+
+    values: Column
+    there: Mask | None = None
+
+    def whole(self) -> Column | None:
+        """Give the values if all are there."""
+        return self.values if self.there is None else None
+
+
+Columns: TypeAlias = Mapping[str, Given]
+"""By name; a column of anything else, such as lists, is left out."""
+
+
+def mixed(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
+    """Compile what makes observations, which have a score, and labels of columns."""
+    plain = _plain(fields, fields.score, fields.label)
+
+    def events(columns: Columns) -> Events | None:
         head = _head(fields, columns) if plain else None
-        return None if head is None or given is None else list(map(Label, *head, given))
+        if head is None:
+            return None
+        seen = _there(columns.get(fields.score), len(head))
+        told = ~seen
+        scores = _scores(columns.get(fields.score), seen)
+        outcomes = _values(columns.get(fields.label), told, read)
+        if (scores is None and seen.any()) or (outcomes is None and told.any()):
+            return None
+        return replace(head, labels=told, scores=scores, values=outcomes)
 
-    return rows
+    return events
 
 
-def read_labels(
-    column: npt.NDArray[Any] | None, read: Callable[[Any], int]
-) -> Sequence[int] | None:
-    """Read a column of label values, or give None if one of them is no label."""
+def labels(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
+    """Compile what makes labels of columns; `read` reads one value."""
+    plain = _plain(fields, fields.label)
+
+    def events(columns: Columns) -> Events | None:
+        head = _head(fields, columns) if plain else None
+        if head is None:
+            return None
+        told = np.ones(len(head), bool)
+        outcomes = _values(columns.get(fields.label), told, read)
+        return None if outcomes is None else replace(head, labels=told, values=outcomes)
+
+    return events
+
+
+def labelled(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
+    """Compile what makes observations of columns, their labels not yet out."""
+    plain = _plain(fields, fields.score, fields.label)
+
+    def events(columns: Columns) -> Events | None:
+        head = _head(fields, columns) if plain else None
+        if head is None:
+            return None
+        seen = np.ones(len(head), bool)
+        scores = _scores(columns.get(fields.score), seen)
+        awaited = _values(columns.get(fields.label), seen, read)
+        if scores is None or awaited is None:
+            return None
+        return replace(head, scores=scores, awaited=awaited)
+
+    return events
+
+
+def _plain(fields: Fields, *paths: str) -> bool:
+    segment = () if fields.segment is None else (fields.segment,)
+    named = all(map(is_plain, (fields.id, fields.time, fields.model, *segment, *paths)))
+    return named and not (fields.x or fields.extra)
+
+
+def _head(fields: Fields, columns: Columns) -> Events | None:
+    """Give ids, times, models and segments, all of observations as yet."""
+    ids = _texts(columns.get(fields.id))
+    if ids is None or (times := _times(columns.get(fields.time))) is None:
+        return None
+    size = len(ids)
+    models, segments = (
+        _texts(columns[name]) if name in columns else np.full(size, default, object)
+        for name, default in ((fields.model, values.DEFAULT_MODEL), (fields.segment or "", ""))
+    )
+    if models is None or segments is None:
+        return None
+    return Events(np.zeros(size, bool), ids, times, models, segments)
+
+
+def _there(given: Given | None, size: int) -> Mask:
+    """Tell which rows have a value; an empty text is none."""
+    if given is None:
+        return np.zeros(size, bool)
+    there = np.ones(size, bool) if given.there is None else given.there
+    if given.values.dtype == object and "" in (texts := given.values.tolist()):
+        there = there & np.fromiter((text != "" for text in texts), bool, size)
+    return there
+
+
+def _scores(given: Given | None, rows: Mask) -> Column | None:
+    """Give the scores of some rows; None if one of them is no finite number."""
+    if given is None or not rows.any() or not _there(given, len(rows))[rows].all():
+        return None
+    found = _numbers(given.values[rows], np.float64)
+    return _spread(found, rows) if found is not None and np.isfinite(found).all() else None
+
+
+def _times(given: Given | None) -> Column | None:
+    whole = None if given is None else given.whole()
+    found = None if whole is None else _numbers(whole, np.int64)
+    return found if found is not None and values.are_plain_times(found) else None
+
+
+def _values(given: Given | None, rows: Mask, read: Read) -> Column | None:
+    """Read the labels of some rows; None if one of them is none."""
+    if given is None or not rows.any() or not _there(given, len(rows))[rows].all():
+        return None
+    found = given.values[rows].tolist()
     try:
-        return None if column is None or "" in column.tolist() else list(map(read, column.tolist()))
+        known = {value: read(value) for value in dict.fromkeys(found)}
     except BadRecordError:
         return None
+    return _spread(column([known[value] for value in found]), rows)
 
 
-def _plain_head(fields: Fields) -> bool:
-    return is_plain(fields.id) and is_plain(fields.time) and is_plain(fields.model)
-
-
-def _head(
-    fields: Fields, columns: Columns
-) -> tuple[Sequence[str], Sequence[int], Sequence[str] | repeat[str]] | None:
-    """Give ids, times and models."""
-    ids, times = _texts(columns.get(fields.id)), _numbers(columns.get(fields.time), np.int64)
-    if ids is None or times is None or not values.are_plain_times(times):
+def _texts(given: Given | None) -> Column | None:
+    whole = None if given is None else given.whole()
+    if whole is None or whole.dtype != object or "" in whole.tolist():
         return None
-    if fields.model not in columns:
-        return ids, times.tolist(), repeat(values.DEFAULT_MODEL)
-    models = _texts(columns[fields.model])
-    return None if models is None else (ids, times.tolist(), models)
+    return whole
 
 
-def _texts(column: npt.NDArray[Any] | None) -> list[str] | None:
-    if column is None or column.dtype != object:
-        return None
-    texts: list[str] = column.tolist()
-    return None if "" in texts else texts
-
-
-def _numbers(
-    column: npt.NDArray[Any] | None, kind: type[np.int64 | np.float64]
-) -> npt.NDArray[Any] | None:
-    texts = _texts(column)
-    if texts is None:
-        return column if column is not None and column.dtype == kind else None
+def _numbers(found: Column, kind: type[np.int64 | np.float64]) -> Column | None:
+    if found.dtype != object:
+        return found if found.dtype == kind else None
+    texts = found.tolist()
     read = int if kind is np.int64 else float
     try:
         # An underscore, which Python allows between digits, is none of a number's.
         return None if "_" in "".join(texts) else np.fromiter(map(read, texts), kind, len(texts))
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         return None
+
+
+def _spread(found: Column, rows: Mask) -> Column:
+    """Put values into their rows of a whole column."""
+    if len(found) == len(rows):
+        return found
+    whole = np.zeros(len(rows), found.dtype)
+    whole[rows] = found
+    return whole

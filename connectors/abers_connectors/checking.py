@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import ConfigError, MissingExtraError, ParameterError, RecordError
 from abers.learners.river import require_river
-from abers.stream import DeadLetter, Label, Observation, Processor
+from abers.stream import Label, Processor
 from abers_connectors._config_checks import format_of
 from abers_connectors._config_types import shown
 from abers_connectors._config_words import described
@@ -23,12 +23,12 @@ from abers_connectors._suggest import did_you_mean
 from abers_connectors.config import load
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.inputs import open_part
-from abers_connectors.records import Labelled
 from abers_connectors.statefile import KEYLESS, secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from abers.stream import DeadLetter, Event
     from abers.stream.settings import Settings
     from abers_connectors.config import Config
     from abers_connectors.records import Batch, Origin, Source
@@ -182,7 +182,7 @@ def _unopenable(config: Config, path: str) -> str | None:
     return None
 
 
-def sampled(source: Source[Any], settings: Settings) -> Sample:
+def sampled(source: Source, settings: Settings) -> Sample:
     """Read some records, and see what a processor makes of them.
 
     Parameters
@@ -214,15 +214,13 @@ def sampled(source: Source[Any], settings: Settings) -> Sample:
     return Sample(lines, records, mistake)
 
 
-def _dead(batch: Batch[Any], processor: Processor) -> dict[int, DeadLetter]:
+def _dead(batch: Batch, processor: Processor) -> dict[int, DeadLetter]:
     """Feed a processor, and give its dead letters by row."""
-    events = [one.observation if isinstance(one, Labelled) else one for one in batch.events]
-    outputs = processor.process_many(events)
-    dead = (one for one in outputs if isinstance(one, DeadLetter))
+    dead = processor.take(batch.events).dead_letters() if batch.events else []
     return {one.row: one for one in dead if one.row is not None}
 
 
-def _first_mistake(batch: Batch[Any], dead: Mapping[int, DeadLetter]) -> str | None:
+def _first_mistake(batch: Batch, dead: Mapping[int, DeadLetter]) -> str | None:
     bad, row = batch.bad[0] if batch.bad else None, min(dead, default=None)
     # A bad record stands before the event of the same row.
     if bad is not None and (row is None or bad.row <= row):
@@ -237,13 +235,13 @@ def _mistake(origin: Origin, reason: str, detail: str) -> str:
     return f"{origin.where}: {reason}: {detail}; the record is {raw!r}"
 
 
-def _line(batch: Batch[Any], row: int) -> str:
-    return f"{batch.origin(row).where}: {_worded(batch.events[row])}"
+def _line(batch: Batch, row: int) -> str:
+    awaited = batch.events.awaited
+    told = "" if awaited is None else f", label {awaited[row]}"
+    return f"{batch.origin(row).where}: {_worded(batch.events[row])}{told}"
 
 
-def _worded(event: Observation | Label | Labelled) -> str:
-    if isinstance(event, Labelled):
-        return f"{_worded(event.observation)}, label {event.value}"
+def _worded(event: Event) -> str:
     name = f"{shown(event.id)} of model {shown(event.model)}, {_moment(event.time)}"
     if isinstance(event, Label):
         return f"label {event.value} for {name}"

@@ -8,20 +8,24 @@ position but read again, from the oldest observation whose label is out.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
+import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream.events import Label, Observation
+from abers.stream import Events
 from abers_connectors.between import Between
 from abers_connectors.records import Batch, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from abers.stream.events import Event
-    from abers_connectors.records import Bad, Labelled, Position, Source
+    from numpy.typing import NDArray
+
+    from abers.stream.columns import Column
+    from abers_connectors.records import Bad, Position, Source
 
 __all__ = ["Delayed"]
 
@@ -49,7 +53,7 @@ class Delayed:
     """
 
     def __init__(
-        self, source: Source[Labelled], *, count: int | None = None, span: int | None = None
+        self, source: Source, *, count: int | None = None, span: int | None = None
     ) -> None:
         if (count is None) == (span is None):
             msg = f"count={count!r}, span={span!r}: give one of them"
@@ -57,7 +61,7 @@ class Delayed:
         self.name = source.name
         self._source, self._count, self._span = source, count, span
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches of observations and labels after a position."""
         waiting = _Waiting(self._count, self._span)
         start = position or {"at": None, "clock": waiting.clock, "events": 0, "bad": 0, "out": 0}
@@ -72,7 +76,7 @@ class Delayed:
                 waiting.keep(start["out"])
             found = waiting.passed(batch.events[again:])
             places.add(batch, waiting.clock)
-            if found or len(batch.bad) > bad_again:
+            if len(found) or len(batch.bad) > bad_again:
                 yield self._batch(
                     found, batch, again, batch.bad[bad_again:], places.position(len(waiting))
                 )
@@ -92,29 +96,21 @@ class Delayed:
         return self._source.fraction()
 
     def _batch(
-        self,
-        found: list[Event],
-        batch: Batch[Labelled],
-        again: int,
-        bad: Sequence[Bad],
-        position: Position,
-    ) -> Batch[Event]:
+        self, found: Events, batch: Batch, again: int, bad: Sequence[Bad], position: Position
+    ) -> Batch:
         """Make a batch; of the one from the source `again` observations were delivered before."""
-
-        def rows() -> list[int]:
-            return [row for row, event in enumerate(found) if type(event) is Observation]
+        rows = np.flatnonzero(~found.labels)  # of the observations
 
         def origin(row: int) -> Origin:
-            if type(found[row]) is Observation:
-                return batch.origin(again + rows().index(row))
-            return self._origin_of_label(found)(row)
+            if found.labels[row]:
+                return self._origin_of_label(found)(row)
+            return batch.origin(again + int(np.searchsorted(rows, row)))
 
-        after = [0, *(row + 1 for row in rows())] if bad else []
+        after = [0, *(rows + 1).tolist()]
         placed = [one._replace(row=after[max(one.row - again, 0)]) for one in bad]
-        records = len(batch.events) - again + len(bad)
-        return Batch(found, placed, position, records, origin)
+        return Batch(found, placed, position, len(rows) + len(bad), origin)
 
-    def _origin_of_label(self, events: Sequence[Event]) -> Callable[[int], Origin]:
+    def _origin_of_label(self, events: Events) -> Callable[[int], Origin]:
         """Tell where a label comes from; the text of its observation is no longer held."""
 
         def origin(row: int) -> Origin:
@@ -134,39 +130,61 @@ class _Waiting:
     def __init__(self, count: int | None, span: int | None) -> None:
         self._counts = count is not None
         self._delay = count + 1 if count is not None else span or 0
-        self._out: deque[tuple[int, str, str, int, int]] = deque()
+        self._out = Events.of([])  # the observations, oldest first
+        self._due = np.empty(0, np.int64)  # the clock at which each label comes; it never falls
         self._time = 0  # of the last observation
         self.clock = 0 if self._counts else _LONG_AGO
 
     def __len__(self) -> int:
         return len(self._out)
 
-    def passed(self, pairs: Sequence[Labelled]) -> list[Event]:
+    def passed(self, events: Events) -> Events:
         """Take some observations, and give them with the labels released on the way."""
-        found: list[Event] = []
-        out, delay, counts, clock = self._out, self._delay, self._counts, self.clock
-        for observation, value in pairs:
-            time = observation.time
-            clock = clock + 1 if counts else max(time, clock)
-            while out and out[0][0] <= clock:
-                found.append(self._label(*out.popleft()))
-            self._time = time
-            found.append(observation)
-            out.append((clock + delay, observation.id, observation.model, time, value))
-        self.clock = clock
-        return found
+        if not len(events):
+            return events
+        clocks, before = self._clocks(events.times), len(self._out)
+        waiting = Events.joined([self._out, events])
+        due = np.concatenate([self._due, clocks + self._delay])
+        # How many labels are out of the way before each observation: none of its own.
+        released = np.minimum(
+            np.searchsorted(due, clocks, "right"), before + np.arange(len(events))
+        )
+        count = int(released[-1])
+        # Before which observation each of these comes, and how many came before that one.
+        places = np.searchsorted(released, np.arange(count), "right")
+        times = np.concatenate([[self._time], events.times])
+        labels = self._labels(waiting.take(slice(count)), times[places])
+        self._out, self._due = waiting.take(slice(count, None)), due[count:]
+        self._time, self.clock = int(times[-1]), int(clocks[-1])
+        order = np.empty(count + len(events), np.int64)
+        order[np.arange(len(events)) + released] = np.arange(len(events))
+        order[np.arange(count) + places] = np.arange(len(events), len(order))
+        return Events.joined([replace(events, awaited=None), labels]).take(order)
 
     def keep(self, count: int) -> None:
         """Forget all but the newest labels: those before them were released at an earlier end."""
-        while len(self._out) > count:
-            self._out.popleft()
+        first = max(len(self._out) - count, 0)
+        self._out, self._due = self._out.take(slice(first, None)), self._due[first:]
 
-    def rest(self) -> list[Event]:
+    def rest(self) -> Events:
         """Give the labels that are still out."""
-        return [self._label(*one) for one in self._out]
+        return self._labels(self._out, np.full(len(self._out), self._time))
 
-    def _label(self, _due: int, id_: str, model: str, time: int, value: int) -> Label:
-        return Label(id_, self._time if self._counts else time + self._delay, model, value)
+    def _clocks(self, times: Column) -> NDArray[np.int64]:
+        if self._counts:
+            return self.clock + 1 + np.arange(len(times))
+        return np.maximum(np.maximum.accumulate(times), self.clock)
+
+    def _labels(self, observations: Events, last: NDArray[np.int64]) -> Events:
+        """Make labels, each at the time of the last observation before it, or so much later."""
+        return Events(
+            np.ones(len(observations), bool),
+            observations.ids,
+            last if self._counts else observations.times + self._delay,
+            observations.models,
+            observations.segments,
+            values=observations.awaited,
+        )
 
 
 class _Place(NamedTuple):
@@ -184,7 +202,7 @@ class _Places:
     def __init__(self, at: Position | None, clock: int) -> None:
         self._places = deque([_Place(at, clock, 0, 0)])
 
-    def add(self, batch: Batch[Labelled], clock: int) -> None:
+    def add(self, batch: Batch, clock: int) -> None:
         """Note the position after a batch."""
         _, _, events, bad = self._places[-1]
         self._places.append(

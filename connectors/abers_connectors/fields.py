@@ -10,23 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from abers.stream.events import Label, Observation
-from abers_connectors import _columns, _typed, values
+from abers.stream import Label, Observation
+from abers_connectors import _columns, values
 from abers_connectors._paths import getter, missing, optional, required, root
-from abers_connectors.records import Labelled
+from abers_connectors._typed import Typed, typed
+from abers_connectors.records import Labelled, Row
 
 if TYPE_CHECKING:
-    from abers.stream.events import Event
+    from abers.stream import Events
     from abers_connectors._columns import Columns
     from abers_connectors._paths import Record
-    from abers_connectors._typed import Typed
 
 __all__ = ["Fields", "Kind", "Mapper", "labelled", "labels", "mixed"]
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 FromRecord: TypeAlias = Callable[["Record", int], T]
 
 
@@ -65,13 +64,13 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Mapper(Generic[T_co]):
+class Mapper:
     """A compiled mapping.
 
     Parameters
     ----------
-    event
-        From a record and its number to an event, or a BadRecordError.
+    row
+        From a record and its number to a row, or a BadRecordError.
     columns
         From columns to the events of all rows, or None if they need a closer look.
     typed
@@ -82,24 +81,24 @@ class Mapper(Generic[T_co]):
         Of each of these groups of paths a record has at least one.
     """
 
-    event: Callable[[Record, int], T_co]
-    columns: Callable[[Columns], Sequence[T_co] | None]
-    typed: Typed[T_co] | None
+    row: FromRecord[Row]
+    columns: Callable[[Columns], Events | None]
+    typed: Typed | None
     reads: frozenset[str]
     needs: tuple[tuple[str, ...], ...]
 
 
-class Kind(Protocol[T_co]):
+class Kind(Protocol):
     """What the records of an input are: `mixed`, `labels` or `labelled`."""
 
     def __call__(
         self, fields: Fields, positive: Sequence[object] = (), *, text: bool = False
-    ) -> Mapper[T_co]:
+    ) -> Mapper:
         """Compile a mapping."""
         ...
 
 
-def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper[Event]:
+def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper:
     """Compile the mapping of an input whose records are observations or labels.
 
     Parameters
@@ -118,10 +117,10 @@ def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False
 
     Examples
     --------
-    >>> event = mixed(Fields()).event
-    >>> event({"id": "a1", "time": 5, "score": 0.5}, 1).score
+    >>> row = mixed(Fields()).row
+    >>> row({"id": "a1", "time": 5, "score": 0.5}, 1).score
     0.5
-    >>> event({"id": "a1", "time": 9, "label": True}, 2).value
+    >>> row({"id": "a1", "time": 9, "label": True}, 2).value
     1
     """
     read = values.label_reader(positive)
@@ -129,63 +128,49 @@ def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False
     scored = (fields.score, *fields.features)
     known, given = [getter(path) for path in scored], getter(fields.label)
 
-    def event(record: Record, number: int) -> Event:
+    def row(record: Record, number: int) -> Row:
         if any(values.is_given(get(record, number)) for get in known):
             return observe(record, number)
         if values.is_given(given(record, number)):
             return label(record, number)
         raise missing(*scored, fields.label)
 
-    observations, outcomes = _columns.observations(fields), _columns.labels(fields, read)
-
-    def columns(found: Columns) -> Sequence[Event] | None:
-        return observations(found) if fields.score in found else outcomes(found)
-
     return Mapper(
-        event,
-        columns,
-        _typed.mixed(fields, read),
+        row,
+        _columns.mixed(fields, read),
+        typed(fields),
         _reads(fields, *scored, fields.label),
         ((fields.id,), (fields.time,), (*scored, fields.label)),
     )
 
 
-def labels(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper[Label]:
+def labels(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper:
     """Compile the mapping of an input that holds labels only; see `mixed`."""
     del text  # a label reads the same either way
     read = values.label_reader(positive)
     return Mapper(
         _labeller(fields, read),
         _columns.labels(fields, read),
-        _typed.labels(fields, read),
+        typed(fields),
         frozenset(_roots(fields.id, fields.time, fields.model, fields.label)),
         ((fields.id,), (fields.time,), (fields.label,)),
     )
 
 
-def labelled(
-    fields: Fields, positive: Sequence[object] = (), *, text: bool = False
-) -> Mapper[Labelled]:
+def labelled(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper:
     """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
     read = values.label_reader(positive)
     observe = _observer(fields, text=text)
     value = required(fields.label, read)
 
-    def event(record: Record, number: int) -> Labelled:
+    def row(record: Record, number: int) -> Row:
         return Labelled(observe(record, number), value(record, number))
-
-    observations = _columns.observations(fields)
-
-    def columns(found: Columns) -> Sequence[Labelled] | None:
-        events = observations(found)
-        given = _columns.read_labels(found.get(fields.label), read)
-        return None if events is None or given is None else list(map(Labelled, events, given))
 
     scored = (fields.score, *fields.features)
     return Mapper(
-        event,
-        columns,
-        _typed.labelled(fields, read),
+        row,
+        _columns.labelled(fields, read),
+        typed(fields),
         _reads(fields, *scored, fields.label),
         ((fields.id,), (fields.time,), scored, (fields.label,)),
     )

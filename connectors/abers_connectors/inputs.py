@@ -7,7 +7,7 @@ otherwise observations and labels as they came.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from abers_connectors import fields
 from abers_connectors._config_checks import format_of
@@ -16,16 +16,13 @@ from abers_connectors.files import reading
 from abers_connectors.merge import Merged
 
 if TYPE_CHECKING:
-    from abers.stream.events import Event
     from abers_connectors.config import Config
-    from abers_connectors.records import Labelled, Source
+    from abers_connectors.records import Source
 
 __all__ = ["open_part", "open_source"]
 
-T = TypeVar("T")
 
-
-def open_source(config: Config) -> Source[Event]:
+def open_source(config: Config) -> Source:
     """Open all inputs as the one stream that a processor is fed.
 
     Parameters
@@ -53,7 +50,7 @@ def open_source(config: Config) -> Source[Event]:
     return Merged([events, _open(config, second, fields.labels)], config.limits.lateness)
 
 
-def open_part(config: Config, path: str) -> Source[Event] | Source[Labelled]:
+def open_part(config: Config, path: str) -> Source:
     """Open one file as if it were the first input, or as the second input if it is that.
 
     Parameters
@@ -75,7 +72,7 @@ def open_part(config: Config, path: str) -> Source[Event] | Source[Labelled]:
     return _open(config, path, fields.mixed)
 
 
-def _open(config: Config, path: str, kind: fields.Kind[T]) -> Source[T]:
+def _open(config: Config, path: str, kind: fields.Kind) -> Source:
     return reading.open_source(
         path,
         kind,

@@ -20,9 +20,9 @@ from abers_connectors.running import OUTPUTS, Run, Tolerance, at_once
 from abers_connectors.statefile import StateFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
-    from abers.stream import Event
+    from abers.stream import Events
     from abers_connectors.config import Config
     from abers_connectors.files.base import FileSink
     from abers_connectors.records import Source
@@ -45,7 +45,7 @@ class Job(NamedTuple):
         Where the state is kept, if anywhere, and how many records lie between two savings.
     """
 
-    source: Source[Event]
+    source: Source
     settings: Settings
     outputs: dict[str, str]
     tolerance: Tolerance
@@ -53,9 +53,7 @@ class Job(NamedTuple):
     every: int = 100_000
 
     @contextmanager
-    def start(
-        self, pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]] | None = None
-    ) -> Iterator[Run]:
+    def start(self, pace: Callable[[Events], Iterable[Events]] | None = None) -> Iterator[Run]:
         """Load the state, and open the outputs where it says that they end, for a `with` block.
 
         Parameters
@@ -78,7 +76,7 @@ class Job(NamedTuple):
         with nullcontext() if self.state is None else self.state.held(), self._opened(pace) as run:
             yield run
 
-    def _opened(self, pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]] | None) -> Run:
+    def _opened(self, pace: Callable[[Events], Iterable[Events]] | None) -> Run:
         outcomes = "outcomes" in self.outputs
         if self.state is None:
             processor = Processor(self.settings, outcomes=outcomes)

@@ -6,23 +6,21 @@ one runs on the other.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers_connectors.records import Batch, Origin
+from abers_connectors.records import Batch, Origin, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from abers_connectors.records import Position
+    from abers_connectors.records import Position, Row
 
 __all__ = ["MemorySink", "MemorySource"]
 
-T = TypeVar("T")
 
-
-class MemorySource(Generic[T]):
+class MemorySource:
     """Events from a sequence.
 
     Parameters
@@ -36,24 +34,27 @@ class MemorySource(Generic[T]):
 
     Examples
     --------
-    >>> source = MemorySource(["a", "b", "c"], size=2)
-    >>> [list(batch.events) for batch in source.batches()]
+    >>> from abers.stream import Observation
+    >>> source = MemorySource([Observation(one, 5, score=0.5) for one in "abc"], size=2)
+    >>> [batch.events.ids.tolist() for batch in source.batches()]
     [['a', 'b'], ['c']]
-    >>> [list(batch.events) for batch in source.batches({"records": 1})]
+    >>> [batch.events.ids.tolist() for batch in source.batches({"records": 1})]
     [['b', 'c']]
     """
 
-    def __init__(self, events: Sequence[T], *, size: int = 5000, name: str = "memory") -> None:
+    def __init__(self, events: Sequence[Row], *, size: int = 5000, name: str = "memory") -> None:
         self.name = name
         self._events, self._size, self._done = events, size, 0
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches after a position, a number of events to be skipped."""
         start = position["records"] if position else 0
         for first in range(start, len(self._events), self._size):
             events = self._events[first : first + self._size]
             self._done = first + len(events)
-            yield Batch(events, (), {"records": self._done}, len(events), self._origins(first))
+            yield Batch(
+                gathered(events), (), {"records": self._done}, len(events), self._origins(first)
+            )
 
     def fraction(self) -> float | None:
         """Give the share of the events that have been read."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.exceptions import RecordError
-from abers.stream.events import Label
+from abers.stream import Events
 from abers_connectors.records import Batch
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from abers.stream.events import Event
     from abers_connectors.records import Bad, Origin, Position, Source
 
     Times = npt.NDArray[np.int64]
@@ -52,11 +51,11 @@ class Merged:
     events of one and the same time: which of them come first is known after the last one.
     """
 
-    def __init__(self, sources: Sequence[Source[Event]], lateness: int = 0) -> None:
+    def __init__(self, sources: Sequence[Source], lateness: int = 0) -> None:
         self.name = " and ".join(source.name for source in sources)
         self._sources, self._lateness = sources, lateness
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the merged batches after a position.
 
         Raises
@@ -73,7 +72,7 @@ class Merged:
             min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
             horizon = min((one.clock for one in inputs if one.goes_on), default=_AFTER_ALL)
             taken = [one.take(horizon) for one in inputs]
-            if any(one.events or one.bad for one in taken):
+            if any(one.size or one.bad for one in taken):
                 yield _merged(taken, {"inputs": [one.position() for one in inputs]})
 
     def fraction(self) -> float | None:
@@ -87,7 +86,7 @@ class Merged:
 class _Held:
     """A batch of an input, of which so many events and bad records are delivered."""
 
-    batch: Batch[Event]
+    batch: Batch
     times: Times
     at: Position | None
     clock: int
@@ -99,18 +98,20 @@ class _Held:
 class _Taken:
     """What is delivered of one input: a row of `bad` counts the events of this input here."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[Events] = field(default_factory=list)
+    size: int = 0
     times: list[Times] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
-    pieces: list[tuple[int, int, Batch[Event]]] = field(default_factory=list)
+    pieces: list[tuple[int, int, Batch]] = field(default_factory=list)
 
     def add(self, held: _Held, stop: int) -> None:
         """Add the events of a batch up to a row, and the bad records among them."""
-        self.pieces.append((len(self.events), held.events, held.batch))
-        shift = len(self.events) - held.events
+        self.pieces.append((self.size, held.events, held.batch))
+        shift = self.size - held.events
         bad = [one for one in held.batch.bad[held.bad :] if one.row <= stop]
         self.bad += [one._replace(row=one.row + shift) for one in bad]
-        self.events += held.batch.events[held.events : stop]
+        self.events.append(held.batch.events[held.events : stop])
+        self.size += stop - held.events
         self.times.append(held.times[held.events : stop])
         held.events, held.bad = stop, held.bad + len(bad)
 
@@ -124,7 +125,7 @@ class _Taken:
 class _Input:
     """One input, and what was read of it but is not delivered."""
 
-    def __init__(self, source: Source[Event], start: dict[str, Any] | None, lateness: int) -> None:
+    def __init__(self, source: Source, start: dict[str, Any] | None, lateness: int) -> None:
         start = start or {"at": None, "clock": _BEFORE_ALL, "events": 0, "bad": 0}
         self._source, self._lateness = source, lateness
         self._at, self.clock = start["at"], start["clock"]
@@ -165,10 +166,9 @@ class _Input:
         first = self._held[0]
         return {"at": first.at, "clock": first.clock, "events": first.events, "bad": first.bad}
 
-    def _times(self, batch: Batch[Event]) -> Times:
+    def _times(self, batch: Batch) -> Times:
         """Give the largest time so far at each event."""
-        events = batch.events
-        times = np.array([event.time for event in events], np.int64)
+        times = batch.events.times.astype(np.int64, copy=False)
         largest: Times = np.maximum(np.maximum.accumulate(times), self.clock)
         behind = largest - times
         late = np.flatnonzero(behind > self._lateness)
@@ -183,12 +183,11 @@ class _Input:
         return largest
 
 
-def _merged(inputs: Sequence[_Taken], position: Position) -> Batch[Event]:
-    events = [event for one in inputs for event in one.events]
+def _merged(inputs: Sequence[_Taken], position: Position) -> Batch:
+    events = Events.joined([part for one in inputs for part in one.events])
     times = np.concatenate([part for one in inputs for part in one.times])
-    later = np.array([type(event) is not Label for event in events], np.bool_)
-    order = np.lexsort((later, times))  # stable: then by input, and by place in it
-    firsts = [0, *accumulate(len(one.events) for one in inputs)]
+    order = np.lexsort((~events.labels, times))  # stable: then by input, and by place in it
+    firsts = [0, *accumulate(one.size for one in inputs)]
     rank = np.argsort(order)
 
     def place(number: int, row: int) -> int:
@@ -204,6 +203,4 @@ def _merged(inputs: Sequence[_Taken], position: Position) -> Batch[Event]:
         one._replace(row=place(n, one.row)) for n, taken in enumerate(inputs) for one in taken.bad
     ]
     bad.sort(key=lambda one: one.row)
-    return Batch(
-        [events[row] for row in order.tolist()], bad, position, len(events) + len(bad), origin
-    )
+    return Batch(events.take(order), bad, position, len(events) + len(bad), origin)

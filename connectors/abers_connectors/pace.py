@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from abers.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from abers.stream import Event
+    from abers.stream import Events
 
 __all__ = ["Pace", "speed"]
 
@@ -78,13 +78,13 @@ class Pace:
         self._began = 0.0  # when the first event came
         self._first = self._latest = 0  # event times
 
-    def __call__(self, events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    def __call__(self, events: Events) -> Iterator[Events]:
         """Give consecutive events when they are due, those due together at once."""
-        first = 0
-        while first < len(events):
-            self._wait_for(events[first].time)
+        times, first = events.times.tolist(), 0
+        while first < len(times):
+            self._wait_for(times[first])
             due, last = self._now() + _TOGETHER * self._milliseconds, first + 1
-            while last < len(events) and events[last].time <= due:
+            while last < len(times) and times[last] <= due:
                 last += 1
             yield events[first:last]
             first = last

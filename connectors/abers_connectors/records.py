@@ -7,17 +7,17 @@ a record nor loses one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, cast
 
 import msgspec
 
+from abers import stream
 from abers.exceptions import RecordError, StateError
+from abers.stream.columns import column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    import abers.stream.events as stream
 
 __all__ = [
     "Bad",
@@ -27,14 +27,15 @@ __all__ = [
     "Labelled",
     "Origin",
     "Position",
+    "Row",
     "Sink",
     "Source",
+    "gathered",
     "require_records",
+    "row_of",
 ]
 
 Position: TypeAlias = dict[str, Any]
-
-E_co = TypeVar("E_co", covariant=True)
 
 
 class BadRecordError(RecordError):
@@ -100,17 +101,43 @@ class Labelled(NamedTuple):
     """
 
     observation: stream.Observation
-    value: int
+    value: Any
+
+
+Row: TypeAlias = "stream.Event | Labelled"
+"""What a record becomes: those of one source are all events, or all labelled observations."""
+
+
+def gathered(rows: Sequence[Row]) -> stream.Events:
+    """Make columns of rows.
+
+    Examples
+    --------
+    >>> gathered([Labelled(stream.Observation("a", 1, score=0.5), 1)]).awaited
+    array([1])
+    """
+    if not rows or not isinstance(rows[0], Labelled):
+        return stream.Events.of(cast("Sequence[stream.Event]", rows))
+    observations, values = zip(*cast("Sequence[Labelled]", rows), strict=True)
+    return replace(stream.Events.of(observations), awaited=column(values))
+
+
+def row_of(events: stream.Events) -> Row:
+    """Give the row that a single one was gathered of."""
+    (event,) = events
+    if events.awaited is None:
+        return event
+    return Labelled(cast("stream.Observation", event), events.awaited.tolist()[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Generic[E_co]):
+class Batch:
     """Some consecutive events of a source.
 
     Parameters
     ----------
     events
-        In the order of the source.
+        In the order of the source; of historical observations their labels are `awaited`.
     bad
         The records among them that are no events, in order.
     position
@@ -121,22 +148,22 @@ class Batch(Generic[E_co]):
         Tells where the event of a row stands. It keeps the texts of the batch alive.
     """
 
-    events: Sequence[E_co]
+    events: stream.Events
     bad: Sequence[Bad]
     position: Position
     records: int
     origin: Callable[[int], Origin]
 
 
-class Source(Protocol[E_co]):
-    """A stream of events, or of labelled observations."""
+class Source(Protocol):
+    """A stream of events."""
 
     @property
     def name(self) -> str:
         """What messages call it."""
         ...
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[E_co]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches after a position, or all of them, or raise a RecordError."""
         ...
 

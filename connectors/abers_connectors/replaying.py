@@ -24,7 +24,6 @@ from abers_connectors.records import BadRecordError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from abers.stream import Event
     from abers_connectors.records import Source
 
 __all__ = ["Plan", "Words", "planned"]
@@ -103,7 +102,7 @@ def planned(words: Words) -> Plan:
     return Plan(job, pace, delay, configured)
 
 
-def _part(source: Source[Event], since: int | None, until: int | None) -> Source[Event]:
+def _part(source: Source, since: int | None, until: int | None) -> Source:
     """Give a part of history; where labels are late, with the labels of just its observations."""
     if isinstance(source, Delayed):
         return source.part(since, until)

@@ -19,7 +19,7 @@ from abers.exceptions import ParameterError
 from abers.learners.river import require_river
 from abers.stream import Observation
 from abers_connectors._suggest import did_you_mean
-from abers_connectors.records import Batch, Labelled, Origin
+from abers_connectors.records import Batch, Labelled, Origin, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,8 +81,8 @@ class BundledStream:
 
     Examples
     --------
-    >>> first = next(iter(BundledStream("Bananas").batches())).events[0]
-    >>> first.observation.id, first.value, first.observation.x
+    >>> events = next(iter(BundledStream("Bananas").batches())).events
+    >>> events.ids[0], int(events.awaited[0]), events.x[0]
     ('1', 0, {'1': 1.617466, '2': -0.919233})
     """
 
@@ -98,7 +98,7 @@ class BundledStream:
         self._dataset = streams[name]
         self._done = 0
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[Labelled]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the observations with their labels, after a number of them."""
         self._done = position["records"] if position else 0
         rest = islice(self._dataset, self._done, None)
@@ -109,7 +109,7 @@ class BundledStream:
             ]
             origin = partial(self._origin, self._done, events)
             self._done += len(events)
-            yield Batch(events, (), {"records": self._done}, len(events), origin)
+            yield Batch(gathered(events), (), {"records": self._done}, len(events), origin)
 
     def _origin(self, before: int, events: list[Labelled], row: int) -> Origin:
         features = msgspec.json.encode(events[row].observation.x).decode()

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import msgspec
 
 from abers.exceptions import DeadLettersError, RecordError
-from abers.stream import DeadLetter, Outcome, Prediction
+from abers.stream import Outcome, Prediction
 from abers_connectors.records import DeadRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from abers.stream import Event, Processor
+    from abers.stream import DeadLetter, Events, Processor
     from abers_connectors.records import Batch, Position, Sink, Source
     from abers_connectors.statefile import StateFile
 
@@ -53,7 +53,7 @@ class Tolerance(NamedTuple):
     per_1000: int = 1000
 
 
-def at_once(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+def at_once(events: Events) -> Iterator[Events]:
     """Give all events as soon as they are read."""
     yield events
 
@@ -89,7 +89,7 @@ class Run:
 
     def __init__(  # noqa: PLR0913 - the parts of a run
         self,
-        source: Source[Event],
+        source: Source,
         processor: Processor,
         sinks: Mapping[str, Sink],
         *,
@@ -97,7 +97,7 @@ class Run:
         tolerance: Tolerance = Tolerance(),  # noqa: B008 - immutable
         state: StateFile | None = None,
         every: int = 100_000,
-        pace: Callable[[Sequence[Event]], Iterable[Sequence[Event]]] = at_once,
+        pace: Callable[[Events], Iterable[Events]] = at_once,
     ) -> None:
         self.processor = processor
         self.records = 0
@@ -157,7 +157,7 @@ class Run:
             yield self.records
         self._save()
 
-    def _take(self, batch: Batch[Event]) -> None:
+    def _take(self, batch: Batch) -> None:
         """Take the events and the bad records of a batch, in the order they stand there."""
         done = 0
         for bad in batch.bad:
@@ -167,16 +167,15 @@ class Run:
         self._process(batch, done, len(batch.events))
         self._hand_on()
 
-    def _process(self, batch: Batch[Event], start: int, stop: int) -> None:
+    def _process(self, batch: Batch, start: int, stop: int) -> None:
         """Process the events of some consecutive rows."""
         if start == stop:
             return
         for events in self._pace(batch.events[start:stop]):
-            outputs = self.processor.process_many(events)
-            self._write("predictions", [one for one in outputs if type(one) is Prediction])
-            self._write("outcomes", [one for one in outputs if type(one) is Outcome])
-            dead = [one for one in outputs if type(one) is DeadLetter]
-            self._bury([_recorded(batch, start, one) for one in dead])
+            outputs = self.processor.take(events)
+            self._write("predictions", outputs.predictions)
+            self._write("outcomes", outputs.outcomes or ())
+            self._bury([_recorded(batch, start, letter) for letter in outputs.dead_letters()])
             self._hand_on()
             start += len(events)
 
@@ -214,7 +213,7 @@ class Run:
         self._state.save(self.processor, {"source": self._read, "sinks": written})
 
 
-def _recorded(batch: Batch[Event], first: int, letter: DeadLetter) -> DeadRecord:
+def _recorded(batch: Batch, first: int, letter: DeadLetter) -> DeadRecord:
     """Give a dead letter of the processor its place and its text."""
     if letter.row is not None:
         return DeadRecord(letter.reason, letter.detail, *batch.origin(first + letter.row))

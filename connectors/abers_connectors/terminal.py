@@ -22,7 +22,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from abers.stream import Event
     from abers_connectors.inspecting import Inspected
     from abers_connectors.records import Source
     from abers_connectors.summary import Means, Summary
@@ -66,9 +65,7 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def watching(
-    source: Source[Event], *, hidden: bool
-) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
+def watching(source: Source, *, hidden: bool) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
     """Show a progress bar for the time of a `with` block.
 
     Parameters

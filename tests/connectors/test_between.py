@@ -32,7 +32,7 @@ def test_only_the_part_is_left(times: list[int], since: int | None, until: int |
 def test_bad_records_stay() -> None:
     """They have no time, so they pass, and keep their place among the events."""
 
-    class One(MemorySource[Event]):
+    class One(MemorySource):
         def batches(self, position=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
             for batch in super().batches(position):
                 bad = [Bad(row, "bad-json", "", Origin("", "")) for row in (0, 1, 2, 3)]

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.stream.events import Label, Observation
+from abers.stream import Events, Label, Observation
+from abers_connectors._columns import Given
 from abers_connectors.fields import Fields, labelled, labels, mixed
-from abers_connectors.records import BadRecordError, Labelled
+from abers_connectors.records import BadRecordError, Labelled, gathered
 
 TIME = 1_700_000_000_000
 OWN = {"id": "a1", "time": TIME, "model": "fraud", "score": 0.83}
@@ -20,25 +21,24 @@ OWN = {"id": "a1", "time": TIME, "model": "fraud", "score": 0.83}
 def refused(kind: Any, record: dict[str, Any], **fields: Any) -> tuple[str, str]:  # noqa: ANN401
     """Give reason and detail of the error that a record raises."""
     with pytest.raises(BadRecordError) as caught:
-        kind(Fields(**fields)).event(record, 1)
+        kind(Fields(**fields)).row(record, 1)
     return caught.value.reason, caught.value.detail
 
 
 def test_our_own_names_are_the_default() -> None:
     """The wire's own records need no mapping."""
-    event = mixed(Fields()).event
-    assert event(OWN, 1) == Observation("a1", TIME, "fraud", 0.83)
+    row: Any = mixed(Fields()).row
+    assert row(OWN, 1) == Observation("a1", TIME, "fraud", 0.83)
     label = {"id": "a1", "time": TIME, "model": "fraud", "label": 1}
-    assert event(label, 2) == labels(Fields()).event(label, 2) == Label("a1", TIME, "fraud", 1)
+    assert row(label, 2) == labels(Fields()).row(label, 2) == Label("a1", TIME, "fraud", 1)
 
 
 def test_a_missing_model_is_the_default_one() -> None:
     """Without a model, or with an empty one, it is "default"."""
     for model in ({}, {"model": None}, {"model": ""}):
-        assert mixed(Fields()).event({**OWN, "model": None, **model}, 1).model == "default"
-        assert labels(Fields()).event({"id": "a", "time": 5, "label": 0, **model}, 1).model == (
-            "default"
-        )
+        observed: Any = mixed(Fields()).row({**OWN, "model": None, **model}, 1)
+        told: Any = labels(Fields()).row({"id": "a", "time": 5, "label": 0, **model}, 1)
+        assert observed.model == told.model == "default"
 
 
 def test_fields_of_other_names_deep_paths_and_constants() -> None:
@@ -47,12 +47,13 @@ def test_fields_of_other_names_deep_paths_and_constants() -> None:
         id="payload.txn.id", time="ts", model="const:m", segment="payload.country", score="p"
     )
     record = {"payload": {"txn": {"id": 17}, "country": "CH"}, "ts": "1700000000000", "p": "0.5"}
-    assert mixed(fields).event(record, 1) == Observation("17", TIME, "m", 0.5, segment="CH")
+    assert mixed(fields).row(record, 1) == Observation("17", TIME, "m", 0.5, segment="CH")
 
 
 def test_a_column_may_have_a_dot_in_its_name() -> None:
     """The whole path as a name goes before the way into nested fields."""
-    assert mixed(Fields(id="user.id")).event({**OWN, "user.id": "u"}, 1).id == "u"
+    row: Any = mixed(Fields(id="user.id")).row
+    assert row({**OWN, "user.id": "u"}, 1).id == "u"
 
 
 def test_a_path_that_ends_early_finds_nothing() -> None:
@@ -63,17 +64,17 @@ def test_a_path_that_ends_early_finds_nothing() -> None:
 
 def test_the_number_of_the_record_as_id_and_time() -> None:
     """Where a stream has neither, the row is both."""
-    event = mixed(Fields(id="row", time="row")).event({"score": 0.5}, 17)
+    event: Any = mixed(Fields(id="row", time="row")).row({"score": 0.5}, 17)
     assert (event.id, event.time) == ("17", 17)
 
 
 def test_features_in_one_field_or_in_many() -> None:
     """Features are an object, or gathered from the fields that are named."""
     record = {**OWN, "x": {"a": 1}, "n": {"b": "2"}, "c": "3"}
-    assert mixed(Fields(x="x")).event(record, 1).x == {"a": 1}  # type: ignore[union-attr]
+    assert mixed(Fields(x="x")).row(record, 1).x == {"a": 1}  # type: ignore[union-attr]
     many = Fields(x=["n.b", "c"])
-    assert mixed(many).event(record, 1).x == {"n.b": "2", "c": "3"}  # type: ignore[union-attr]
-    text = mixed(many, text=True).event(record, 1)
+    assert mixed(many).row(record, 1).x == {"n.b": "2", "c": "3"}  # type: ignore[union-attr]
+    text = mixed(many, text=True).row(record, 1)
     assert text.x == {"n.b": 2, "c": 3}  # type: ignore[union-attr]
 
 
@@ -81,26 +82,26 @@ def test_features_without_a_score_make_an_observation() -> None:
     """With a learner there need be no score; without any feature a record is a label."""
     fields = Fields(x=["a", "b"])
     record = {"id": "a1", "time": 5, "a": 1, "b": 2, "label": 1}
-    assert mixed(fields).event(record, 1) == Observation("a1", 5, x={"a": 1, "b": 2})
+    assert mixed(fields).row(record, 1) == Observation("a1", 5, x={"a": 1, "b": 2})
     bare = {"id": "a1", "time": 5, "a": None, "b": "", "label": 1}
-    assert mixed(fields).event(bare, 1) == Label("a1", 5, value=1)
+    assert mixed(fields).row(bare, 1) == Label("a1", 5, value=1)
     assert refused(mixed, {**record, "b": None}, x=["a", "b"])[0] == "missing-field"
 
 
 def test_extra_fields_pass_through() -> None:
     """Those that are there, as they are; none at all leaves nothing."""
     fields = Fields(extra=["amount", "n.b", "none"])
-    event = mixed(fields).event({**OWN, "amount": 12.5, "n": {"b": [1]}}, 1)
-    assert event.extra == {"amount": 12.5, "n.b": [1]}  # type: ignore[union-attr]
-    assert mixed(fields).event(OWN, 1).extra is None  # type: ignore[union-attr]
+    event: Any = mixed(fields).row({**OWN, "amount": 12.5, "n": {"b": [1]}}, 1)
+    assert event.extra == {"amount": 12.5, "n.b": [1]}
+    assert mixed(fields).row(OWN, 1).extra is None  # type: ignore[union-attr]
 
 
 def test_a_record_with_score_and_label_is_an_observation() -> None:
     """A label beside a score is left alone, unless records are labelled observations."""
     record = {**OWN, "label": "1"}
     observation = Observation("a1", TIME, "fraud", 0.83)
-    assert mixed(Fields()).event(record, 1) == observation
-    assert labelled(Fields()).event(record, 1) == Labelled(observation, 1)
+    assert mixed(Fields()).row(record, 1) == observation
+    assert labelled(Fields()).row(record, 1) == Labelled(observation, 1)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +144,8 @@ def test_what_is_wrong_has_a_reason(change: dict[str, Any], reason: str) -> None
 
 def test_positive_values_mean_one() -> None:
     """Labels go through the values that are named positive."""
-    event = labels(Fields(label="class"), ["fraud"]).event
-    found = [event({"id": "a", "time": 5, "class": value}, 1).value for value in ("fraud", "no", 1)]
+    row: Any = labels(Fields(label="class"), ["fraud"]).row
+    found = [row({"id": "a", "time": 5, "class": value}, 1).value for value in ("fraud", "no", 1)]
     assert found == [1, 0, 0]
 
 
@@ -180,12 +181,32 @@ def test_the_quick_ways_say_what_the_general_one_says(
     def told(fields: Fields, names: dict[str, str]) -> object:
         try:
             renamed = {names.get(name, name): value for name, value in record.items()}
-            return kind(fields).event(renamed, 1)
+            return kind(fields).row(renamed, 1)
         except BadRecordError as error:
             return error.reason
 
     nested = Fields(segment=segment, id="i.d")
     assert told(quick, {}) == told(general, {}) == told(nested, {"id": "i.d"})
+
+
+def any_there(values: list[Any]) -> bool:
+    """Tell whether a column has any value."""
+    return any(value is not None for value in values)
+
+
+def given_column(values: list[Any]) -> Given:
+    """Make a column as a file has it: a value that is None is not there."""
+    there = np.array([value is not None for value in values])
+    plain = [value for value in values if value is not None]
+    whole = np.zeros(len(values), object if isinstance(plain[0], str) else None)
+    whole = whole.astype(np.array(plain).dtype) if whole.dtype != object else whole
+    whole[there] = plain
+    return Given(whole, None if there.all() else there)
+
+
+def waiting(events: Events) -> list[Any]:
+    """List the labels that are not yet out."""
+    return [] if events.awaited is None else events.awaited.tolist()
 
 
 COLUMNS = st.fixed_dictionaries(
@@ -197,9 +218,11 @@ COLUMNS = st.fixed_dictionaries(
     optional={
         "model": st.lists(st.sampled_from(["m", ""]), min_size=3, max_size=3),
         "segment": st.lists(st.sampled_from(["s", ""]), min_size=3, max_size=3),
-        "score": st.lists(st.floats(), min_size=3, max_size=3)
+        "score": st.lists(st.floats() | st.none(), min_size=3, max_size=3).filter(any_there)
         | st.lists(st.sampled_from(["0.5", "1", "nan", "1_0", "", "x"]), min_size=3, max_size=3),
-        "label": st.lists(st.sampled_from([0, 1]), min_size=3, max_size=3)
+        "label": st.lists(st.sampled_from([0, 1, 2, None]), min_size=3, max_size=3).filter(
+            any_there
+        )
         | st.lists(st.sampled_from(["1", "no", ""]), min_size=3, max_size=3)
         | st.lists(st.booleans(), min_size=3, max_size=3),
     },
@@ -214,33 +237,37 @@ def test_columns_say_what_rows_say(
 ) -> None:
     """Columns give the events of their rows, or nothing at all."""
     mapper = kind(Fields(segment="segment" if segmented else None))
-    found = mapper.columns(
-        {
-            name: np.array(values, object if isinstance(values[0], str) else None)
-            for name, values in columns.items()
-        }
-    )
+    found = mapper.columns({name: given_column(values) for name, values in columns.items()})
     if found is not None:
         rows = [
             dict(zip(columns, values, strict=True))
             for values in zip(*columns.values(), strict=True)
         ]
-        assert list(found) == [mapper.event(row, 1) for row in rows]
+        expected = gathered([mapper.row(row, 1) for row in rows])
+        assert list(found) == list(expected)
+        assert waiting(found) == waiting(expected)
 
 
 def test_plain_columns_are_taken() -> None:
-    """Texts, whole numbers and finite numbers need no closer look."""
-    ids, times = np.array(["a", "b"], object), np.array([5, TIME])
-    found = mixed(Fields()).columns({"id": ids, "time": times, "score": np.array([0.5, 1.0])})
-    assert found == [Observation("a", 5, "default", 0.5), Observation("b", TIME, "default", 1.0)]
-    texts = {"time": np.array(["5", str(TIME)], object), "score": np.array(["0.5", "1"], object)}
-    assert mixed(Fields()).columns({"id": ids, **texts}) == found
-    found = mixed(Fields()).columns({"id": ids, "time": times, "label": np.array([True, False])})
-    assert found == [Label("a", 5, "default", 1), Label("b", TIME, "default", 0)]
+    """Texts and finite numbers need no closer look, nor nulls where one may be."""
+    head = {"id": given_column(["a", "b"]), "time": given_column([5, TIME])}
+    found = mixed(Fields()).columns({**head, "score": given_column([0.5, 1.0])})
+    expected = [Observation("a", 5, "default", 0.5), Observation("b", TIME, "default", 1.0)]
+    assert found is not None
+    assert list(found) == expected
+    texts = {"time": given_column(["5", str(TIME)]), "score": given_column(["0.5", "1"])}
+    found = mixed(Fields()).columns({**head, **texts})
+    assert found is not None
+    assert list(found) == expected
+    both = {"score": given_column([0.5, None]), "label": given_column([None, True])}
+    found = mixed(Fields()).columns({**head, **both})
+    assert found is not None
+    assert list(found) == [expected[0], Label("b", TIME, "default", 1)]
 
 
 @pytest.mark.parametrize("fields", [{"x": "x"}, {"extra": ["e"]}, {"id": "row"}, {"time": "a.b"}])
 def test_columns_of_anything_else_are_left_to_the_rows(fields: dict[str, Any]) -> None:
     """Where a mapping asks for more, columns give nothing."""
-    columns = {"id": np.array(["a"], object), "time": np.array([5]), "score": np.array([0.5])}
-    assert mixed(Fields(**fields)).columns(columns) is None
+    columns: dict[str, list[Any]] = {"id": ["a"], "time": [5], "score": [0.5]}
+    given = {name: given_column(values) for name, values in columns.items()}
+    assert mixed(Fields(**fields)).columns(given) is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import RecordError
-from abers.stream.events import Event, Label, Observation
+from abers.stream import Event, Events, Label, Observation
 from abers_connectors.memory import MemorySource
 from abers_connectors.merge import Merged
 from abers_connectors.records import Bad, Batch, Origin
@@ -36,7 +36,7 @@ class Recorded:
         self.name = "recorded"
         self._records, self._size = records, size
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches; a bad record stands before the event that follows it."""
         done = position["records"] if position else 0
         while done < len(self._records):
@@ -50,7 +50,7 @@ class Recorded:
                     events.append(record)
             done += len(records)
             yield Batch(
-                events,
+                Events.of(events),
                 bad,
                 {"records": done},
                 len(records),
@@ -62,7 +62,7 @@ class Recorded:
         return None
 
 
-def told(batches: list[Batch[Event]]) -> tuple[list[str], list[str]]:
+def told(batches: list[Batch]) -> tuple[list[str], list[str]]:
     """Give the ids of the events of some batches, and the names of the bad records."""
     return (
         [event.id for batch in batches for event in batch.events],
@@ -193,8 +193,8 @@ def test_little_is_held() -> None:
     """Of two long inputs only some batches are read ahead of what is delivered."""
     read = []
 
-    class Watched(MemorySource[Event]):
-        def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+    class Watched(MemorySource):
+        def batches(self, position: Position | None = None) -> Iterator[Batch]:
             for batch in super().batches(position):
                 read.append(len(batch.events))
                 yield batch

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import ParameterError
-from abers.stream import Observation
+from abers.stream import Events, Observation
 from abers_connectors.pace import Pace, speed
 
 DAY = 86_400_000
@@ -36,7 +36,7 @@ def let_through(
     """Return when events of some times were let through, in seconds since the beginning."""
     clock = Clock()
     pace = Pace(speed, max_jump, clock=clock, sleep=clock.sleep)
-    events = [Observation("a", time, score=0.5) for time in times]
+    events = Events.of([Observation("a", time, score=0.5) for time in times])
     found = [
         (clock.now - 1000.0, [one.time for one in group])
         for first in range(0, len(events), size)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from river import datasets
 
@@ -14,10 +15,10 @@ from abers import ParameterError
 from abers_connectors.river_streams import BundledStream, bundled_streams
 
 if TYPE_CHECKING:
-    from abers_connectors.records import Labelled
+    from abers.stream import Event
 
 
-def rows(source: BundledStream, position: dict[str, int] | None = None) -> list[Labelled]:
+def rows(source: BundledStream, position: dict[str, int] | None = None) -> list[Event]:
     """Read a stream, or the rest of it."""
     return [event for batch in source.batches(position) for event in batch.events]
 
@@ -28,9 +29,11 @@ def test_what_is_bundled_is_binary_and_there(name: str) -> None:
     source = BundledStream(name)
     batches = list(islice(source.batches(), 10))
     found = [event for batch in batches for event in batch.events]
-    assert {(type(one.value), one.value) for one in found} == {(int, 0), (int, 1)}
-    assert [one.observation.time for one in found] == list(range(1, 1001))
-    assert [one.observation.id for one in found] == [str(n) for n in range(1, 1001)]
+    awaited = np.concatenate([batch.events.awaited for batch in batches])
+    assert awaited.dtype == np.int64
+    assert {*awaited.tolist()} == {0, 1}
+    assert [one.time for one in found] == list(range(1, 1001))
+    assert [one.id for one in found] == [str(n) for n in range(1, 1001)]
     assert batches[-1].origin(99).where == f"{name} observation 1000"
 
 
@@ -41,9 +44,13 @@ def test_what_would_be_downloaded_is_not_offered() -> None:
 
 def test_the_features_are_those_of_river() -> None:
     """Features and labels are passed on as river gives them."""
-    found = rows(BundledStream("Phishing"))
+    batches = [batch.events for batch in BundledStream("Phishing").batches()]
+    found: list[Any] = []
+    for events in batches:
+        assert events.awaited is not None
+        found += zip(events, events.awaited, strict=True)
     expected = [(x, int(y)) for x, y in datasets.Phishing()]
-    assert [(one.observation.x, one.value) for one in found] == expected
+    assert [(event.x, label) for event, label in found] == expected
 
 
 def test_reading_goes_on_after_a_batch() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from abers import RecordError
 from abers.exceptions import DeadLettersError
-from abers.stream import Label, Observation, Prediction, Processor, Settings
+from abers.stream import Events, Label, Observation, Prediction, Processor, Settings
 from abers_connectors.memory import MemorySink, MemorySource
 from abers_connectors.records import Bad, Batch, DeadRecord, Origin
 from abers_connectors.running import Run, Tolerance
@@ -36,7 +36,7 @@ class Records:
     def __init__(self, records: Sequence[Event | str], size: int = 5000) -> None:
         self._records, self._size = records, size
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[Event]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the records after a position."""
         start = position["records"] if position else 0
         for first in range(start, len(self._records), self._size):
@@ -50,7 +50,7 @@ class Records:
                 if isinstance(one, str)
             ]
             yield Batch(
-                events,
+                Events.of(events),
                 bad,
                 {"records": first + len(part)},
                 len(part),

@@ -69,28 +69,28 @@ def write(path: Path, rows: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def observed(path: Path, form: str) -> Source[Any]:
+def observed(path: Path, form: str) -> Source:
     """Write observations, and open them."""
     return open_source(write(path / f"scores.{form}", records(labels=False)), mixed, Fields())
 
 
-def settled(path: Path, form: str) -> Source[Any]:
+def settled(path: Path, form: str) -> Source:
     """Write labels, and open them."""
     return open_source(write(path / f"labels.{form}", records(labels=True)), labels, Fields())
 
 
-def paired(path: Path, form: str) -> Source[Any]:
+def paired(path: Path, form: str) -> Source:
     """Write observations with labels, and open them."""
     rows = [{**row, "label": n % 2} for n, row in enumerate(records(labels=False))]
     return open_source(write(path / f"both.{form}", rows), labelled, Fields())
 
 
-def in_memory() -> Source[Any]:
+def in_memory() -> Source:
     """Hold observations in memory."""
     return MemorySource([Observation(f"a{row}", row, "m", 0.5) for row in range(RECORDS)])
 
 
-SOURCES: dict[str, Callable[[Path], Source[Any]]] = {
+SOURCES: dict[str, Callable[[Path], Source]] = {
     **{form: partial(observed, form=form) for form in FORMATS},
     "labels": lambda path: settled(path, "csv"),
     "memory": lambda _path: in_memory(),
@@ -111,7 +111,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=SOURCES)
-def source(request: pytest.FixtureRequest, folder: Path) -> Source[Any]:
+def source(request: pytest.FixtureRequest, folder: Path) -> Source:
     """Make each source in turn."""
     return SOURCES[request.param](folder)
 
@@ -126,7 +126,7 @@ def told(batches: list[Any]) -> tuple[list[Any], list[tuple[int, Any]]]:
     return events, bad
 
 
-def test_reading_goes_on_after_any_batch(source: Source[Any]) -> None:
+def test_reading_goes_on_after_any_batch(source: Source) -> None:
     """What follows the position of a batch is what an uninterrupted reading gives after it."""
     batches = list(source.batches())
     events, bad = told(batches)
@@ -139,7 +139,7 @@ def test_reading_goes_on_after_any_batch(source: Source[Any]) -> None:
         assert [one for _, one in bad_before + bad_after] == [one for _, one in bad]
 
 
-def test_going_on_may_be_interrupted_too(source: Source[Any]) -> None:
+def test_going_on_may_be_interrupted_too(source: Source) -> None:
     """A reading that stops after every batch gives the same in the end."""
     whole, bad = told(list(source.batches()))
     pieces = []
@@ -152,7 +152,7 @@ def test_going_on_may_be_interrupted_too(source: Source[Any]) -> None:
     assert [one for _, one in bad_again] == [one for _, one in bad]
 
 
-def test_every_event_has_an_origin(source: Source[Any]) -> None:
+def test_every_event_has_an_origin(source: Source) -> None:
     """The text of its record holds the event's id; bad records come with theirs."""
     for batch in source.batches():
         for row in {0, len(batch.events) // 2, len(batch.events) - 1} if batch.events else ():
@@ -163,7 +163,7 @@ def test_every_event_has_an_origin(source: Source[Any]) -> None:
             assert '"time": ' in one.origin.raw or "1700000000" in one.origin.raw
 
 
-def test_records_are_counted(source: Source[Any]) -> None:
+def test_records_are_counted(source: Source) -> None:
     """Batches say how many records they were made of; labels that come later are none."""
     batches = list(source.batches())
     events, bad = told(batches)
@@ -178,7 +178,7 @@ def test_records_are_counted(source: Source[Any]) -> None:
         assert total == len(events) + len(bad)
 
 
-def test_the_fraction_grows(source: Source[Any]) -> None:
+def test_the_fraction_grows(source: Source) -> None:
     """How much was read is unknown or a share, and never falls."""
     shares = [source.fraction() or 0.0 for _ in source.batches()]
     assert shares == sorted(shares)
@@ -186,7 +186,7 @@ def test_the_fraction_grows(source: Source[Any]) -> None:
     assert shares[-1] > 0.5
 
 
-def test_batches_are_of_some_size(source: Source[Any]) -> None:
+def test_batches_are_of_some_size(source: Source) -> None:
     """No batch is much larger than the others."""
     assert max(len(batch.events) for batch in source.batches()) < 17_000
 

@@ -6,7 +6,7 @@ its records can fulfil is a mistake of the configuration, and a clear stop.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from abers.exceptions import ParameterError
 from abers_connectors._paths import root
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["require_columns"]
 
 
-def require_columns(name: str, columns: Sequence[str], mapper: Mapper[Any]) -> None:
+def require_columns(name: str, columns: Sequence[str], mapper: Mapper) -> None:
     """Check that every field that is needed has a column.
 
     Parameters

@@ -12,25 +12,25 @@ import csv
 from collections import Counter, deque
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
-import numpy as np
 
 from abers.exceptions import RecordError
+from abers.stream.columns import objects
+from abers_connectors._columns import Given
 from abers_connectors.files.lines import Line, Oversized, is_blank
-from abers_connectors.records import BadRecordError
+from abers_connectors.records import BadRecordError, Row, gathered, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from abers.stream import Events
     from abers_connectors._paths import Record
     from abers_connectors._typed import Typed
     from abers_connectors.fields import Mapper
 
 __all__ = ["UNREADABLE", "Csv", "Format", "Frames", "JsonLines"]
-
-T = TypeVar("T")
 
 UNREADABLE = (
     msgspec.DecodeError,
@@ -61,14 +61,14 @@ class Format(Protocol):
         """Find the records in the lines, blank ones among them."""
         ...
 
-    def events(self, raws: Sequence[Line], mapper: Mapper[T], done: int) -> Sequence[T]:
+    def events(self, raws: Sequence[Line], mapper: Mapper, done: int) -> Events:
         """Read raw records, before which `done` were read.
 
         Of these none may be bad or blank, or it raises one of `UNREADABLE` or a BadRecordError.
         """
         ...
 
-    def event(self, raw: bytes, mapper: Mapper[T], number: int) -> T:
+    def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
         """Read one raw record of valid UTF-8, as it is read among others; or a BadRecordError."""
         ...
 
@@ -82,7 +82,7 @@ class JsonLines:
 
     columns: Sequence[str] | None = None
 
-    def __init__(self, typed: Typed[Any] | None = None) -> None:
+    def __init__(self, typed: Typed | None = None) -> None:
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
         self._typed = None if typed is None else msgspec.json.Decoder(typed.record).decode
 
@@ -93,25 +93,27 @@ class JsonLines:
             yield Frames(range(number, number + len(block)), block)
             number += len(block)
 
-    def events(self, raws: Sequence[Line], mapper: Mapper[T], done: int) -> Sequence[T]:
+    def events(self, raws: Sequence[Line], mapper: Mapper, done: int) -> Events:
         """Read all lines."""
-        if self._typed is not None and mapper.typed is not None:
-            with suppress(*UNREADABLE):
-                _require_text(raws)  # the decoder passes over what is not asked for
-                events = mapper.typed.events([*map(self._typed, raws)])  # type: ignore[arg-type]
-                if events is not None:
-                    return events
+        with suppress(*UNREADABLE):
+            _require_text(raws)  # the decoder passes over what is not asked for
+            if (events := self._plain(raws, mapper)) is not None:
+                return events
         records = map(self._decode, raws)  # type: ignore[arg-type]
-        return list(map(mapper.event, records, count(done + 1)))
+        return gathered(list(map(mapper.row, records, count(done + 1))))
 
-    def event(self, raw: bytes, mapper: Mapper[T], number: int) -> T:
+    def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
         """Read one line, the typed way first: it takes some lines that the other refuses."""
-        if self._typed is not None and mapper.typed is not None:
-            with suppress(*UNREADABLE):
-                events = mapper.typed.events([self._typed(raw)])
-                if events is not None:
-                    return events[0]
-        return mapper.event(self._record(raw), number)
+        with suppress(*UNREADABLE):
+            if (events := self._plain([raw], mapper)) is not None:
+                return row_of(events)
+        return mapper.row(self._record(raw), number)
+
+    def _plain(self, raws: Sequence[Line], mapper: Mapper) -> Events | None:
+        """Read lines that are plainly right; None if they need a closer look."""
+        if self._typed is None or mapper.typed is None:
+            return None
+        return mapper.columns(mapper.typed.columns([*map(self._typed, raws)]))  # type: ignore[arg-type]
 
     def is_whole(self, line: Line) -> bool:
         """Say whether a line is an object: no part of one is an object itself."""
@@ -165,7 +167,7 @@ class Csv:
         if open_ and self._keeps(open_[0]):
             yield from self._below_header(self._framed(open_, number, at_end=True)[0])
 
-    def events(self, raws: Sequence[Line], mapper: Mapper[T], done: int) -> Sequence[T]:
+    def events(self, raws: Sequence[Line], mapper: Mapper, done: int) -> Events:
         """Read all rows."""
         columns = self.columns or ()
         rows = _rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
@@ -173,16 +175,16 @@ class Csv:
             raise csv.Error
         texts = zip(columns, zip(*rows, strict=True), strict=True)
         events = mapper.columns(
-            {name: np.array(found, object) for name, found in texts if name in mapper.reads}
+            {name: Given(objects(found)) for name, found in texts if name in mapper.reads}
         )
         if events is not None:
             return events
         records = (dict(zip(columns, row, strict=True)) for row in rows)
-        return list(map(mapper.event, records, count(done + 1)))
+        return gathered(list(map(mapper.row, records, count(done + 1))))
 
-    def event(self, raw: bytes, mapper: Mapper[T], number: int) -> T:
+    def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
         """Read one row."""
-        return mapper.event(self._record(raw), number)
+        return mapper.row(self._record(raw), number)
 
     def is_whole(self, _line: Line) -> bool:
         """Say no: 0.5 may become 0.57, and there may be one more column."""

@@ -7,34 +7,40 @@ here: what is large in a column is in memory before it can be looked at.
 
 from __future__ import annotations
 
-from itertools import repeat
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from abers.exceptions import RecordError
+from abers_connectors._columns import Given
 from abers_connectors.files.columns import require_columns
 from abers_connectors.files.extra import extra
-from abers_connectors.records import Bad, BadRecordError, Batch, Origin, require_records
+from abers_connectors.records import (
+    Bad,
+    BadRecordError,
+    Batch,
+    Origin,
+    gathered,
+    require_records,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
     from abers_connectors._columns import Columns
     from abers_connectors.fields import Mapper
-    from abers_connectors.records import Position
+    from abers_connectors.records import Position, Row
 
 __all__ = ["ParquetSource"]
 
 BATCH = 5000
 _NOT_TEXT = "a value of the row is no valid text or moment; write the file with valid ones"
 
-T = TypeVar("T")
 
-
-class ParquetSource(Generic[T]):
+class ParquetSource:
     """One Parquet file.
 
     Parameters
@@ -42,10 +48,10 @@ class ParquetSource(Generic[T]):
     path
         The file.
     mapper
-        From a row, or from columns, to events.
+        From records, or from columns, to events.
     """
 
-    def __init__(self, path: str, mapper: Mapper[T]) -> None:
+    def __init__(self, path: str, mapper: Mapper) -> None:
         self.name = path
         self._mapper = mapper
         self._arrow, self._parquet = (
@@ -54,7 +60,7 @@ class ParquetSource(Generic[T]):
         )
         self._done, self._rows = 0, 0
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches after a position, a number of rows to be skipped.
 
         Raises
@@ -114,89 +120,61 @@ class ParquetSource(Generic[T]):
             columns.append(column)
         return self._arrow.RecordBatch.from_arrays(columns, table.schema.names)
 
-    def _batch(self, table: pa.RecordBatch) -> Batch[T]:
+    def _batch(self, table: pa.RecordBatch) -> Batch:
         first, self._done = self._done, self._done + table.num_rows
         events = self._mapper.columns(self._columns(table))
-        if events is None:
-            events = self._typed(table)
         if events is None:
             return self._row_by_row(table, first)
         position = {"records": self._done}
         return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
 
     def _columns(self, table: pa.RecordBatch) -> Columns:
-        """Give the columns as numpy has them, None for those of nulls and of other types."""
+        """Give the columns as numpy has them, but for those of other types."""
         types, found = self._arrow.types, {}
+        nothing: float | str  # in place of a null
         for name, column in zip(table.schema.names, table.columns, strict=True):
             kind = column.type
             if types.is_integer(kind) and kind != self._arrow.uint64():
-                column = column.cast(self._arrow.int64())  # noqa: PLW2901
+                kind, nothing = self._arrow.int64(), 0
             elif types.is_floating(kind):
-                column = column.cast(self._arrow.float64())  # noqa: PLW2901
-            elif not (
-                types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind)
-            ):
-                column = None  # noqa: PLW2901
-            whole = column is not None and column.null_count == 0
-            try:
-                found[name] = column.to_numpy(zero_copy_only=False) if whole else None
-            except self._arrow.ArrowException:  # a text that is not UTF-8
-                found[name] = None
+                kind, nothing = self._arrow.float64(), 0.0
+            elif types.is_boolean(kind):
+                nothing = False
+            elif types.is_string(kind) or types.is_large_string(kind):
+                nothing = ""
+            else:
+                continue
+            column = column.cast(kind)  # noqa: PLW2901
+            there = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
+            with suppress(self._arrow.ArrowException):  # a text that is not UTF-8
+                values = column.fill_null(nothing).to_numpy(zero_copy_only=False)
+                found[name] = Given(values, there)
         return found
 
-    def _typed(self, table: pa.RecordBatch) -> Sequence[T] | None:
-        """Read rows with nulls, such as observations and labels in one file; None if not plain."""
-        typed, types = self._mapper.typed, self._arrow.types
-        if typed is None:
-            return None
-        allowed = {
-            "time": (types.is_integer,),
-            "score": (types.is_floating,),
-            "label": (types.is_integer, types.is_boolean, types.is_floating, types.is_string),
-        }
-        columns: list[Iterable[Any]] = []
-        for field in msgspec.structs.fields(typed.record):
-            if field.encode_name not in table.schema.names:
-                if field.required:
-                    return None
-                columns.append(repeat(field.default))
-                continue
-            column = table.column(field.encode_name)
-            checks = allowed.get(field.name, (types.is_string,))
-            if not any(check(column.type) for check in checks):
-                return None
-            if column.null_count and field.name not in {"score", "label"}:
-                return None
-            try:
-                columns.append(column.to_pylist())
-            except ValueError:  # a text that is not UTF-8
-                return None
-        return typed.events(list(map(typed.record, *columns)))
-
-    def _row_by_row(self, table: pa.RecordBatch, first: int) -> Batch[T]:
-        events: list[T] = []
+    def _row_by_row(self, table: pa.RecordBatch, first: int) -> Batch:
+        rows: list[Row] = []
         kept: list[int] = []
         bad: list[Bad] = []
         for row, record in enumerate(_records(table)):
             try:
-                events.append(self._event(record, first + row + 1))
+                rows.append(self._row(record, first + row + 1))
             except BadRecordError as error:
                 origin = self._origin(table, row, first)
-                bad.append(Bad(len(events), error.reason, error.detail, origin))
+                bad.append(Bad(len(rows), error.reason, error.detail, origin))
             else:
                 kept.append(row)
         return Batch(
-            events,
+            gathered(rows),
             bad,
             {"records": self._done},
             table.num_rows,
             lambda row: self._origin(table, kept[row], first),
         )
 
-    def _event(self, record: dict[str, Any] | None, number: int) -> T:
+    def _row(self, record: dict[str, Any] | None, number: int) -> Row:
         if record is None:
             raise BadRecordError("not-utf8", _NOT_TEXT)
-        return self._mapper.event(record, number)
+        return self._mapper.row(record, number)
 
     def _origin(self, table: pa.RecordBatch, row: int, first: int) -> Origin:
         (record,) = _records(table.slice(row, 1))

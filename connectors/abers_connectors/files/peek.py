@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.exceptions import RecordError
+from abers.stream import Observation
 from abers_connectors.fields import Mapper
 from abers_connectors.files.extra import extra
 from abers_connectors.files.naming import kind_of
@@ -38,8 +39,8 @@ def first_fields(path: str) -> Sequence[str] | None:
     kind = kind_of(path)
     if kind.format == "parquet":
         return _columns(path)
-    as_it_is = Mapper[list[str]](
-        event=lambda record, _number: list(record),
+    as_it_is = Mapper(
+        row=lambda record, number: Observation("", number, x=dict(record)),
         columns=lambda _columns: None,
         typed=None,
         reads=frozenset(),
@@ -48,7 +49,7 @@ def first_fields(path: str) -> Sequence[str] | None:
     try:
         for batch in TextSource(path, kind, as_it_is, _LIMIT).batches():
             if batch.records:
-                return batch.events[0] if batch.events else ()
+                return list(batch.events.x[0]) if batch.events.x is not None else ()
     except RecordError:
         return ()
     return None

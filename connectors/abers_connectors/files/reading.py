@@ -5,7 +5,7 @@ Governing rule: the name tells how the bytes are read, the mapping what they mea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from abers_connectors.files.naming import kind_of
 from abers_connectors.files.parquet import ParquetSource
@@ -19,19 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["open_source"]
 
-T = TypeVar("T")
-
 
 def open_source(  # noqa: PLR0913 - what the configuration says of an input
     path: str,
-    kind: Kind[T],
+    kind: Kind,
     fields: Fields,
     positive: Sequence[object] = (),
     *,
     format: str | None = None,  # noqa: A002 - what the configuration calls it
     max_record_bytes: int = 1 << 20,
     growing: bool = False,
-) -> Source[T]:
+) -> Source:
     """Open a file, or standard input, as a source.
 
     Parameters

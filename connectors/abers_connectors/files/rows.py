@@ -10,12 +10,20 @@ import csv
 import io
 from operator import attrgetter
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, get_args
 
 import msgspec
+import numpy as np
+
+from abers.stream import Rows
+from abers.stream.columns import objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+Values: TypeAlias = "Callable[[Sequence[msgspec.Struct]], NDArray[Any]]"
 
 __all__ = ["Column", "CsvRows", "Encoder", "JsonRows", "columns_of", "encoder"]
 
@@ -35,7 +43,7 @@ class Column(NamedTuple):
 
     name: str
     type: type | None
-    values: Callable[[Sequence[msgspec.Struct]], list[Any]]
+    values: Values
 
 
 def columns_of(kind: type[msgspec.Struct]) -> list[Column]:
@@ -46,7 +54,7 @@ def columns_of(kind: type[msgspec.Struct]) -> list[Column]:
     >>> class Row(msgspec.Struct, tag_field="v", tag=1):
     ...     id: str
     ...     extra: dict[str, int] | None = None
-    >>> [(name, values([Row("a", {"b": 1})])) for name, _, values in columns_of(Row)]
+    >>> [(name, values([Row("a", {"b": 1})]).tolist()) for name, _, values in columns_of(Row)]
     [('v', [1]), ('id', ['a']), ('extra', ['{"b":1}'])]
     """
     config = kind.__struct_config__
@@ -56,22 +64,34 @@ def columns_of(kind: type[msgspec.Struct]) -> list[Column]:
     return [Column(config.tag_field or "", type(config.tag), _constant(config.tag)), *fields]
 
 
-def _constant(value: object) -> Callable[[Sequence[msgspec.Struct]], list[Any]]:
-    return lambda rows: [value] * len(rows)
+def _constant(value: object) -> Values:
+    return lambda rows: np.full(len(rows), value)
+
+
+def _getter(field: msgspec.structs.FieldInfo) -> Values:
+    get = attrgetter(field.name)
+
+    def values(rows: Sequence[msgspec.Struct]) -> NDArray[Any]:
+        if not isinstance(rows, Rows):
+            return objects([*map(get, rows)])
+        found = rows.columns.get(field.name)
+        return np.full(len(rows), field.default, object) if found is None else found
+
+    return values
 
 
 def _column(field: msgspec.structs.FieldInfo) -> Column:
-    get = attrgetter(field.name)
+    get = _getter(field)
     kinds = {kind for kind in get_args(field.type) or [field.type] if kind is not NoneType}
     plain = kinds.pop() if len(kinds) == 1 else None
     if plain in (str, int, float, bool):
-        return Column(field.encode_name, plain, lambda rows: list(map(get, rows)))
-    return Column(field.encode_name, None, lambda rows: _as_json(list(map(get, rows))))
+        return Column(field.encode_name, plain, get)
+    return Column(field.encode_name, None, lambda rows: _as_json(get(rows)))
 
 
-def _as_json(values: list[Any]) -> list[str | None]:
+def _as_json(values: NDArray[Any]) -> NDArray[Any]:
     encode = msgspec.json.Encoder().encode
-    return [None if value is None else encode(value).decode() for value in values]
+    return objects([None if one is None else encode(one).decode() for one in values.tolist()])
 
 
 class Encoder(Protocol):
@@ -90,9 +110,11 @@ class JsonRows:
     header = b""
 
     def __init__(self) -> None:
-        self.encode: Callable[[Sequence[msgspec.Struct]], bytes] = (
-            msgspec.json.Encoder().encode_lines
-        )
+        self._encode = msgspec.json.Encoder().encode_lines
+
+    def encode(self, rows: Sequence[msgspec.Struct]) -> bytes:
+        """Encode some rows."""
+        return self._encode([*rows])
 
 
 class CsvRows:
@@ -104,7 +126,7 @@ class CsvRows:
 
     def encode(self, rows: Sequence[msgspec.Struct]) -> bytes:
         """Encode some rows."""
-        columns = [column.values(rows) for column in self._columns]
+        columns = [column.values(rows).tolist() for column in self._columns]
         return _written(list(zip(*columns, strict=True)))
 
 

@@ -12,7 +12,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
+from typing import TYPE_CHECKING, BinaryIO
 
 from abers.exceptions import RecordError
 from abers_connectors.files.columns import require_columns
@@ -20,7 +20,14 @@ from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import UNREADABLE, Csv, Frames, JsonLines
 from abers_connectors.files.lines import Line, Oversized, is_blank, lines, shown
 from abers_connectors.files.naming import STANDARD
-from abers_connectors.records import Bad, BadRecordError, Batch, Origin, require_records
+from abers_connectors.records import (
+    Bad,
+    BadRecordError,
+    Batch,
+    Origin,
+    gathered,
+    require_records,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,17 +35,15 @@ if TYPE_CHECKING:
     from abers_connectors.fields import Mapper
     from abers_connectors.files.formats import Format
     from abers_connectors.files.naming import Kind
-    from abers_connectors.records import Position
+    from abers_connectors.records import Position, Row
 
 __all__ = ["TextSource"]
 
 BATCH = 5000
 _WIRE_HEAD = 5  # a zero and the schema's id, before what a schema registry's client writes
 
-T = TypeVar("T")
 
-
-class TextSource(Generic[T]):
+class TextSource:
     """One file of lines, or standard input.
 
     Parameters
@@ -48,7 +53,7 @@ class TextSource(Generic[T]):
     kind
         Its format and compression.
     mapper
-        From a record to an event.
+        From records to rows.
     limit
         How many bytes a record may have.
     growing
@@ -57,14 +62,14 @@ class TextSource(Generic[T]):
     """
 
     def __init__(
-        self, path: str, kind: Kind, mapper: Mapper[T], limit: int, *, growing: bool = False
+        self, path: str, kind: Kind, mapper: Mapper, limit: int, *, growing: bool = False
     ) -> None:
         self.name = "standard input" if path == STANDARD else path
         self._path, self._kind, self._mapper, self._limit = path, kind, mapper, limit
         self._growing, self._left = growing, False
         self._share: float | None = None
 
-    def batches(self, position: Position | None = None) -> Iterator[Batch[T]]:
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches after a position, a number of records to be skipped.
 
         Raises
@@ -134,7 +139,7 @@ class TextSource(Generic[T]):
         self._left |= not keeps
         return keeps
 
-    def _batch(self, frames: Frames, done: int) -> Batch[T]:
+    def _batch(self, frames: Frames, done: int) -> Batch:
         """Make a batch of raw records, before which `done` were read."""
         numbers, raws = frames
         try:
@@ -147,8 +152,8 @@ class TextSource(Generic[T]):
 
         return Batch(events, (), {"records": done + len(raws)}, len(raws), origin)
 
-    def _one_by_one(self, frames: Frames, done: int) -> Batch[T]:
-        events: list[T] = []
+    def _one_by_one(self, frames: Frames, done: int) -> Batch:
+        rows: list[Row] = []
         kept: list[tuple[int, Line]] = []
         bad: list[Bad] = []
         for number, raw in zip(*frames, strict=True):
@@ -156,21 +161,21 @@ class TextSource(Generic[T]):
                 continue
             done += 1
             try:
-                events.append(self._event(raw, done))
+                rows.append(self._row(raw, done))
             except BadRecordError as error:
                 origin = self._origin(number, raw)
-                bad.append(Bad(len(events), error.reason, error.detail, origin))
+                bad.append(Bad(len(rows), error.reason, error.detail, origin))
             else:
                 kept.append((number, raw))
         return Batch(
-            events,
+            gathered(rows),
             bad,
             {"records": done},
-            len(events) + len(bad),
+            len(rows) + len(bad),
             lambda row: self._origin(*kept[row]),
         )
 
-    def _event(self, raw: Line, number: int) -> T:
+    def _row(self, raw: Line, number: int) -> Row:
         if isinstance(raw, Oversized):
             detail = (
                 f"{raw.size} bytes, but input.max_record_bytes = {self._limit}; "
@@ -179,7 +184,7 @@ class TextSource(Generic[T]):
             raise BadRecordError("too-large", detail)
         try:
             raw.decode()
-            return self._format.event(raw, self._mapper, number)
+            return self._format.row(raw, self._mapper, number)
         except (UnicodeDecodeError, BadRecordError) as error:
             if raw[:1] == b"\0" and len(raw) >= _WIRE_HEAD:
                 raise _of_a_registry(raw) from None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from abers.stream.admission import Admitted
     from abers.stream.columns import Rows
-    from abers.stream.events import Prediction
+    from abers.stream.events import Outcome, Prediction
     from abers.stream.tasks import Calibrator, Monitor, Task
 
     Integers = NDArray[np.int64]
@@ -94,31 +94,37 @@ class Answering:
             self.rows.resize(shape, refcheck=False)
 
     def run(
-        self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]]
-    ) -> tuple[Rows[Prediction], Settled]:
-        """Run steps; the predictions, and those whose labels came.
+        self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]], *, outcomes: bool
+    ) -> tuple[Rows[Prediction], Rows[Outcome] | None]:
+        """Run steps; what they put out, outcomes only if they are wanted.
 
         `keys` gives model and segment of each calibrator.
         """
         width, rows, slots = self._task.score_width, self.rows, taken.slots
         learns = taken.learns == 1
-        predicted = slots[~learns]
-        rows[predicted, :width] = admitted.scores[taken.rows[~learns]]
+        predicts = ~learns
+        predicted, causes = slots[predicts], taken.rows[predicts]
+        rows[predicted, :width] = admitted.scores[causes]
         steps = Steps(taken.learns, rows[slots, :width], taken.values, taken.times)
         answers, held = self._run(steps, taken.keys)
-        rows[predicted, width:] = answers[~learns]
-        seen = admitted.events.take(taken.rows[~learns])
-        predictions = self._task.predictions(seen, rows[predicted], held[~learns])
-        settled = Settled(
-            admitted.events.take(taken.rows[learns]),
-            objects([segment for _, segment in keys])[taken.keys[learns]],
+        rows[predicted, width:] = answers[predicts]
+        seen = admitted.events.heads().take(causes)
+        predictions = self._task.predictions(seen, rows[predicted], held[predicts])
+        if self.monitors is None and not outcomes:
+            return predictions, None
+        settled, values, of = rows[slots[learns]], taken.values[learns], taken.keys[learns]
+        self._judge(settled, values, of)
+        if not outcomes:
+            return predictions, None
+        told = Settled(
+            admitted.events.heads().take(taken.rows[learns]),
+            objects([segment for _, segment in keys])[of],
             taken.told[learns],
             taken.times[learns],
-            rows[slots[learns]],
-            taken.values[learns],
+            settled,
+            values,
         )
-        self._judge(settled, taken.keys[learns])
-        return predictions, settled
+        return predictions, self._task.outcomes(told)
 
     def _run(self, steps: Steps, keys: Integers) -> tuple[Floats, Integers]:
         answers = np.empty((len(keys), self._task.answer_width))
@@ -128,11 +134,11 @@ class Answering:
             answers[rows], held[rows] = self.calibrators[key].run(part)
         return answers, held
 
-    def _judge(self, settled: Settled, keys: Integers) -> None:
+    def _judge(self, settled: Floats, values: Floats, keys: Integers) -> None:
         if self.monitors is None:
             return
         for key, rows in _by_key(keys):
-            self.monitors[key].update(settled.rows[rows], settled.values[rows])
+            self.monitors[key].update(settled[rows], values[rows])
 
 
 def _by_key(keys: Integers) -> Iterator[tuple[int, Any]]:

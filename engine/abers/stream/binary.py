@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Events
+    from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
     from abers.stream.tasks import Settled, Steps
 
@@ -89,11 +89,9 @@ class Binary:
 
     def columns(self, events: Events) -> tuple[Floats, Floats] | None:
         """Do what `score` and `value` do for all of a batch; None if anything is unusual."""
-        n, scores, values = len(events), events.scores, events.values
-        if scores is None:
-            scores = np.zeros(n)
-        if values is None:
-            values = np.zeros(n, np.int64)
+        n = len(events)
+        scores: Column = np.zeros(n) if events.scores is None else events.scores
+        values: Column = np.zeros(n, bool) if events.values is None else events.values
         plain = scores.dtype.kind == "f" and values.dtype.kind in "ib"
         if not plain or not 0 <= values.min() <= values.max() <= 1:
             return None

@@ -77,10 +77,12 @@ class Events(Sequence[Event]):
     scores
         Of observations; None if there are none.
     values
-        Of labels; None if there are none. An observation of a source whose labels are at hand
-        has its label here, and nothing may look at it before it is released.
+        Of labels; None if there are none.
     x, extra, recorded
         Of observations, of observations, and of all; None if no row has any.
+    awaited
+        Labels of observations, at hand but not yet out: nothing may look at them before they
+        are released. None if none are.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class Events(Sequence[Event]):
     x: Column | None = None
     extra: Column | None = None
     recorded: Column | None = None
+    awaited: Column | None = None
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Events:
@@ -124,6 +127,7 @@ class Events(Sequence[Event]):
     @classmethod
     def joined(cls, parts: Sequence[Events]) -> Events:
         """Put batches, at least one, behind each other."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         columns: list[Any] = [_joined(parts, field.name) for field in fields(cls)]
@@ -132,7 +136,13 @@ class Events(Sequence[Event]):
     def take(self, rows: Any) -> Events:  # noqa: ANN401 - whatever indexes an array
         """Give some rows, by numbers, a mask or a slice."""
         columns: list[Any] = [getattr(self, field.name) for field in fields(self)]
-        return Events(*(None if one is None else one[rows] for one in columns))
+        taken: list[Any] = [None if one is None else one[rows] for one in columns]
+        return Events(*taken)
+
+    def heads(self) -> Events:
+        """Give what a prediction or an outcome repeats of the events, and nothing else."""
+        columns = (self.labels, self.ids, self.times, self.models, self.segments)
+        return Events(*columns, extra=self.extra)
 
     def __len__(self) -> int:
         """Count the events."""
@@ -153,7 +163,10 @@ class Events(Sequence[Event]):
         columns = (self.ids, self.times, self.models, self.segments)
         given = (self.scores, self.values, self.x, self.extra, self.recorded)
         for label, id_, time, model, segment, score, value, x, extra, recorded in zip(
-            self.labels.tolist(), *map(_values, columns), *map(_values, given), strict=False
+            self.labels.tolist(),
+            *map(_values, columns),
+            *map(_values, given),
+            strict=False,  # what is not there repeats without end
         ):
             yield (
                 Label(id_, time, model, value, recorded)

@@ -39,18 +39,27 @@ class Outputs(NamedTuple):
     predicted: NDArray[np.int64]
     settled: NDArray[np.int64]
 
+    def dead_letters(self) -> list[DeadLetter]:
+        """Give the dead letters in the order of the events."""
+        return [letter for _, _, letter in sorted(self._ranked(), key=_place)]
+
     def in_order(self) -> list[Output]:
         """Give all of them as objects, in the order of the events.
 
         Of one event: labels that waited in vain, its prediction, the outcome if its label was
         there before it, and what a learner could not learn.
         """
-        ranked: list[tuple[int, int, Output]] = [
-            (row, 0 if letter.row is None else 3, letter) for row, letter in self.letters
-        ]
+        ranked: list[tuple[int, int, Output]] = [*self._ranked()]
         rows = self.predicted.tolist()
         ranked += [(row, 1, one) for row, one in zip(rows, self.predictions, strict=True)]
         rows = self.settled.tolist() if self.outcomes is not None else []
         ranked += [(row, 2, one) for row, one in zip(rows, self.outcomes or (), strict=True)]
-        ranked.sort(key=lambda ranking: ranking[:2])
-        return [output for _, _, output in ranked]
+        return [output for _, _, output in sorted(ranked, key=_place)]
+
+    def _ranked(self) -> list[tuple[int, int, DeadLetter]]:
+        """Give each dead letter with its row, and its rank among what that brought about."""
+        return [(row, 0 if one.row is None else 3, one) for row, one in self.letters]
+
+
+def _place(ranked: tuple[int, int, object]) -> tuple[int, int]:
+    return ranked[:2]

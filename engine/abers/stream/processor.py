@@ -178,9 +178,8 @@ class Processor:
         admitted, taken, letters = self._deciding.decide(events)
         keys = self._deciding.admission.keys
         self._answering.make_room(len(keys), self._deciding.ledger.capacity())
-        predictions, settled = self._answering.run(admitted, taken, keys)
+        predictions, outcomes = self._answering.run(admitted, taken, keys, outcomes=self._outcomes)
         learns, rows = taken.learns == 1, admitted.rows[taken.rows]
-        outcomes = self._task.outcomes(settled) if self._outcomes else None
         return Outputs(predictions, outcomes, letters, rows[~learns], rows[learns])
 
     # Saving

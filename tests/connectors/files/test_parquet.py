@@ -26,7 +26,7 @@ TIME = 1_700_000_000_123
 MOMENT = datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
 
 
-def read(path: Path, columns: dict[str, Any], kind: Any = mixed, **fields: Any) -> list[Batch[Any]]:  # noqa: ANN401
+def read(path: Path, columns: dict[str, Any], kind: Any = mixed, **fields: Any) -> list[Batch]:  # noqa: ANN401
     """Write a file of some columns, and read it."""
     file = path / "x.parquet"
     pq.write_table(pa.table(columns), file)
@@ -81,14 +81,14 @@ def test_labels_of_every_type(tmp_path: Path) -> None:
     """Numbers, booleans and texts are labels."""
     for given in ([1, 0], [True, False], ["1", "false"], [1.0, 0.0]):
         (batch,) = read(tmp_path, {"id": ["a", "b"], "time": [5, 6], "label": given}, labels)
-        assert [event.value for event in batch.events] == [1, 0]
+        assert [event.value for event in batch.events] == [1, 0]  # type: ignore[union-attr]
 
 
 def test_observations_and_labels_in_one_file(tmp_path: Path) -> None:
     """A row without a score is a label."""
     columns = {"id": ["a", "a"], "time": [5, 6], "score": [0.5, None], "label": [None, 1]}
     (batch,) = read(tmp_path, columns)
-    assert batch.events == [Observation("a", 5, "default", 0.5), Label("a", 6, "default", 1)]
+    assert list(batch.events) == [Observation("a", 5, "default", 0.5), Label("a", 6, "default", 1)]
 
 
 def test_a_bad_row_costs_itself(tmp_path: Path) -> None:

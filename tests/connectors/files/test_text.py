@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 GOOD = b'{"id": "a", "time": 5, "score": 0.5}'
 
 
-def read(path: Path, data: bytes, limit: int = 1 << 20) -> list[Batch[Any]]:
+def read(path: Path, data: bytes, limit: int = 1 << 20) -> list[Batch]:
     """Write a file and read it."""
     path.write_bytes(data)
     return list(open_source(str(path), mixed, Fields(), max_record_bytes=limit).batches())
 
 
-def told(batches: list[Batch[Any]]) -> tuple[list[str], list[Bad]]:
+def told(batches: list[Batch]) -> tuple[list[str], list[Bad]]:
     """Give the ids of some batches, and the bad records, their rows counted through all."""
     ids: list[str] = []
     bad: list[Bad] = []
@@ -233,7 +233,7 @@ def test_compressed_data_that_is_cut_off(tmp_path: Path, name: str, suffix: str)
     path = tmp_path / f"{name}{suffix}"
     for damaged in (packed[: len(packed) * 2 // 3], packed[:-4], packed + b"garbage"):
         path.write_bytes(damaged)
-        batches: list[Batch[Any]] = []
+        batches: list[Batch] = []
         with pytest.raises(
             RecordError, match=r"after line \d+: .* cut off or damaged \("
         ) as caught:
@@ -319,7 +319,7 @@ LEFT = r"the last record has no end yet, and is left for the next run; .* end it
 
 def in_parts(path: Path, cuts: list[int], data: bytes) -> tuple[list[str], list[Bad]]:
     """Read a file that grows, packed part by part: after each, what is new."""
-    found: list[Batch[Any]] = []
+    found: list[Batch] = []
     path.write_bytes(b"")
     source = open_source(str(path), mixed, Fields(), growing=True)
     for start, stop in pairwise([0, *sorted(cuts), len(data)]):

@@ -229,8 +229,9 @@ def plain(output: Output) -> tuple[Any, ...]:
         assert output.detail
         fields = msgspec.structs.asdict(output.event)
         del fields["recorded"]  # a label that waited does not know it any longer
-        # Written out: a NaN is equal to nothing.
-        return (type(output.event), *map(repr, fields.values()), output.reason, output.row)
+        # A NaN is equal to nothing, not even to itself.
+        told = ("NaN" if value != value else value for value in fields.values())  # noqa: PLR0124
+        return (type(output.event), *told, output.reason, output.row)
     values = msgspec.structs.astuple(output)
     return (type(output), *((type(value), value) for value in values))
 
