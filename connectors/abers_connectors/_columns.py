@@ -22,11 +22,11 @@ from abers_connectors.records import BadRecordError
 
 if TYPE_CHECKING:
     from abers_connectors.fields import Fields
+    from abers_connectors.reads import Reads
 
-__all__ = ["Columns", "Given", "Read", "labelled", "labels", "mixed"]
+__all__ = ["Columns", "Given", "labelled", "labels", "mixed"]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
-Read: TypeAlias = Callable[[Any], Any]
 
 
 class Given(NamedTuple):
@@ -52,7 +52,7 @@ Columns: TypeAlias = Mapping[str, Given]
 """By name; a column of anything else, such as lists, is left out."""
 
 
-def mixed(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
+def mixed(fields: Fields, reads: Reads) -> Callable[[Columns], Events | None]:
     """Compile what makes observations, which have a score, and labels of columns."""
     plain = _plain(fields, fields.score, fields.label)
 
@@ -60,10 +60,10 @@ def mixed(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
         head = _head(fields, columns) if plain else None
         if head is None:
             return None
-        seen = _there(columns.get(fields.score), len(head))
+        seen = _there(columns.get(str(fields.score)), len(head))
         told = ~seen
-        scores = _scores(columns.get(fields.score), seen)
-        outcomes = _values(columns.get(fields.label), told, read)
+        scores = _scores(columns, fields.score, seen, reads)
+        outcomes = _values(columns.get(fields.label), told, reads.label)
         if (scores is None and seen.any()) or (outcomes is None and told.any()):
             return None
         return replace(head, labels=told, scores=scores, values=outcomes)
@@ -71,8 +71,8 @@ def mixed(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
     return events
 
 
-def labels(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
-    """Compile what makes labels of columns; `read` reads one value."""
+def labels(fields: Fields, reads: Reads) -> Callable[[Columns], Events | None]:
+    """Compile what makes labels of columns."""
     plain = _plain(fields, fields.label)
 
     def events(columns: Columns) -> Events | None:
@@ -80,13 +80,13 @@ def labels(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
         if head is None:
             return None
         told = np.ones(len(head), bool)
-        outcomes = _values(columns.get(fields.label), told, read)
+        outcomes = _values(columns.get(fields.label), told, reads.label)
         return None if outcomes is None else replace(head, labels=told, values=outcomes)
 
     return events
 
 
-def labelled(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
+def labelled(fields: Fields, reads: Reads) -> Callable[[Columns], Events | None]:
     """Compile what makes observations of columns, their labels not yet out."""
     plain = _plain(fields, fields.score, fields.label)
 
@@ -95,8 +95,8 @@ def labelled(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
         if head is None:
             return None
         seen = np.ones(len(head), bool)
-        scores = _scores(columns.get(fields.score), seen)
-        awaited = _values(columns.get(fields.label), seen, read)
+        scores = _scores(columns, fields.score, seen, reads)
+        awaited = _values(columns.get(fields.label), seen, reads.label)
         if scores is None or awaited is None:
             return None
         return replace(head, scores=scores, awaited=awaited)
@@ -104,9 +104,11 @@ def labelled(fields: Fields, read: Read) -> Callable[[Columns], Events | None]:
     return events
 
 
-def _plain(fields: Fields, *paths: str) -> bool:
+def _plain(fields: Fields, *paths: str | Mapping[str, str]) -> bool:
+    if not all(isinstance(path, str) for path in paths):
+        return False
     segment = () if fields.segment is None else (fields.segment,)
-    named = all(map(is_plain, (fields.id, fields.time, fields.model, *segment, *paths)))
+    named = all(map(is_plain, (fields.id, fields.time, fields.model, *segment, *map(str, paths))))
     return named and not (fields.x or fields.extra)
 
 
@@ -135,10 +137,13 @@ def _there(given: Given | None, size: int) -> Mask:
     return there
 
 
-def _scores(given: Given | None, rows: Mask) -> Column | None:
-    """Give the scores of some rows; None if one of them is no finite number."""
+def _scores(columns: Columns, path: object, rows: Mask, reads: Reads) -> Column | None:
+    """Give the scores of some rows; None if one of them is not plainly right."""
+    given = columns.get(str(path))
     if given is None or not rows.any() or not _there(given, len(rows))[rows].all():
         return None
+    if reads.type is not float:  # the decoder has seen that they are mappings to numbers
+        return given.values if given.values.dtype == object else None
     found = _numbers(given.values[rows], np.float64)
     return _spread(found, rows) if found is not None and np.isfinite(found).all() else None
 
@@ -149,7 +154,7 @@ def _times(given: Given | None) -> Column | None:
     return found if found is not None and values.are_plain_times(found) else None
 
 
-def _values(given: Given | None, rows: Mask, read: Read) -> Column | None:
+def _values(given: Given | None, rows: Mask, read: Callable[[Any], Any]) -> Column | None:
     """Read the labels of some rows; None if one of them is none."""
     if given is None or not rows.any() or not _there(given, len(rows))[rows].all():
         return None

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import MissingExtraError, ParameterError
-from abers.learners.river import LEARNERS, make
+from abers.learners.river import LEARNERS, make, make_multi
+from abers.stream.settings import CALIBRATORS
 from abers_connectors._config_layers import Problem
 from abers_connectors._config_types import shown
 from abers_connectors._suggest import closest
 from abers_connectors.files.naming import STANDARD, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["conflicts", "dead_letters_beside", "format_of"]
 
@@ -85,9 +86,42 @@ def conflicts(values: Mapping[str, Any]) -> Iterator[Problem]:
         One for each contradiction.
     """
     found = _Values(values)
-    for check in (_forgetting, _second_input, _inputs, _outputs, _files, _learner):
+    for check in (_task, _forgetting, _second_input, _inputs, _outputs, _files, _learner):
         for path, text in check(found):
             yield Problem(tuple(path.split(".")), text)
+
+
+def _task(values: _Values) -> Iterator[tuple[str, str]]:
+    kind, classes = values.get("task.kind") or "binary", values.get("task.classes")
+    if kind not in CALIBRATORS:
+        return
+    named = isinstance(classes, list | tuple) and all(isinstance(one, str) for one in classes)
+    if kind == "multiclass":
+        if classes is None or (named and len({*classes}) < max(2, len(classes))):
+            yield "task.classes", 'name two or more different classes: ["cat", "dog"]'
+        if values.get("input.positive"):
+            yield "input.positive", 'is for the task "binary"; leave it out'
+    elif classes:
+        yield "task.classes", f"is for the task {shown('multiclass')}; leave it out"
+    yield from _scores(values, kind, classes if named else None)
+    calibrator = values.get("calibrator.kind")
+    if calibrator in sum(CALIBRATORS.values(), ()) and calibrator not in CALIBRATORS[kind]:
+        known = " or ".join(map(shown, CALIBRATORS[kind]))
+        yield "calibrator.kind", f"{shown(calibrator)} is none for the task {shown(kind)}: {known}"
+
+
+def _scores(values: _Values, kind: str, classes: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    """Compare the fields of the scores with the classes."""
+    paths = values.get("input.fields.score")
+    if not isinstance(paths, Mapping):
+        return
+    if kind != "multiclass":
+        yield "input.fields.score", f"is one field for the task {shown(kind)}; name it"
+    elif classes is not None and {*paths} != {*classes}:
+        yield (
+            "input.fields.score",
+            f"names a field for each of {shown(list(classes))}, and no other",
+        )
 
 
 def _forgetting(values: _Values) -> Iterator[tuple[str, str]]:
@@ -157,10 +191,14 @@ def _files(values: _Values) -> Iterator[tuple[str, str]]:
 def _learner(values: _Values) -> Iterator[tuple[str, str]]:
     """Make the learner, where river is installed; the short names are known without it."""
     name = values.get("learner.name")
-    if not isinstance(name, str) or not name or name in LEARNERS:
+    several = values.get("task.kind") == "multiclass"
+    if not isinstance(name, str) or not name or (name in LEARNERS and not several):
         return
     try:
-        make(name)
+        if several:
+            make_multi(name, ())
+        else:
+            make(name)
     except ParameterError as error:
         near = closest(name, LEARNERS)
         hint = f", did you mean {shown(near)}?" if near else ""

@@ -27,6 +27,7 @@ __all__ = [
     "Lateness",
     "Name",
     "Names",
+    "Score",
     "Span",
     "shown",
 ]
@@ -123,6 +124,14 @@ def _features(value: Any) -> str | tuple[str, ...]:  # noqa: ANN401
     return value if isinstance(value, str) else tuple(names)
 
 
+def _score(value: Any) -> str | dict[str, str]:  # noqa: ANN401
+    paths = list(value.values()) if isinstance(value, dict) else [value]
+    if not paths or not all(isinstance(path, str) and path for path in paths):
+        _refuse(value, 'names no field; write a path, or one by class: {cat = "p_cat"}')
+    found: str | dict[str, str] = value
+    return found
+
+
 def _label_value(value: Any) -> str | int | float:  # noqa: ANN401
     finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     if not finite and not isinstance(value, str):
@@ -138,6 +147,7 @@ Delay: TypeAlias = Annotated[Lateness, PlainValidator(_delay)]
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]
 File: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_file)]
+Score: TypeAlias = Annotated[str | dict[str, str], PlainValidator(_score)]
 Features: TypeAlias = Annotated[str | tuple[str, ...], PlainValidator(_features)]
 LabelValues: TypeAlias = Annotated[
     tuple[Annotated[str | int | float, PlainValidator(_label_value)], ...], Field(strict=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.stream.settings import CALIBRATORS
 from abers_connectors.files.naming import STANDARD
 
 if TYPE_CHECKING:
@@ -60,15 +61,22 @@ def described(config: Config) -> dict[str, str]:
     learner = f"the learner {config.learner.name}" if config.learner else "the records"
     state = f"{config.state.path}, every {_counted(config.state.every, 'record')}"
     return {
-        "task": f"the probability of label 1 ({config.task.kind})",
+        "task": _task(config),
         "scores": f"{_SCORES[config.task.scores]}, from {learner}",
-        "calibrator": _forgetting(config.calibrator),
+        "calibrator": f"{config.calibrator.kind or CALIBRATORS[config.task.kind][0]}, "
+        f"{_forgetting(config.calibrator)}",
         **_inputs(config),
         **_outputs(config.output),
         **_limits(config.limits),
         "state": state if config.state.path else "none is kept",
         "monitoring": "on" if config.monitoring.enabled else "off",
     }
+
+
+def _task(config: Config) -> str:
+    if config.task.kind == "multiclass":
+        return f"the probabilities of {', '.join(config.task.classes)} (multiclass)"
+    return "the probability of label 1 (binary)"
 
 
 def _forgetting(calibrator: Calibrator) -> str:
@@ -92,6 +100,8 @@ def _inputs(config: Config) -> dict[str, str]:
         second = config.label_fields()
         names = ("id", "time", "model", "label")
         found["fields of labels"] = ", ".join(_field(name, getattr(second, name)) for name in names)
+    if config.task.kind == "multiclass":
+        return found
     ones = ", ".join(map(repr, given.positive))
     found["label 1"] = f"{ones}; all else is 0" if ones else "1 or true; label 0 is 0 or false"
     return found
@@ -112,7 +122,8 @@ def _fields(fields: Fields, *, scored: bool) -> Iterator[str]:
     if fields.segment:
         yield _field("segment", fields.segment)
     if scored:
-        yield _field("score", fields.score)
+        paths = {"score": fields.score} if isinstance(fields.score, str) else fields.score
+        yield from (_field(name, path) for name, path in paths.items())
     else:
         yield _field("features", " ".join(fields.features))
     yield _field("label", fields.label)

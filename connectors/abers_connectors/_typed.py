@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers_connectors.fields import Fields
+    from abers_connectors.reads import Reads
 
 __all__ = ["Typed", "typed"]
 
@@ -59,12 +60,14 @@ def _numbers(found: list[Any]) -> Given:
 
 
 def _scores(found: list[Any]) -> Given:
+    if dict in {*map(type, found)}:
+        return _objects(found)
     scores = np.array(found, float)  # NaN in place of None: JSON has no other
     there = ~np.isnan(scores)
     return Given(scores, None if there.all() else there)
 
 
-def _labels(found: list[Any]) -> Given:
+def _objects(found: list[Any]) -> Given:
     if None not in found:
         return Given(objects(found))
     return Given(objects(found), np.array([value is not None for value in found]))
@@ -73,19 +76,21 @@ def _labels(found: list[Any]) -> Given:
 _GIVEN: Mapping[str, Callable[[list[Any]], Given]] = {
     "time": _numbers,
     "score": _scores,
-    "label": _labels,
+    "label": _objects,
 }
 
 
-def typed(fields: Fields) -> Typed | None:
+def typed(fields: Fields, reads: Reads) -> Typed | None:
     """Make the type of a record; None if the mapping is not plain."""
+    if not isinstance(fields.score, str):
+        return None
     names = {"id": fields.id, "time": fields.time, "model": fields.model}
     names |= {"score": fields.score, "label": fields.label}
     types: list[tuple[str, Any] | tuple[str, Any, Any]] = [
         ("id", str),
         ("time", int),
         ("model", str, values.DEFAULT_MODEL),
-        ("score", float | None, None),
+        ("score", reads.type | None, None),
         ("label", _Value | None, None),
     ]
     if fields.segment is not None:

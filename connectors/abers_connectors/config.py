@@ -29,6 +29,7 @@ from abers_connectors._config_types import (
     LabelValues,
     Name,
     Names,
+    Score,
     Span,
 )
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from abers_connectors.fields import Fields
+    from abers_connectors.reads import Reads
 
 __all__ = [
     "Calibrator",
@@ -63,13 +65,15 @@ class _Section(BaseModel):
 class Task(_Section):
     """Section [task]: what is predicted."""
 
-    kind: Literal["binary"] = "binary"
+    kind: Literal["binary", "multiclass"] = "binary"
+    classes: Names = ()
     scores: Literal["any", "probability", "logit"] = "any"
 
 
 class Calibrator(_Section):
-    """Section [calibrator]: how calibrators forget."""
+    """Section [calibrator]: which it is, and how it forgets."""
 
+    kind: Literal["venn-abers", "one-vs-rest", "one-vs-one"] | None = None
     window: Count | None = None
     max_age: Span | None = None
     half_life: Span | None = None
@@ -88,7 +92,7 @@ class InputFields(_Section):
     time: Name = "time"
     model: Name = "model"
     segment: Name | None = None
-    score: Name = "score"
+    score: Score = "score"
     x: Features | None = None
     label: Name = "label"
     extra: Names = ()
@@ -194,16 +198,26 @@ class Config(_Section):
         """
         return Settings(
             task=self.task.kind,
+            classes=self.task.classes,
+            calibrator=self.calibrator.kind,
             scores=self.task.scores,
             learner=self.learner.name if self.learner else None,
             monitors=self.monitoring.enabled,
-            **self.calibrator.model_dump(),
+            **self.calibrator.model_dump(exclude={"kind"}),
             **self.limits.model_dump(),
         )
 
+    def reads(self) -> Reads:
+        """Tell how scores and labels are read."""
+        from abers_connectors import reads  # noqa: PLC0415 - nobody else needs numpy here
+
+        if self.task.kind == "multiclass":
+            return reads.multiclass(self.task.classes)
+        return reads.binary(self.input.positive)
+
     def fields(self) -> Fields:
         """Give the mapping of the first input; features are at "x" if a learner is to score."""
-        from abers_connectors.fields import Fields  # noqa: PLC0415 - nobody else needs numpy here
+        from abers_connectors.fields import Fields  # noqa: PLC0415
 
         given = self.input.fields.model_dump()
         if self.learner and given["x"] is None:

@@ -8,7 +8,7 @@ what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
@@ -16,6 +16,7 @@ from abers.stream import Label, Observation
 from abers_connectors import _columns, values
 from abers_connectors._paths import getter, missing, optional, required, root
 from abers_connectors._typed import Typed, typed
+from abers_connectors.reads import Reads, binary
 from abers_connectors.records import Labelled, Row
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Fields:
     ----------
     id, time, model, score, label
         Where these are; a record without a model is of the model "default".
+        The scores of several classes are one object, or each is in a field of its own, by class.
     segment
         Where the segment is, if there are any.
     x
@@ -52,10 +54,16 @@ class Fields:
     time: str = "time"
     model: str = "model"
     segment: str | None = None
-    score: str = "score"
+    score: str | Mapping[str, str] = "score"
     x: str | Sequence[str] | None = None
     label: str = "label"
     extra: Sequence[str] = ()
+
+    @property
+    def scored(self) -> tuple[str, ...]:
+        """Where a score or features are: a record that has one of them is an observation."""
+        score = (self.score,) if isinstance(self.score, str) else tuple(self.score.values())
+        return (*score, *self.features)
 
     @property
     def features(self) -> Sequence[str]:
@@ -91,22 +99,20 @@ class Mapper:
 class Kind(Protocol):
     """What the records of an input are: `mixed`, `labels` or `labelled`."""
 
-    def __call__(
-        self, fields: Fields, positive: Sequence[object] = (), *, text: bool = False
-    ) -> Mapper:
+    def __call__(self, fields: Fields, reads: Reads | None = None, *, text: bool = False) -> Mapper:
         """Compile a mapping."""
         ...
 
 
-def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper:
+def mixed(fields: Fields, reads: Reads | None = None, *, text: bool = False) -> Mapper:
     """Compile the mapping of an input whose records are observations or labels.
 
     Parameters
     ----------
     fields
         Which field is what.
-    positive
-        Label values that mean 1; if empty, labels are 0 and 1, or false and true.
+    reads
+        How scores and labels are read, by default those of a binary task.
     text
         Whether all values are texts, as in CSV, where features that read as numbers are such.
 
@@ -123,9 +129,9 @@ def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False
     >>> row({"id": "a1", "time": 9, "label": True}, 2).value
     1
     """
-    read = values.label_reader(positive)
-    observe, label = _observer(fields, text=text), _labeller(fields, read)
-    scored = (fields.score, *fields.features)
+    reads = reads or binary()
+    observe, label = _observer(fields, reads, text=text), _labeller(fields, reads)
+    scored = fields.scored
     known, given = [getter(path) for path in scored], getter(fields.label)
 
     def row(record: Record, number: int) -> Row:
@@ -137,55 +143,55 @@ def mixed(fields: Fields, positive: Sequence[object] = (), *, text: bool = False
 
     return Mapper(
         row,
-        _columns.mixed(fields, read),
-        typed(fields),
+        _columns.mixed(fields, reads),
+        typed(fields, reads),
         _reads(fields, *scored, fields.label),
         ((fields.id,), (fields.time,), (*scored, fields.label)),
     )
 
 
-def labels(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper:
+def labels(fields: Fields, reads: Reads | None = None, *, text: bool = False) -> Mapper:
     """Compile the mapping of an input that holds labels only; see `mixed`."""
     del text  # a label reads the same either way
-    read = values.label_reader(positive)
+    reads = reads or binary()
     return Mapper(
-        _labeller(fields, read),
-        _columns.labels(fields, read),
-        typed(fields),
+        _labeller(fields, reads),
+        _columns.labels(fields, reads),
+        typed(fields, reads),
         frozenset(_roots(fields.id, fields.time, fields.model, fields.label)),
         ((fields.id,), (fields.time,), (fields.label,)),
     )
 
 
-def labelled(fields: Fields, positive: Sequence[object] = (), *, text: bool = False) -> Mapper:
+def labelled(fields: Fields, reads: Reads | None = None, *, text: bool = False) -> Mapper:
     """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
-    read = values.label_reader(positive)
-    observe = _observer(fields, text=text)
-    value = required(fields.label, read)
+    reads = reads or binary()
+    observe = _observer(fields, reads, text=text)
+    value = required(fields.label, reads.label)
 
     def row(record: Record, number: int) -> Row:
         return Labelled(observe(record, number), value(record, number))
 
-    scored = (fields.score, *fields.features)
+    scored = fields.scored
     return Mapper(
         row,
-        _columns.labelled(fields, read),
-        typed(fields),
+        _columns.labelled(fields, reads),
+        typed(fields, reads),
         _reads(fields, *scored, fields.label),
         ((fields.id,), (fields.time,), scored, (fields.label,)),
     )
 
 
-def _observer(fields: Fields, *, text: bool) -> FromRecord[Observation]:
+def _observer(fields: Fields, reads: Reads, *, text: bool) -> FromRecord[Observation]:
     identity, time = required(fields.id, values.identity), required(fields.time, values.time)
     model, segment = _name(fields.model, "model"), _name(fields.segment, "segment")
-    score, x = optional(fields.score, values.score), _features(fields, text=text)
+    score, x = _score(fields, reads), _features(fields, text=text)
     extra = _gathered(fields.extra, text=text)
 
     def observe(record: Record, number: int) -> Observation:
         value, found = score(record, number), x(record, number)
         if value is None and found is None:
-            raise missing(fields.score, *fields.features)
+            raise missing(*fields.scored)
         return Observation(
             identity(record, number),
             time(record, number),
@@ -200,9 +206,9 @@ def _observer(fields: Fields, *, text: bool) -> FromRecord[Observation]:
     return observe
 
 
-def _labeller(fields: Fields, read: Callable[[Any], int]) -> FromRecord[Label]:
+def _labeller(fields: Fields, reads: Reads) -> FromRecord[Label]:
     identity, time = required(fields.id, values.identity), required(fields.time, values.time)
-    model, label = _name(fields.model, "model"), required(fields.label, read)
+    model, label = _name(fields.model, "model"), required(fields.label, reads.label)
 
     def event(record: Record, number: int) -> Label:
         return Label(
@@ -213,6 +219,21 @@ def _labeller(fields: Fields, read: Callable[[Any], int]) -> FromRecord[Label]:
         )
 
     return event
+
+
+def _score(fields: Fields, reads: Reads) -> FromRecord[Any]:
+    if isinstance(fields.score, str):
+        return optional(fields.score, reads.score)
+    found = [(name, path, optional(path, values.score)) for name, path in fields.score.items()]
+
+    def scores(record: Record, number: int) -> dict[str, float] | None:
+        given = [(name, path, get(record, number)) for name, path, get in found]
+        absent = [path for _, path, value in given if value is None]
+        if absent and len(absent) < len(found):
+            raise missing(*absent)
+        return {name: value for name, _, value in given if value is not None} or None
+
+    return scores
 
 
 def _name(path: str | None, name: str) -> FromRecord[str | None]:

@@ -77,7 +77,7 @@ def _open(config: Config, path: str, kind: fields.Kind) -> Source:
         path,
         kind,
         config.label_fields() if path == config.input.labels else config.fields(),
-        config.input.positive,
+        config.reads(),
         format=None if format_of(path) else config.input.format,
         max_record_bytes=config.input.max_record_bytes,
         growing=config.state.path is not None,

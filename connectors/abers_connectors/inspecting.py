@@ -7,14 +7,17 @@ as bytes and not opened.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
-from abers.monitoring import BinaryMonitor
-from abers.stream import snapshot
+from abers.stream import snapshot, task_of
+from abers_connectors.summary import Means, finite
+
+if TYPE_CHECKING:
+    from abers.stream.tasks import Task
 
 __all__ = ["Held", "Inspected", "inspected"]
 
@@ -25,9 +28,7 @@ class Held(msgspec.Struct, frozen=True):
     model: str
     segment: str
     labels: int
-    log_loss: float | None
-    brier: float | None
-    ece: float | None
+    scores: Means
 
 
 class Inspected(msgspec.Struct, frozen=True):
@@ -75,7 +76,7 @@ def inspected(path: str) -> Inspected:
     try:
         _refuse_calibrator(blob)
         whole, state = snapshot.read(blob)
-        held = _held(state)
+        held = _held(task_of(whole.settings), state)
     except StateError as error:
         msg = f"{path}: {error}"
         raise StateError(msg) from None
@@ -108,18 +109,15 @@ def _refuse_calibrator(blob: bytes) -> None:
     raise StateError(msg)
 
 
-def _held(state: snapshot.State) -> list[Held]:
+def _held(task: Task, state: snapshot.State) -> list[Held]:
     monitors = state.monitors or [None] * len(state.keys)
     return [
-        Held(model, segment, len(VennAbers.from_bytes(calibrator)), *_scores(monitor))
+        Held(model, segment, len(task.calibrator(calibrator)), _scores(task, monitor))
         for (model, segment), calibrator, monitor in zip(
             state.keys, state.calibrators, monitors, strict=True
         )
     ]
 
 
-def _scores(monitor: Any) -> tuple[float | None, float | None, float | None]:  # noqa: ANN401
-    scores = None if monitor is None else BinaryMonitor.restore(monitor).calibrated
-    if scores is None or not scores.count:
-        return None, None, None
-    return (None if scores.infinite else scores.log_loss), scores.brier, scores.ece
+def _scores(task: Task, monitor: Any) -> Means:  # noqa: ANN401 - as it stands in the state
+    return {} if monitor is None else finite(task.monitor(monitor).views()["calibrated"]) or {}

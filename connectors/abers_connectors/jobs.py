@@ -16,7 +16,7 @@ from abers_connectors.files.lazy import LazySink
 from abers_connectors.files.places import is_stream
 from abers_connectors.files.writing import open_sink
 from abers_connectors.inputs import open_source
-from abers_connectors.running import OUTPUTS, Run, Tolerance, at_once
+from abers_connectors.running import Run, Tolerance, at_once, outputs
 from abers_connectors.statefile import StateFile
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Job(NamedTuple):
     source, settings
         What is read, and how it is processed.
     outputs
-        Path of each output, by the names of `running.OUTPUTS`.
+        Path of each output, by the names of `running.outputs`.
     tolerance
         How many bad records are too many.
     state, every
@@ -101,7 +101,7 @@ class Job(NamedTuple):
         )
 
     def _sink(self, name: str, path: str, position: Any) -> FileSink:  # noqa: ANN401 - JSON
-        kind, resumable = OUTPUTS[name], self.state is not None
+        kind, resumable = outputs(self.settings)[name], self.state is not None
 
         def opened() -> FileSink:
             return open_sink(path, kind, resumable=resumable, position=position)

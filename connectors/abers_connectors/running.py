@@ -15,25 +15,36 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import msgspec
 
 from abers.exceptions import DeadLettersError, RecordError
-from abers.stream import Outcome, Prediction
+from abers.stream import task_of
 from abers_connectors.records import DeadRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from abers.stream import DeadLetter, Events, Processor
+    from abers.stream import DeadLetter, Events, Processor, Settings
     from abers_connectors.records import Batch, Position, Sink, Source
     from abers_connectors.statefile import StateFile
 
-__all__ = ["OUTPUTS", "Run", "Tolerance", "at_once"]
+__all__ = ["Run", "Tolerance", "at_once", "outputs"]
 
-OUTPUTS: dict[str, type[msgspec.Struct]] = {
-    "predictions": Prediction,
-    "outcomes": Outcome,
-    "dead_letters": DeadRecord,
-}
-"""What each sink takes."""
+
+def outputs(settings: Settings) -> dict[str, type[msgspec.Struct]]:
+    """Tell what each sink takes, by the task.
+
+    Parameters
+    ----------
+    settings
+        Those of the processor.
+
+    Returns
+    -------
+    dict
+        The type of the rows of each sink.
+    """
+    task = task_of(settings)
+    return {"predictions": task.prediction, "outcomes": task.outcome, "dead_letters": DeadRecord}
+
 
 _ENOUGH = 1000  # records before the share of dead letters is looked at
 
@@ -68,7 +79,7 @@ class Run:
     processor
         What takes them. If it was restored, the run goes on from its position.
     sinks
-        By the names of `OUTPUTS`, opened at that position; predictions must be there.
+        By the names that `outputs` gives, opened at that position; predictions must be there.
     live
         Names of the sinks that somebody reads while the run goes on, such as standard output:
         nothing is held back there.

@@ -6,26 +6,21 @@ sums are only put together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from abers.monitoring import BinaryMonitor
-
 if TYPE_CHECKING:
-    from abers.monitoring import PrequentialScores
+    from collections.abc import Mapping
+
     from abers_connectors.running import Run
 
-__all__ = ["Means", "Summary", "summarised"]
+__all__ = ["Means", "Summary", "finite", "summarised"]
 
 
-class Means(msgspec.Struct, frozen=True):
-    """Mean scores of one view of the forecasts; None where there is nothing finite to say."""
-
-    log_loss: float | None
-    log_loss_infinite: int
-    brier: float | None
-    ece: float | None
+Means: TypeAlias = dict[str, float | None]
+"""Mean scores of one view of the forecasts; None where there is nothing finite to say."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -79,24 +74,25 @@ def summarised(run: Run, events: int, seconds: float) -> Summary:
     """
     processor = run.processor
     counters = processor.counters
-    monitors = [one for one in processor.monitors if isinstance(one, BinaryMonitor)]
-    whole = BinaryMonitor.total(monitors) if monitors else None
+    whole = processor.monitor
+    views = {} if whole is None else whole.views()
+    width = math.nan if whole is None else whole.mean_width
     return Summary(
         records=run.records,
         dead_letters=dict(run.dead.most_common()),
         observations=counters["predictions"],
         labels=counters["labels"],
-        raw=_means(whole.raw) if whole is not None and whole.raw is not None else None,
-        calibrated=None if whole is None else _means(whole.calibrated),
-        mean_width=whole.mean_width if whole is not None and whole.calibrated.count else None,
+        raw=finite(views.get("raw")),
+        calibrated=finite(views.get("calibrated")),
+        mean_width=width if math.isfinite(width) else None,
         events_per_second=events / seconds if seconds > 0 else 0.0,
         waiting=processor.waiting,
         counters={name: count for name, count in counters.items() if count},
     )
 
 
-def _means(scores: PrequentialScores) -> Means:
-    if not scores.count:
-        return Means(None, 0, None, None)
-    log_loss = None if scores.infinite else scores.log_loss
-    return Means(log_loss, scores.infinite, scores.brier, scores.ece)
+def finite(means: Mapping[str, float] | None) -> Means | None:
+    """Give means with None in place of what is not finite; None if there are none at all."""
+    if means is None:
+        return None
+    return {name: mean if math.isfinite(mean) else None for name, mean in means.items()}

@@ -49,6 +49,15 @@ _REST = {
 """Counters that are told, and what they count."""
 
 
+_MEANS = {
+    "log_loss": "log loss",
+    "brier": "Brier score",
+    "ece": "ECE, 10 bins",
+    "accuracy": "accuracy",
+}
+"""Mean scores that are told, and what they are called."""
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Leave it to the command what a reader that has seen enough means."""
@@ -121,9 +130,10 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
     if summary.calibrated is not None:
-        raw, calibrated = (_column(m, summary.labels) for m in (summary.raw, summary.calibrated))
-        for row in zip(("log loss", "Brier score", "ECE, 10 bins"), raw, calibrated, strict=True):
-            table.add_row(*row)
+        for name, called in _MEANS.items():
+            if name in summary.calibrated:
+                views = (summary.raw, summary.calibrated)
+                table.add_row(called, *(_mean(one, name, summary.labels) for one in views))
         table.add_row("mean interval width", "", _number(summary.mean_width))
         table.add_section()
     table.add_row("observations", "", f"{summary.observations:,}")
@@ -203,10 +213,11 @@ def show_inspected(found: Inspected) -> None:
         table.add_row(name, Text(text))
     console.print(table)
     held = Table("model", "segment", box=box.SIMPLE)
-    for column in ("labels held", "log loss", "Brier score", "ECE, 10 bins"):
+    names = [name for name in _MEANS if any(name in one.scores for one in found.held)]
+    for column in ("labels held", *(_MEANS[name] for name in names)):
         held.add_column(column, justify="right")
     for one in found.held:
-        scores = map(_number, (one.log_loss, one.brier, one.ece))
+        scores = (_number(one.scores.get(name)) for name in names)
         held.add_row(Text(one.model), Text(one.segment), f"{one.labels:,}", *scores)
     console.print(held)
 
@@ -233,12 +244,12 @@ def show_next(stream: Sequence[str]) -> None:
     say(f"  {command} replay YOURS.csv --score COLUMN --label COLUMN")
 
 
-def _column(means: Means | None, labels: int) -> tuple[str, str, str]:
+def _mean(means: Means | None, name: str, labels: int) -> str:
     if means is None:
-        return "-", "-", "-"
-    infinite = f"inf ({means.log_loss_infinite:,} of {labels:,})"
-    log_loss = infinite if means.log_loss_infinite else _number(means.log_loss)
-    return log_loss, _number(means.brier), _number(means.ece)
+        return "-"
+    if infinite := name == "log_loss" and means["log_loss_infinite"]:
+        return f"inf ({infinite:,.0f} of {labels:,})"
+    return _number(means[name])
 
 
 def _number(value: float | None) -> str:

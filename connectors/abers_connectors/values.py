@@ -29,12 +29,14 @@ __all__ = [
     "SECONDS",
     "all_plain_times",
     "are_plain_times",
+    "class_reader",
     "features",
     "identity",
     "is_given",
     "label_reader",
     "number_or_text",
     "score",
+    "scores",
     "text",
     "time",
     "unchanged",
@@ -208,6 +210,45 @@ def label_reader(positive: Collection[object]) -> Callable[[Any], int]:
             return read.__wrapped__(value)
 
     return label
+
+
+def class_reader(classes: Collection[str]) -> Callable[[Any], str]:
+    """Make what reads labels of several classes.
+
+    Parameters
+    ----------
+    classes
+        They.
+
+    Returns
+    -------
+    callable
+        From a value to a class. The number 1, its text and "true" in any case are one value.
+
+    Examples
+    --------
+    >>> read = class_reader(["cat", "7"])
+    >>> read("cat"), read(7), read("7.0")
+    ('cat', '7', '7')
+    """
+    forms = {_form(name): name for name in classes}
+
+    def label(value: Any) -> str:  # noqa: ANN401
+        found = forms.get(_form(value))
+        if found is None:
+            detail = f"{_shown(value)} is not among the classes {_shown(list(classes))}"
+            raise BadRecordError("bad-label", f"{detail}; add it to task.classes, or mend it")
+        return found
+
+    return label
+
+
+def scores(value: Any) -> dict[str, float]:  # noqa: ANN401
+    """Read the scores of several classes: an object with a number for each class."""
+    if type(value) is not dict:
+        detail = f'score {_shown(value)} is no object; write {{"class": number, …}}'
+        raise BadRecordError("bad-score", detail)
+    return {name: score(found) for name, found in value.items()}
 
 
 def _form(value: object) -> str | None:

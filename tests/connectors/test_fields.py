@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from abers.stream import Events, Label, Observation
 from abers_connectors._columns import Given
 from abers_connectors.fields import Fields, labelled, labels, mixed
+from abers_connectors.reads import binary
 from abers_connectors.records import BadRecordError, Labelled, gathered
 
 TIME = 1_700_000_000_000
@@ -144,7 +145,7 @@ def test_what_is_wrong_has_a_reason(change: dict[str, Any], reason: str) -> None
 
 def test_positive_values_mean_one() -> None:
     """Labels go through the values that are named positive."""
-    row: Any = labels(Fields(label="class"), ["fraud"]).row
+    row: Any = labels(Fields(label="class"), binary(["fraud"])).row
     found = [row({"id": "a", "time": 5, "class": value}, 1).value for value in ("fraud", "no", 1)]
     assert found == [1, 0, 0]
 

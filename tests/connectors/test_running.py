@@ -234,9 +234,9 @@ def test_a_pace_changes_no_output() -> None:
     records: list[Event | str] = [*good(3), Observation("", 9, score=0.5), "no record"]
     records += [*good(2), Label("1", 9, value=1)]
 
-    def one_by_one(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
-        for event in events:
-            yield [event]
+    def one_by_one(events: Events) -> Iterator[Events]:
+        for row in range(len(events)):
+            yield events[row : row + 1]
 
     _, slow = ran(records, pace=one_by_one)
     assert slow == ran(records)[1]

@@ -54,12 +54,12 @@ def test_it_scores_the_written_predictions(rows: list[tuple[float, int]], delay:
     labels = [label for _, label in rows]
     pairs = list(zip(predictions, labels, strict=True))
     losses = [-math.log(one.p if y else 1.0 - one.p) for one, y in pairs]
-    assert summary.calibrated.log_loss == pytest.approx(sum(losses) / len(rows))
+    assert summary.calibrated["log_loss"] == pytest.approx(sum(losses) / len(rows))
     squares = [(y - one.score) ** 2 for one, y in pairs]
-    assert summary.raw.brier == pytest.approx(sum(squares) / len(rows))
+    assert summary.raw["brier"] == pytest.approx(sum(squares) / len(rows))
     impossible = [(s, y) for s, y in rows if s == 1 - y]
-    assert summary.raw.log_loss_infinite == len(impossible)
-    assert (summary.raw.log_loss is None) == bool(impossible)
+    assert summary.raw["log_loss_infinite"] == len(impossible)
+    assert (summary.raw["log_loss"] is None) == bool(impossible)
     widths = [one.p1 - one.p0 for one in predictions]
     assert summary.mean_width == pytest.approx(sum(widths) / len(rows))
 
@@ -94,7 +94,7 @@ def test_all_models_together() -> None:
     summary = summarised(run, 7, 0.0)
     assert (summary.observations, summary.labels, summary.waiting) == (3, 2, (1, 1))
     assert summary.calibrated is not None
-    assert summary.calibrated.brier == 0.25
+    assert summary.calibrated["brier"] == 0.25
     assert summary.dead_letters == {"bad-id": 1}
     assert summary.counters["early_labels"] == 1
     assert 0 not in summary.counters.values()

@@ -10,8 +10,8 @@ from abers_connectors.inspecting import Held, Inspected
 from abers_connectors.summary import Means, Summary
 from abers_connectors.terminal import show_inspected, show_next, show_outputs, show_summary
 
-CALIBRATED = Means(log_loss=0.25, log_loss_infinite=0, brier=0.125, ece=0.0625)
-RAW = Means(log_loss=None, log_loss_infinite=3, brier=0.5, ece=0.25)
+CALIBRATED: Means = {"log_loss": 0.25, "log_loss_infinite": 0, "brier": 0.125, "ece": 0.0625}
+RAW: Means = {"log_loss": None, "log_loss_infinite": 3, "brier": 0.5, "ece": 0.25}
 
 
 def summary(
@@ -164,7 +164,7 @@ def inspected(clock: int | None) -> Inspected:
         waiting_for_observations=1,
         remembered_ids=0,
         learner_bytes=0,
-        held=[Held("fraud", "", 1000, 0.5, 0.25, None)],
+        held=[Held("fraud", "", 1000, {"log_loss": 0.5, "brier": 0.25, "ece": None})],
     )
 
 

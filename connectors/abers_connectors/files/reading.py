@@ -12,9 +12,8 @@ from abers_connectors.files.parquet import ParquetSource
 from abers_connectors.files.text import TextSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from abers_connectors.fields import Fields, Kind
+    from abers_connectors.reads import Reads
     from abers_connectors.records import Source
 
 __all__ = ["open_source"]
@@ -24,7 +23,7 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
     path: str,
     kind: Kind,
     fields: Fields,
-    positive: Sequence[object] = (),
+    reads: Reads | None = None,
     *,
     format: str | None = None,  # noqa: A002 - what the configuration calls it
     max_record_bytes: int = 1 << 20,
@@ -40,8 +39,8 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
         What its records are: `fields.mixed`, `fields.labels` or `fields.labelled`.
     fields
         Which field is what.
-    positive
-        Label values that mean 1; if empty, labels are 0 and 1, or false and true.
+    reads
+        How scores and labels are read, by default those of a binary task.
     format
         "csv", "jsonl" or "parquet", if the suffix does not tell.
     max_record_bytes
@@ -64,7 +63,7 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
     """
     found = kind_of(path, format)
     text = found.format == "csv"
-    mapper = kind(fields, positive, text=text)
+    mapper = kind(fields, reads, text=text)
     if found.format == "parquet":
         return ParquetSource(path, mapper)
     return TextSource(path, found, mapper, max_record_bytes, growing=growing)

@@ -14,10 +14,13 @@ __all__ = ["Learner"]
 class Learner(Protocol):
     """Scores features, and learns from labels that come later."""
 
-    def score(self, x: dict[str, Any]) -> float:
-        """Score the features of one observation, whose label is not yet known."""
+    def score(self, x: dict[str, Any]) -> Any:  # noqa: ANN401
+        """Score the features of one observation, whose label is not yet known.
+
+        The score is a number, or for several classes a mapping from class to number.
+        """
         ...
 
-    def learn(self, x: dict[str, Any], value: float) -> None:
-        """Learn features and label of one observation."""
+    def learn(self, x: dict[str, Any], value: Any) -> None:  # noqa: ANN401
+        """Learn features and label of one observation: 0 or 1, or one of several classes."""
         ...

@@ -17,18 +17,29 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from river.base import Classifier
     from river.compose import Pipeline
 
-__all__ = ["LEARNERS", "RiverClassifier", "make", "require_river"]
+__all__ = [
+    "LEARNERS",
+    "RiverClassifier",
+    "RiverMultiClassifier",
+    "make",
+    "make_multi",
+    "require_river",
+]
 
 LEARNERS = {
     "bayes": "river.naive_bayes.GaussianNB",
     "forest": "river.forest.ARFClassifier",
     "logistic": "river.linear_model.LogisticRegression",
+    "softmax": "river.linear_model.SoftmaxRegression",
     "tree": "river.tree.HoeffdingTreeClassifier",
 }
-"""Short names; any other river classifier goes by its full one."""
+"""Short names; any other river classifier goes by its full one. The logistic regression is for
+two classes only, the others are for any number."""
 
 _SEED = 1
 
@@ -71,8 +82,40 @@ class RiverClassifier:
         self._classifier.learn_one(x, bool(value))
 
 
+class RiverMultiClassifier:
+    """A river classifier of several classes as a learner.
+
+    Parameters
+    ----------
+    classifier
+        Any multi-class classifier, or a pipeline that ends in one.
+    classes
+        The classes.
+
+    Examples
+    --------
+    >>> from river.naive_bayes import GaussianNB
+    >>> RiverMultiClassifier(GaussianNB(), ["cat", "dog"]).score({"weight": 4.0})
+    {'cat': 0.5, 'dog': 0.5}
+    """
+
+    def __init__(self, classifier: Classifier | Pipeline, classes: Sequence[str]) -> None:
+        self._classifier, self._classes = classifier, tuple(classes)
+
+    def score(self, x: dict[Any, Any]) -> dict[str, float]:
+        """Give the probabilities of the classes; all equal as long as no label was seen."""
+        found = self._classifier.predict_proba_one(x)
+        if not found:
+            return dict.fromkeys(self._classes, 1.0 / len(self._classes))
+        return {name: float(found.get(name, 0.0)) for name in self._classes}
+
+    def learn(self, x: dict[Any, Any], value: str) -> None:
+        """Learn features and label."""
+        self._classifier.learn_one(x, value)
+
+
 def make(name: str) -> RiverClassifier:
-    """Make a learner by name, behind a standard scaler.
+    """Make a learner of labels 0 and 1 by name, behind a standard scaler.
 
     Parameters
     ----------
@@ -92,9 +135,46 @@ def make(name: str) -> RiverClassifier:
     MissingExtraError
         If river is not installed.
     """
-    require_river()
+    return RiverClassifier(_scaled(_classifier(name)))
+
+
+def make_multi(name: str, classes: Sequence[str]) -> RiverMultiClassifier:
+    """Make a learner of several classes by name; as `make`.
+
+    Parameters
+    ----------
+    name
+        As of `make`.
+    classes
+        They.
+
+    Returns
+    -------
+    RiverMultiClassifier
+        The learner.
+
+    Raises
+    ------
+    ParameterError
+        As of `make`, or if the classifier knows two classes only.
+    MissingExtraError
+        If river is not installed.
+    """
+    classifier = _classifier(name)
+    if not classifier._multiclass:  # noqa: SLF001 - how river's own checks ask
+        msg = f"{name} knows two classes only; choose softmax, or another of {', '.join(LEARNERS)}"
+        raise ParameterError(msg)
+    return RiverMultiClassifier(_scaled(classifier), classes)
+
+
+def _scaled(classifier: Classifier) -> Pipeline:
     from river.preprocessing import StandardScaler
 
+    return StandardScaler() | classifier
+
+
+def _classifier(name: str) -> Classifier:
+    require_river()
     kind = _named(LEARNERS.get(name, name))
     if kind is None:
         msg = (
@@ -104,11 +184,10 @@ def make(name: str) -> RiverClassifier:
         raise ParameterError(msg)
     seed = {"seed": _SEED} if "seed" in inspect.signature(kind).parameters else {}
     try:
-        classifier = kind(**seed)
+        return kind(**seed)
     except Exception as error:
         msg = f"{name} cannot be made with its defaults ({error}); choose another learner"
         raise ParameterError(msg) from error
-    return RiverClassifier(StandardScaler() | classifier)
 
 
 def _named(path: str) -> type[Classifier] | None:

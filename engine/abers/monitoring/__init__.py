@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abers.monitoring.binary import BinaryMonitor
+from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
 from abers.monitoring.scores import PrequentialScores
 
-__all__ = ["BinaryMonitor", "PrequentialScores"]
+__all__ = ["BinaryMonitor", "MultiClassMonitor", "MultiClassScores", "PrequentialScores"]

@@ -57,6 +57,11 @@ class BinaryMonitor:
         count = self.calibrated.count
         return self._width / count if count else float("nan")
 
+    def views(self) -> dict[str, dict[str, float]]:
+        """Give the mean scores of each view by name."""
+        raw = {} if self.raw is None else {"raw": self.raw.means()}
+        return raw | {"calibrated": self.calibrated.means()}
+
     def update(self, rows: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
         """Judge predictions whose labels have come, in their order.
 

@@ -176,6 +176,15 @@ class PrequentialScores:
         """Expected calibration error over ten bins; NaN before the first."""
         return self._mean(float(np.abs(self._forecasts - self._positives).sum()))
 
+    def means(self) -> dict[str, float]:
+        """Give all of them by name, and how many infinite losses there were."""
+        return {
+            "log_loss": self.log_loss,
+            "log_loss_infinite": self.infinite,
+            "brier": self.brier,
+            "ece": self.ece,
+        }
+
     def _mean(self, total: float) -> float:
         return total / self.count if self.count else math.nan
 

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from abers.stream.columns import Events, Rows
-from abers.stream.events import DeadLetter, Event, Label, Observation, Outcome, Output, Prediction
+from abers.stream.events import (
+    DeadLetter,
+    Event,
+    Label,
+    MultiClassOutcome,
+    MultiClassPrediction,
+    Observation,
+    Outcome,
+    Output,
+    Prediction,
+)
+from abers.stream.kinds import task_of
 from abers.stream.outputs import Outputs
 from abers.stream.processor import Processor
 from abers.stream.settings import Settings
@@ -13,6 +24,8 @@ __all__ = [
     "Event",
     "Events",
     "Label",
+    "MultiClassOutcome",
+    "MultiClassPrediction",
     "Observation",
     "Outcome",
     "Output",
@@ -21,4 +34,5 @@ __all__ = [
     "Processor",
     "Rows",
     "Settings",
+    "task_of",
 ]

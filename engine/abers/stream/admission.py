@@ -97,7 +97,7 @@ class Admission:
     """
 
     def __init__(
-        self, settings: Settings, task: Task, score: Callable[[Observation], float] | None
+        self, settings: Settings, task: Task, score: Callable[[Observation], Any] | None
     ) -> None:
         self._settings, self._task, self._by_features = settings, task, score
         # Doubles do not resolve half-lives further from zero.
@@ -244,7 +244,7 @@ class Admission:
             raise _Refused("bad-label", str(error)) from None
         return _check_features(event)
 
-    def _score(self, event: Observation, score: Callable[[Observation], float]) -> Any:  # noqa: ANN401
+    def _score(self, event: Observation, score: Callable[[Observation], Any]) -> Any:  # noqa: ANN401
         try:
             given = score(event)
         except Exception as error:  # noqa: BLE001 - whatever a learner raises

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from abers.stream.admission import Admitted
     from abers.stream.columns import Rows
-    from abers.stream.events import Outcome, Prediction
     from abers.stream.tasks import Calibrator, Monitor, Task
 
     Integers = NDArray[np.int64]
@@ -95,7 +94,7 @@ class Answering:
 
     def run(
         self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]], *, outcomes: bool
-    ) -> tuple[Rows[Prediction], Rows[Outcome] | None]:
+    ) -> tuple[Rows[Any], Rows[Any] | None]:
         """Run steps; what they put out, outcomes only if they are wanted.
 
         `keys` gives model and segment of each calibrator.

@@ -47,6 +47,9 @@ class _Calibrator:
         )
         return np.column_stack((p0, p1)), held
 
+    def __len__(self) -> int:
+        return len(self._venn_abers)
+
     def to_bytes(self) -> bytes:
         return self._venn_abers.to_bytes()
 
@@ -60,6 +63,8 @@ class Binary:
         Those of the processor: what scores are, and how calibrators forget.
     """
 
+    prediction = Prediction
+    outcome = Outcome
     score_width = 1
     answer_width = 2
 

@@ -7,18 +7,22 @@ the scores, both go event by event, for a score depends on the labels before it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from abers._backend import core
 from abers._shown import shown
+from abers.learners import river
 from abers.stream.admission import Admission
 from abers.stream.answering import Taken
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.learning import Learning
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from abers._ledger import Unknown
@@ -95,7 +99,7 @@ class Deciding:
     def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
         self._task = task
         learns = learner is not None or settings.learner is not None
-        self.learning = Learning(str(settings.learner), learner) if learns else None
+        self.learning = Learning(_maker(settings), task.label, learner) if learns else None
         score = None if self.learning is None else self.learning.score
         self.admission = Admission(settings, task, score)
         memory = settings.label_wait if settings.dedup_for is None else settings.dedup_for
@@ -226,6 +230,14 @@ class Deciding:
         detail = f"no observation with id {shown(id_)} came; see that ids and models of both agree"
         event = Label(id_, time, name, self._task.label(value))
         return DeadLetter("unknown-id", detail, event, None)
+
+
+def _maker(settings: Settings) -> Callable[[], Learner]:
+    """Give what makes the learner that settings name."""
+    name = str(settings.learner)
+    if settings.classes:
+        return partial(river.make_multi, name, settings.classes)
+    return partial(river.make, name)
 
 
 def _at(letter: DeadLetter, row: int) -> DeadLetter:

@@ -10,7 +10,17 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["DeadLetter", "Event", "Label", "Observation", "Outcome", "Output", "Prediction"]
+__all__ = [
+    "DeadLetter",
+    "Event",
+    "Label",
+    "MultiClassOutcome",
+    "MultiClassPrediction",
+    "Observation",
+    "Outcome",
+    "Output",
+    "Prediction",
+]
 
 
 class Observation(msgspec.Struct, frozen=True, gc=False):
@@ -25,7 +35,8 @@ class Observation(msgspec.Struct, frozen=True, gc=False):
     model
         Whose prediction it is.
     score
-        The model's score, if it comes with the event.
+        The model's score, if it comes with the event: a number, or of several classes a mapping
+        from class to number.
     x
         The features, if a learner scores them.
     segment
@@ -56,7 +67,7 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     time
         Event time of the label, in milliseconds.
     value
-        The outcome: for a binary task 0 or 1.
+        The outcome: 0 or 1, or one of several classes.
     recorded
         When the record was written, in milliseconds, where the transport knows.
     """
@@ -122,6 +133,64 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
     segment: str = ""
 
 
+class MultiClassPrediction(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
+):
+    """What is said of an observation of several classes; all by class.
+
+    Attributes
+    ----------
+    id, time, model, score, segment, extra
+        Those of the observation.
+    p, low, high
+        The probabilities, which sum to 1, and the interval of each before they were made to.
+    n
+        Number of labels the calibrator held when it answered.
+    """
+
+    id: str
+    time: int
+    model: str
+    score: dict[str, float]
+    p: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    n: int
+    segment: str = ""
+    extra: dict[str, Any] | None = None
+
+
+class MultiClassOutcome(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
+):
+    """A label, beside the prediction of several classes that it settles.
+
+    Attributes
+    ----------
+    id, model, segment
+        Those of the observation.
+    time
+        Event time of the label.
+    predicted
+        Event time of the observation.
+    label
+        The class that came.
+    score, p, low, high
+        Those of the prediction.
+    """
+
+    id: str
+    time: int
+    model: str
+    predicted: int
+    label: str
+    score: dict[str, float]
+    p: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    segment: str = ""
+
+
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """An event that changed nothing, since it cannot be used.
 
@@ -145,4 +214,4 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
 
 
 Event: TypeAlias = Observation | Label
-Output: TypeAlias = Prediction | Outcome | DeadLetter
+Output: TypeAlias = Prediction | MultiClassPrediction | Outcome | MultiClassOutcome | DeadLetter

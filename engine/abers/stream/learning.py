@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers._shown import shown
-from abers.learners import river
 from abers.stream.events import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from abers.learners import Learner
     from abers.stream.answering import Taken
@@ -28,8 +27,10 @@ class Learning:
 
     Parameters
     ----------
-    name
-        What learners are made, as in `abers.learners.river.make`.
+    make
+        Makes a learner for a model.
+    label
+        Words a label for a learner; see `Task.label`.
     given
         One learner for all models, in place of these.
 
@@ -39,17 +40,19 @@ class Learning:
         By slot; None where nothing waits.
     """
 
-    def __init__(self, name: str, given: Learner | None) -> None:
-        self._name = name
+    def __init__(
+        self, make: Callable[[], Learner], label: Callable[[float], Any], given: Learner | None
+    ) -> None:
+        self._make, self._label = make, label
         self.given = given
         self.by_model: dict[str, Learner] = {}
         self.features: list[dict[Any, Any] | None] = [None]
 
-    def score(self, observation: Observation) -> float:
+    def score(self, observation: Observation) -> Any:  # noqa: ANN401 - as the task has it
         """Score an observation, which may yet be refused."""
         learner = self.by_model.get(observation.model) if self.given is None else self.given
         if learner is None:
-            learner = river.make(self._name)
+            learner = self._make()
         return learner.score(observation.x or {})
 
     def learn(self, event: Event, taken: Taken, slots: int) -> Iterator[tuple[int, float, str]]:
@@ -83,7 +86,7 @@ class Learning:
                 continue
             x, self.features[slot] = self.features[slot], None
             try:
-                self._learner(event.model).learn(x or {}, value)
+                self._learner(event.model).learn(x or {}, self._label(value))
             except Exception as error:  # noqa: BLE001 - whatever a learner raises
                 yield told, value, _sentence(event, error)
 
@@ -91,7 +94,7 @@ class Learning:
         if self.given is not None:
             return self.given
         if model not in self.by_model:
-            self.by_model[model] = river.make(self._name)
+            self.by_model[model] = self._make()
         return self.by_model[model]
 
 

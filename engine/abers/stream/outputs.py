@@ -6,7 +6,7 @@ that brought it about; those of one event come as a person would tell them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.columns import Rows
-    from abers.stream.events import DeadLetter, Outcome, Output, Prediction
+    from abers.stream.events import DeadLetter, Output
 
 __all__ = ["Outputs"]
 
@@ -26,15 +26,15 @@ class Outputs(NamedTuple):
     Attributes
     ----------
     predictions, outcomes
-        By columns; None in place of outcomes that nobody wants.
+        By columns, of the types that the task puts out; None if nobody wants outcomes.
     letters
         Dead letters, each with the row of the event that brought it about.
     predicted, settled
         Rows of the events that brought about the predictions, and the outcomes.
     """
 
-    predictions: Rows[Prediction]
-    outcomes: Rows[Outcome] | None
+    predictions: Rows[Any]
+    outcomes: Rows[Any] | None
     letters: Sequence[tuple[int, DeadLetter]]
     predicted: NDArray[np.int64]
     settled: NDArray[np.int64]

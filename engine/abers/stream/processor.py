@@ -17,10 +17,10 @@ from abers._shown import shown
 from abers.exceptions import ParameterError
 from abers.stream import snapshot
 from abers.stream.answering import Answering
-from abers.stream.binary import Binary
 from abers.stream.columns import Events
 from abers.stream.deciding import Deciding
 from abers.stream.events import Label, Observation
+from abers.stream.kinds import task_of
 from abers.stream.outputs import Outputs
 from abers.stream.settings import Settings
 
@@ -86,7 +86,7 @@ class Processor:
         self.settings = settings = settings or Settings()
         self.position: Any = None
         self._outcomes = outcomes
-        self._task = Binary(settings)
+        self._task = task_of(settings)
         self._deciding = Deciding(settings, self._task, learner)
         self._answering = Answering(self._task, monitors=settings.monitors)
 
@@ -110,6 +110,12 @@ class Processor:
     def monitors(self) -> Sequence[Monitor]:
         """What judges the predictions, one for each model and segment; none if switched off."""
         return self._answering.monitors or ()
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """What judges all predictions together; None if nothing is judged yet."""
+        many = self.monitors
+        return type(many[0]).total(many) if many else None
 
     def process(self, event: Event) -> list[Output]:
         """Take one event.

@@ -14,7 +14,10 @@ import msgspec
 from abers._shown import shown
 from abers.exceptions import ParameterError
 
-__all__ = ["LARGEST_TIME", "Settings"]
+__all__ = ["CALIBRATORS", "LARGEST_TIME", "Settings"]
+
+CALIBRATORS = {"binary": ("venn-abers",), "multiclass": ("one-vs-rest", "one-vs-one")}
+"""Kinds of calibrators by task, the usual one first."""
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits
@@ -28,7 +31,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes
     ----------
     task
-        What is predicted.
+        What is predicted: the probability of label 1, or those of several classes.
+    classes
+        The classes of a multi-class task.
+    calibrator
+        Its kind; None is that which is usual for the task, "venn-abers" or "one-vs-rest".
     scores
         Whether scores are probabilities (one outside [0, 1] is a bad record, and the raw
         scores are judged beside the calibrated ones), logits, or any numbers.
@@ -58,7 +65,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Whether predictions are scored when their labels arrive.
     """
 
-    task: Literal["binary"] = "binary"
+    task: Literal["binary", "multiclass"] = "binary"
+    classes: tuple[str, ...] = ()
+    calibrator: Literal["venn-abers", "one-vs-rest", "one-vs-one"] | None = None
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
     max_age: int | None = None
@@ -90,6 +99,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.dedup_for is not None:
             self._require("dedup_for", 0, LARGEST_TIME)
+        self._require_task()
+
+    def _require_task(self) -> None:
+        if self.calibrator is not None and self.calibrator not in CALIBRATORS[self.task]:
+            known = ", ".join(CALIBRATORS[self.task])
+            msg = f"calibrator={shown(self.calibrator)} is none for a {self.task} task: {known}"
+            raise ParameterError(msg)
+        several = self.task == "multiclass"
+        distinct = len({*self.classes}) == len(self.classes)
+        if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
+            msg = f"classes={shown(self.classes)} are not two or more different texts"
+            raise ParameterError(msg)
+        if self.classes and not several:
+            msg = f"classes={shown(self.classes)} belong to a multiclass task; leave them out"
+            raise ParameterError(msg)
 
     def _require(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)

@@ -7,16 +7,16 @@ comes in, and words what goes out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
+    from msgspec import Struct
     from numpy.typing import NDArray
 
     from abers.stream.columns import Column, Events, Rows
-    from abers.stream.events import Outcome, Prediction
 
     Floats = NDArray[np.float64]
 
@@ -76,13 +76,31 @@ class Calibrator(Protocol):
         """Predict and learn in order: answers and numbers of labels held, a row a step."""
         ...
 
+    def __len__(self) -> int:
+        """Count the labels that are held."""
+        ...
+
     def to_bytes(self) -> bytes:
-        """Give the state in canonical form, which `Task.restored` takes."""
+        """Give the state in canonical form, which `Task.calibrator` takes."""
         ...
 
 
 class Monitor(Protocol):
     """What judges predictions by their labels."""
+
+    @property
+    def mean_width(self) -> float:
+        """Mean width of the intervals; NaN before the first label."""
+        ...
+
+    def views(self) -> dict[str, dict[str, float]]:
+        """Give mean scores by name: of the view "calibrated", and of "raw" if that is judged."""
+        ...
+
+    @classmethod
+    def total(cls, many: Sequence[Self], /) -> Self:
+        """Add up monitors of different calibrators, at least one."""
+        ...
 
     def update(self, rows: Floats, labels: Floats, /) -> None:
         """Judge predictions whose labels have come, in their order; a row is score and answer."""
@@ -94,10 +112,26 @@ class Monitor(Protocol):
 
 
 class Task(Protocol):
-    """One kind of prediction."""
+    """One kind of prediction.
+
+    Attributes
+    ----------
+    score_width, answer_width
+        How many floats a score and an answer take.
+    """
 
     score_width: int
     answer_width: int
+
+    @property
+    def prediction(self) -> type[Struct]:
+        """The type of its predictions."""
+        ...
+
+    @property
+    def outcome(self) -> type[Struct]:
+        """The type of its outcomes."""
+        ...
 
     def score(self, given: object) -> float | Sequence[float]:
         """Check a score, and make a row of it, or raise a ScoreError."""
@@ -114,7 +148,7 @@ class Task(Protocol):
         """
         ...
 
-    def label(self, value: float) -> object:
+    def label(self, value: float) -> Any:  # noqa: ANN401 - whatever the task's labels are
         """Undo `value`."""
         ...
 
@@ -126,12 +160,10 @@ class Task(Protocol):
         """Make a monitor that has seen nothing, or the one that gave this state."""
         ...
 
-    def predictions(
-        self, events: Events, rows: Floats, held: NDArray[np.int64]
-    ) -> Rows[Prediction]:
+    def predictions(self, events: Events, rows: Floats, held: NDArray[np.int64]) -> Rows[Any]:
         """Word predictions of observations, a row each: score and answer."""
         ...
 
-    def outcomes(self, settled: Settled) -> Rows[Outcome]:
+    def outcomes(self, settled: Settled) -> Rows[Any]:
         """Word outcomes."""
         ...

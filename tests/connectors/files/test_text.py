@@ -10,7 +10,7 @@ import os
 import sys
 from contextlib import nullcontext
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -304,7 +304,9 @@ def test_any_bytes_do_no_harm(
         assert [one.row for one in batch.bad] == sorted(one.row for one in batch.bad)
         assert told(list(source.batches(batch.position))) == told(batches[number:])
     if name == "x.jsonl":
-        blank = sum(not line.strip() for line in data.split(b"\n"))
+        # A mark of the byte order that stands first is no part of its line.
+        read_as = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+        blank = sum(not line.strip() for line in read_as)
         total = data.count(b"\n") + 1 - blank
         assert sum(batch.records for batch in batches) == total
 

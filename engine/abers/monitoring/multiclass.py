@@ -1,0 +1,211 @@
+"""The all-time scores of one multi-class calibrator's predictions, raw beside calibrated.
+
+Governing rule: a prediction is judged once, as it was issued, when its label
+comes; raw scores are judged only where they are declared probabilities.
+"""
+
+# ruff: noqa: SLF001 - of the same class
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.monitoring.scores import added
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["MultiClassMonitor", "MultiClassScores"]
+
+
+class MultiClassScores:
+    """Log loss, Brier score and accuracy of forecasts of one of several labels.
+
+    Notes
+    -----
+    The log loss is in nats; a forecast of 0 for the label that came costs an infinite loss,
+    which is counted in `infinite` and makes `log_loss` infinite. The Brier score is the sum of
+    squares over the classes, from 0 to 2. A forecast is right if no class has more probability
+    than the label, and of those that have as much the label stands first.
+
+    Examples
+    --------
+    >>> scores = MultiClassScores()
+    >>> scores.update_many(np.array([[0.7, 0.2, 0.1], [0.5, 0.4, 0.1]]), np.array([0, 1]))
+    >>> round(scores.log_loss, 4), round(scores.brier, 4), scores.accuracy
+    (0.6365, 0.38, 0.5)
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.infinite = 0
+        self._log_loss = 0.0
+        self._squares = 0.0
+        self._right = 0
+
+    def update_many(self, forecasts: Floats, labels: NDArray[np.int64]) -> None:
+        """Score forecasts whose labels have arrived, in their order.
+
+        Parameters
+        ----------
+        forecasts
+            Array of shape (n, number of classes): probabilities.
+        labels
+            Array of shape (n,): numbers of the classes.
+        """
+        of_label = forecasts[np.arange(len(labels)), labels]
+        finite = of_label[of_label > 0.0].tolist()
+        hot = np.eye(forecasts.shape[1])[labels]
+        self.count += len(labels)
+        self.infinite += len(labels) - len(finite)
+        self._log_loss = added(self._log_loss, [-math.log(p) for p in finite])
+        self._squares = added(self._squares, ((forecasts - hot) ** 2).sum(axis=1))
+        self._right += int((forecasts.argmax(axis=1) == labels).sum())
+
+    def state(self) -> tuple[int, int, float, float, int]:
+        """Give what is remembered: what `restore` takes."""
+        return (self.count, self.infinite, self._log_loss, self._squares, self._right)
+
+    @classmethod
+    def restore(cls, state: Sequence[Any]) -> MultiClassScores:
+        """Make the scores that gave this `state`."""
+        scores = cls()
+        scores.count, scores.infinite, scores._log_loss, scores._squares, scores._right = state
+        return scores
+
+    @classmethod
+    def total(cls, many: Iterable[MultiClassScores]) -> MultiClassScores:
+        """Add up scores of different forecasts."""
+        columns = zip(*(one.state() for one in many), strict=True)
+        return cls.restore([sum(column) for column in columns])
+
+    @property
+    def log_loss(self) -> float:
+        """Mean of the negative log probability of the label; NaN before the first."""
+        return math.inf if self.infinite else self._mean(self._log_loss)
+
+    @property
+    def brier(self) -> float:
+        """Mean squared distance of forecast and label; NaN before the first."""
+        return self._mean(self._squares)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the forecasts that were right; NaN before the first."""
+        return self._mean(self._right)
+
+    def means(self) -> dict[str, float]:
+        """Give all of them by name, and how many infinite losses there were."""
+        return {
+            "log_loss": self.log_loss,
+            "log_loss_infinite": self.infinite,
+            "brier": self.brier,
+            "accuracy": self.accuracy,
+        }
+
+    def _mean(self, total: float) -> float:
+        return total / self.count if self.count else math.nan
+
+
+class MultiClassMonitor:
+    """Scores of the raw and of the calibrated forecasts, and the width of the intervals.
+
+    Parameters
+    ----------
+    classes
+        How many there are.
+    raw
+        Whether raw scores are probabilities.
+
+    Attributes
+    ----------
+    raw
+        Scores of the raw forecasts, None where they are no probabilities.
+    calibrated
+        Scores of the calibrated ones.
+
+    Examples
+    --------
+    >>> monitor = MultiClassMonitor(2, raw=True)
+    >>> row = [0.9, 0.1, 0.75, 0.25, 0.5, 0.0, 1.0, 0.5]  # score, p, low, high
+    >>> monitor.update(np.array([row]), np.array([0.0]))
+    >>> monitor.mean_width, round(monitor.raw.brier, 4), monitor.calibrated.brier
+    (0.5, 0.02, 0.125)
+    """
+
+    def __init__(self, classes: int, *, raw: bool) -> None:
+        self._classes = classes
+        self.raw = MultiClassScores() if raw else None
+        self.calibrated = MultiClassScores()
+        self._width = 0.0
+
+    @property
+    def mean_width(self) -> float:
+        """Mean width of the interval of the label that came; NaN before the first."""
+        count = self.calibrated.count
+        return self._width / count if count else float("nan")
+
+    def views(self) -> dict[str, dict[str, float]]:
+        """Give the mean scores of each view by name."""
+        raw = {} if self.raw is None else {"raw": self.raw.means()}
+        return raw | {"calibrated": self.calibrated.means()}
+
+    def update(self, rows: Floats, labels: Floats) -> None:
+        """Judge predictions whose labels have come, in their order.
+
+        Parameters
+        ----------
+        rows
+            Array of shape (n, 4 times the classes): scores, probabilities, lower and upper ends.
+        labels
+            Array of shape (n,): numbers of the classes.
+        """
+        truth = labels.astype(np.int64)
+        score, p, low, high = np.split(rows, 4, axis=1)
+        if self.raw is not None:
+            self.raw.update_many(score, truth)
+        self.calibrated.update_many(p, truth)
+        widths = (high - low)[np.arange(len(truth)), truth]
+        self._width = added(self._width, widths)
+
+    def state(self) -> tuple[Any, ...]:
+        """Give what is remembered: what `restore` takes."""
+        return (self._classes, self._width, self.calibrated.state(), self.raw and self.raw.state())
+
+    @classmethod
+    def restore(cls, state: Sequence[Any]) -> MultiClassMonitor:
+        """Make the monitor that gave this `state`."""
+        classes, width, calibrated, raw = state
+        monitor = cls(classes, raw=raw is not None)
+        monitor._width = width
+        monitor.calibrated = MultiClassScores.restore(calibrated)
+        monitor.raw = raw and MultiClassScores.restore(raw)
+        return monitor
+
+    @classmethod
+    def total(cls, many: Sequence[MultiClassMonitor]) -> MultiClassMonitor:
+        """Add up the monitors of different calibrators.
+
+        Parameters
+        ----------
+        many
+            The monitors, at least one.
+
+        Returns
+        -------
+        MultiClassMonitor
+            That of all predictions together.
+        """
+        whole = cls(many[0]._classes, raw=False)
+        whole.calibrated = MultiClassScores.total(one.calibrated for one in many)
+        raw = [one.raw for one in many if one.raw is not None]
+        whole.raw = MultiClassScores.total(raw) if raw else None
+        whole._width = sum(one._width for one in many)
+        return whole

@@ -1,0 +1,203 @@
+"""The multi-class task: scores of some classes become their probabilities, each in an interval.
+
+Governing rule: nothing is computed here that the calibrators of
+`abers.calibration` do not compute; a row is the scores, the probabilities, the
+lower and the upper ends, each in the order of the classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers._shown import shown
+from abers.calibration import OneVsOne, OneVsRest, _checks
+from abers.exceptions import LabelError, ScoreError
+from abers.monitoring import MultiClassMonitor
+from abers.stream.columns import Rows, objects
+from abers.stream.events import MultiClassOutcome, MultiClassPrediction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers.stream.columns import Column, Events
+    from abers.stream.settings import Settings
+    from abers.stream.tasks import Settled, Steps
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["MultiClass"]
+
+_CALIBRATORS: dict[str, type[OneVsRest | OneVsOne]] = {
+    "one-vs-rest": OneVsRest,
+    "one-vs-one": OneVsOne,
+}
+_ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
+
+
+class _Calibrator:
+    """A multi-class calibrator, as the processor drives it."""
+
+    def __init__(self, calibrator: OneVsRest | OneVsOne) -> None:
+        self._calibrator = calibrator
+        self._aging = calibrator.max_age is not None or calibrator.half_life is not None
+
+    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+        held = np.empty(len(steps.kinds), np.int64)
+        times = steps.times if self._aging else None
+        labels = steps.values.astype(np.int64)
+        answers = self._calibrator.run(steps.kinds, steps.scores, labels, times=times, held=held)
+        return np.hstack(answers), held
+
+    def __len__(self) -> int:
+        return len(self._calibrator)
+
+    def to_bytes(self) -> bytes:
+        return self._calibrator.to_bytes()
+
+
+class MultiClass:
+    """One of several labels, calibrated by one-vs-rest or one-vs-one Venn-Abers prediction.
+
+    Parameters
+    ----------
+    settings
+        Those of the processor: the classes, what scores are, and how calibrators forget.
+    """
+
+    prediction = MultiClassPrediction
+    outcome = MultiClassOutcome
+
+    def __init__(self, settings: Settings) -> None:
+        self._classes = settings.classes
+        self._numbers = {name: number for number, name in enumerate(settings.classes)}
+        self._kind = _CALIBRATORS[settings.calibrator or "one-vs-rest"]
+        self._probabilities = settings.scores == "probability"
+        # The score of a pair is a share, and a share of what is negative is none.
+        self._nonnegative = self._probabilities or self._kind is OneVsOne
+        self._forgetting: dict[str, Any] = {
+            "window": settings.window,
+            "max_age": settings.max_age,
+            "half_life": settings.half_life,
+        }
+        self.score_width = len(self._classes)
+        self.answer_width = 3 * len(self._classes)
+
+    def score(self, given: object) -> list[float]:
+        """Check the scores of one observation: by class, finite; one left out is 0."""
+        if not isinstance(given, Mapping):
+            msg = f"score {shown(given)} is no mapping; write {{class: score, …}}"
+            raise ScoreError(msg)
+        if unknown := [name for name in given if name not in self._numbers]:
+            msg = f"score of class {shown(unknown[0])}, which is not among {shown(self._classes)}"
+            raise ScoreError(msg)
+        row = [_checks.score(given.get(name, 0.0)) for name in self._classes]
+        if not self._right(np.array([row])):
+            rule = "probabilities that sum to 1" if self._probabilities else "0 or more"
+            msg = f"scores {shown(dict(given))} are not {rule}; mend them, or set scores"
+            raise ScoreError(msg)
+        return row
+
+    def value(self, given: object) -> float:
+        """Check one label: a class, or a whole number that is written like one."""
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        number = self._numbers.get(str(given)) if whole or isinstance(given, str) else None
+        if number is None:
+            msg = f"label {shown(given)} is not among the classes {shown(self._classes)}"
+            raise LabelError(msg)
+        return float(number)
+
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Do what `score` and `value` do for all of a batch; None if anything is unusual."""
+        scores, values = np.zeros((len(events), len(self._classes))), np.zeros(len(events))
+        if events.scores is not None:
+            table = self._table(events.scores[~events.labels].tolist())
+            if table is None:
+                return None
+            scores[~events.labels] = table
+        if events.values is not None:
+            told = events.values[events.labels].tolist()
+            if not {*map(type, told)} <= {str} or not {*told} <= self._numbers.keys():
+                return None
+            values[events.labels] = [self._numbers[name] for name in told]
+        return scores, values
+
+    def _table(self, given: list[Any]) -> Floats | None:
+        """Make rows of mappings that name every class and no other, with floats."""
+        if not {*map(type, given)} <= {dict} or any(
+            one.keys() != self._numbers.keys() for one in given
+        ):
+            return None
+        rows = [[one[name] for name in self._classes] for one in given]
+        if not {type(score) for row in rows for score in row} <= {float}:
+            return None
+        table = np.array(rows, float).reshape(-1, len(self._classes))
+        return table if self._right(table) else None
+
+    def _right(self, table: Floats) -> bool:
+        if not np.isfinite(table).all() or (self._nonnegative and (table < 0.0).any()):
+            return False
+        sums = table.sum(axis=1)
+        return not self._probabilities or bool((np.abs(sums - 1.0) <= _ROUNDING).all())
+
+    def label(self, value: float) -> str:
+        """Undo `value`."""
+        return self._classes[int(value)]
+
+    def calibrator(self, state: bytes | None = None) -> _Calibrator:
+        """Make an empty calibrator, or the one that gave these bytes."""
+        if state is None:
+            return _Calibrator(
+                self._kind(
+                    self._classes, **self._forgetting, max_classes=max(2, len(self._classes))
+                )
+            )
+        return _Calibrator(self._kind.from_bytes(state))
+
+    def monitor(self, state: Sequence[Any] | None = None) -> MultiClassMonitor:
+        """Make a monitor that has seen nothing, or the one that gave this state."""
+        if state is None:
+            return MultiClassMonitor(len(self._classes), raw=self._probabilities)
+        return MultiClassMonitor.restore(state)
+
+    def predictions(
+        self, events: Events, rows: Floats, held: NDArray[np.int64]
+    ) -> Rows[MultiClassPrediction]:
+        """Word predictions, a row each: scores, probabilities, lower and upper ends."""
+        columns = {
+            "id": events.ids,
+            "time": events.times,
+            "model": events.models,
+            **self._worded(rows),
+            "n": held,
+            "segment": events.segments,
+        }
+        if events.extra is not None:
+            columns["extra"] = events.extra
+        return Rows(MultiClassPrediction, columns)
+
+    def outcomes(self, settled: Settled) -> Rows[MultiClassOutcome]:
+        """Word outcomes."""
+        return Rows(
+            MultiClassOutcome,
+            {
+                "id": settled.events.ids,
+                "time": settled.told,
+                "model": settled.events.models,
+                "predicted": settled.times,
+                "label": objects([self.label(value) for value in settled.values.tolist()]),
+                **self._worded(settled.rows),
+                "segment": settled.segments,
+            },
+        )
+
+    def _worded(self, rows: Floats) -> dict[str, Column]:
+        parts = np.split(rows, 4, axis=1)
+        return {
+            name: objects([dict(zip(self._classes, row, strict=True)) for row in part.tolist()])
+            for name, part in zip(("score", "p", "low", "high"), parts, strict=True)
+        }
