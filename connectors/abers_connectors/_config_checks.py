@@ -6,13 +6,14 @@ are told elsewhere; so all mistakes are found, however many there are.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import MissingExtraError, ParameterError
-from abers.learners.river import LEARNERS, make, make_multi
-from abers.stream.settings import CALIBRATORS
+from abers.learners.river import LEARNERS, REGRESSORS, make, make_multi, make_regressor
+from abers.stream.settings import CALIBRATORS, QUANTILES, ascend
 from abers_connectors._config_layers import Problem
 from abers_connectors._config_types import shown
 from abers_connectors._suggest import closest
@@ -99,15 +100,37 @@ def _task(values: _Values) -> Iterator[tuple[str, str]]:
     if kind == "multiclass":
         if classes is None or (named and len({*classes}) < max(2, len(classes))):
             yield "task.classes", 'name two or more different classes: ["cat", "dog"]'
-        if values.get("input.positive"):
-            yield "input.positive", 'is for the task "binary"; leave it out'
     elif classes:
         yield "task.classes", f"is for the task {shown('multiclass')}; leave it out"
+    if kind != "binary" and values.get("input.positive"):
+        yield "input.positive", 'is for the task "binary"; leave it out'
+    yield from _distribution(values, kind)
     yield from _scores(values, kind, classes if named else None)
     calibrator = values.get("calibrator.kind")
     if calibrator in sum(CALIBRATORS.values(), ()) and calibrator not in CALIBRATORS[kind]:
         known = " or ".join(map(shown, CALIBRATORS[kind]))
         yield "calibrator.kind", f"{shown(calibrator)} is none for the task {shown(kind)}: {known}"
+
+
+def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
+    """Look at what belongs to a regression."""
+    if kind == "regression" and values.get("task.scores") == "probability":
+        yield "task.scores", f"is for classes; write {shown('any')} for the task {shown(kind)}"
+    ends = {"task.quantiles": (0.0, 1.0), "calibrator.thresholds": (-math.inf, math.inf)}
+    for path, (low, high) in ends.items():
+        given = values.get(path)
+        numbers = isinstance(given, list | tuple) and all(_is_number(one) for one in given)
+        if not numbers or given == QUANTILES:
+            continue
+        if given and kind != "regression":
+            yield path, f"is for the task {shown('regression')}; leave it out"
+        elif not ascend(given, low, high) or (path == "task.quantiles" and not given):
+            between = " between 0 and 1" if high == 1.0 else ""
+            yield path, f"{shown(given)} is not an ascending list of numbers{between}"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _scores(values: _Values, kind: str, classes: Sequence[str] | None) -> Iterator[tuple[str, str]]:
@@ -191,16 +214,17 @@ def _files(values: _Values) -> Iterator[tuple[str, str]]:
 def _learner(values: _Values) -> Iterator[tuple[str, str]]:
     """Make the learner, where river is installed; the short names are known without it."""
     name = values.get("learner.name")
-    several = values.get("task.kind") == "multiclass"
-    if not isinstance(name, str) or not name or (name in LEARNERS and not several):
+    kind = values.get("task.kind")
+    known = REGRESSORS if kind == "regression" else LEARNERS
+    if not isinstance(name, str) or not name or (name in known and kind != "multiclass"):
         return
     try:
-        if several:
+        if kind == "multiclass":
             make_multi(name, ())
         else:
-            make(name)
+            (make_regressor if kind == "regression" else make)(name)
     except ParameterError as error:
-        near = closest(name, LEARNERS)
+        near = closest(name, known)
         hint = f", did you mean {shown(near)}?" if near else ""
         yield "learner.name", f"{error}{hint}"
     except MissingExtraError:

@@ -27,6 +27,7 @@ __all__ = [
     "Lateness",
     "Name",
     "Names",
+    "Numbers",
     "Score",
     "Span",
     "shown",
@@ -146,6 +147,7 @@ Span: TypeAlias = Annotated[int, PlainValidator(_span)]
 Delay: TypeAlias = Annotated[Lateness, PlainValidator(_delay)]
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]
+Numbers: TypeAlias = Annotated[tuple[float, ...], Field(strict=False)]
 File: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_file)]
 Score: TypeAlias = Annotated[str | dict[str, str], PlainValidator(_score)]
 Features: TypeAlias = Annotated[str | tuple[str, ...], PlainValidator(_features)]

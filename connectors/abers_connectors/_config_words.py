@@ -76,6 +76,9 @@ def described(config: Config) -> dict[str, str]:
 def _task(config: Config) -> str:
     if config.task.kind == "multiclass":
         return f"the probabilities of {', '.join(config.task.classes)} (multiclass)"
+    if config.task.kind == "regression":
+        levels = ", ".join(f"{level:g}" for level in config.task.quantiles)
+        return f"the quantiles {levels} of the label (regression)"
     return "the probability of label 1 (binary)"
 
 
@@ -100,7 +103,7 @@ def _inputs(config: Config) -> dict[str, str]:
         second = config.label_fields()
         names = ("id", "time", "model", "label")
         found["fields of labels"] = ", ".join(_field(name, getattr(second, name)) for name in names)
-    if config.task.kind == "multiclass":
+    if config.task.kind != "binary":
         return found
     ones = ", ".join(map(repr, given.positive))
     found["label 1"] = f"{ones}; all else is 0" if ones else "1 or true; label 0 is 0 or false"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from abers.exceptions import ConfigError
-from abers.stream.settings import Settings
+from abers.stream.settings import QUANTILES, Settings
 from abers_connectors._config_checks import conflicts, dead_letters_beside
 from abers_connectors._config_errors import problems_of
 from abers_connectors._config_layers import Layers, dotted
@@ -29,6 +29,7 @@ from abers_connectors._config_types import (
     LabelValues,
     Name,
     Names,
+    Numbers,
     Score,
     Span,
 )
@@ -65,15 +66,17 @@ class _Section(BaseModel):
 class Task(_Section):
     """Section [task]: what is predicted."""
 
-    kind: Literal["binary", "multiclass"] = "binary"
+    kind: Literal["binary", "multiclass", "regression"] = "binary"
     classes: Names = ()
+    quantiles: Numbers = QUANTILES
     scores: Literal["any", "probability", "logit"] = "any"
 
 
 class Calibrator(_Section):
     """Section [calibrator]: which it is, and how it forgets."""
 
-    kind: Literal["venn-abers", "one-vs-rest", "one-vs-one"] | None = None
+    kind: Literal["venn-abers", "one-vs-rest", "one-vs-one", "ivapr"] | None = None
+    thresholds: Numbers = ()
     window: Count | None = None
     max_age: Span | None = None
     half_life: Span | None = None
@@ -199,6 +202,7 @@ class Config(_Section):
         return Settings(
             task=self.task.kind,
             classes=self.task.classes,
+            quantiles=self.task.quantiles,
             calibrator=self.calibrator.kind,
             scores=self.task.scores,
             learner=self.learner.name if self.learner else None,
@@ -213,6 +217,8 @@ class Config(_Section):
 
         if self.task.kind == "multiclass":
             return reads.multiclass(self.task.classes)
+        if self.task.kind == "regression":
+            return reads.regression()
         return reads.binary(self.input.positive)
 
     def fields(self) -> Fields:

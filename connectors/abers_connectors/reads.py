@@ -13,7 +13,7 @@ from abers_connectors import values
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["Reads", "binary", "multiclass"]
+__all__ = ["Reads", "binary", "multiclass", "regression"]
 
 
 class Reads(NamedTuple):
@@ -40,3 +40,8 @@ def binary(positive: Collection[object] = ()) -> Reads:
 def multiclass(classes: Collection[str]) -> Reads:
     """Tell how those of several classes are read; see `values.class_reader`."""
     return Reads(values.class_reader(classes), values.scores, dict[str, float])
+
+
+def regression() -> Reads:
+    """Tell how those of a regression task are read."""
+    return Reads(values.number, values.score, float)

@@ -54,6 +54,11 @@ _MEANS = {
     "brier": "Brier score",
     "ece": "ECE, 10 bins",
     "accuracy": "accuracy",
+    "pinball": "pinball loss",
+    "coverage_50": "coverage of the 50 % interval",
+    "coverage_80": "coverage of the 80 % interval",
+    "coverage_90": "coverage of the 90 % interval",
+    "coverage_95": "coverage of the 95 % interval",
 }
 """Mean scores that are told, and what they are called."""
 
@@ -140,7 +145,7 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
     table.add_row("labels", "", f"{summary.labels:,}")
     table.add_row("events a second", "", f"{summary.events_per_second:,.0f}")
     _console().print(table)
-    if summary.raw is None and summary.calibrated is not None:
+    if summary.raw is None and "brier" in (summary.calibrated or {}):
         say("The raw score has no metrics, as a score need not be a probability;")
         say(
             "if these are probabilities, "

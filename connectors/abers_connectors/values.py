@@ -34,6 +34,7 @@ __all__ = [
     "identity",
     "is_given",
     "label_reader",
+    "number",
     "number_or_text",
     "score",
     "scores",
@@ -241,6 +242,15 @@ def class_reader(classes: Collection[str]) -> Callable[[Any], str]:
         return found
 
     return label
+
+
+def number(value: Any) -> float:  # noqa: ANN401
+    """Read a label that is a number: a finite one."""
+    found = _number(value)
+    if not math.isfinite(found):
+        detail = f"label {_shown(value)} is not a finite number; drop it, or repair its source"
+        raise BadRecordError("bad-label", detail)
+    return found
 
 
 def scores(value: Any) -> dict[str, float]:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""Classifiers of river as learners.
+"""Classifiers and regressors of river as learners.
 
 Governing rule: river is imported when a learner is asked for, never before,
 because that takes most of a second; and a stream can be replayed, so a learner
@@ -17,17 +17,20 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from river.base import Classifier
+    from river.base import Classifier, Regressor
     from river.compose import Pipeline
 
 __all__ = [
     "LEARNERS",
+    "REGRESSORS",
     "RiverClassifier",
     "RiverMultiClassifier",
+    "RiverRegressor",
     "make",
     "make_multi",
+    "make_regressor",
     "require_river",
 ]
 
@@ -40,6 +43,13 @@ LEARNERS = {
 }
 """Short names; any other river classifier goes by its full one. The logistic regression is for
 two classes only, the others are for any number."""
+
+REGRESSORS = {
+    "forest": "river.forest.ARFRegressor",
+    "linear": "river.linear_model.LinearRegression",
+    "tree": "river.tree.HoeffdingTreeRegressor",
+}
+"""The same for labels that are numbers."""
 
 _SEED = 1
 
@@ -114,6 +124,33 @@ class RiverMultiClassifier:
         self._classifier.learn_one(x, value)
 
 
+class RiverRegressor:
+    """A river regressor as a learner.
+
+    Parameters
+    ----------
+    regressor
+        Any regressor, or a pipeline that ends in one.
+
+    Examples
+    --------
+    >>> from river.linear_model import LinearRegression
+    >>> RiverRegressor(LinearRegression()).score({"age": 3.0})
+    0.0
+    """
+
+    def __init__(self, regressor: Regressor | Pipeline) -> None:
+        self._regressor = regressor
+
+    def score(self, x: dict[Any, Any]) -> float:
+        """Give the prediction."""
+        return float(self._regressor.predict_one(x))
+
+    def learn(self, x: dict[Any, Any], value: float) -> None:
+        """Learn features and label."""
+        self._regressor.learn_one(x, value)
+
+
 def make(name: str) -> RiverClassifier:
     """Make a learner of labels 0 and 1 by name, behind a standard scaler.
 
@@ -135,7 +172,7 @@ def make(name: str) -> RiverClassifier:
     MissingExtraError
         If river is not installed.
     """
-    return RiverClassifier(_scaled(_classifier(name)))
+    return RiverClassifier(_scaled(_made(name, LEARNERS)))
 
 
 def make_multi(name: str, classes: Sequence[str]) -> RiverMultiClassifier:
@@ -160,26 +197,51 @@ def make_multi(name: str, classes: Sequence[str]) -> RiverMultiClassifier:
     MissingExtraError
         If river is not installed.
     """
-    classifier = _classifier(name)
+    classifier = _made(name, LEARNERS)
     if not classifier._multiclass:  # noqa: SLF001 - how river's own checks ask
         msg = f"{name} knows two classes only; choose softmax, or another of {', '.join(LEARNERS)}"
         raise ParameterError(msg)
     return RiverMultiClassifier(_scaled(classifier), classes)
 
 
-def _scaled(classifier: Classifier) -> Pipeline:
+def make_regressor(name: str) -> RiverRegressor:
+    """Make a learner of labels that are numbers by name; as `make`.
+
+    Parameters
+    ----------
+    name
+        A key of `REGRESSORS`, or the full name of a river regressor.
+
+    Returns
+    -------
+    RiverRegressor
+        The learner.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such regressor, or it needs arguments.
+    MissingExtraError
+        If river is not installed.
+    """
+    return RiverRegressor(_scaled(_made(name, REGRESSORS)))
+
+
+def _scaled(estimator: Classifier | Regressor) -> Pipeline:
     from river.preprocessing import StandardScaler
 
-    return StandardScaler() | classifier
+    return StandardScaler() | estimator
 
 
-def _classifier(name: str) -> Classifier:
+def _made(name: str, short: Mapping[str, str]) -> Any:  # noqa: ANN401 - classifier or regressor
+    """Make an estimator of the kind that the short names are of."""
     require_river()
-    kind = _named(LEARNERS.get(name, name))
+    what = "regressor" if short is REGRESSORS else "classifier"
+    kind = _named(short.get(name, name), what)
     if kind is None:
         msg = (
-            f"{name}: no such learner; short names are {', '.join(LEARNERS)}, and other "
-            f"classifiers of river go by their full name, such as {LEARNERS['tree']}"
+            f"{name}: no such learner; short names are {', '.join(short)}, and other "
+            f"{what}s of river go by their full name, such as {short['tree']}"
         )
         raise ParameterError(msg)
     seed = {"seed": _SEED} if "seed" in inspect.signature(kind).parameters else {}
@@ -190,10 +252,11 @@ def _classifier(name: str) -> Classifier:
         raise ParameterError(msg) from error
 
 
-def _named(path: str) -> type[Classifier] | None:
-    """Find a classifier of river by its full name."""
-    from river.base import Classifier
+def _named(path: str, what: str) -> type[Any] | None:
+    """Find a classifier or a regressor of river by its full name."""
+    from river.base import Classifier, Regressor
 
+    base = Regressor if what == "regressor" else Classifier
     module, _, attribute = path.rpartition(".")
     if not module.startswith("river."):
         return None
@@ -201,4 +264,4 @@ def _named(path: str) -> type[Classifier] | None:
         kind = getattr(importlib.import_module(module), attribute, None)
     except ImportError:  # no such module, or one that needs a library of its own
         return None
-    return kind if inspect.isclass(kind) and issubclass(kind, Classifier) else None
+    return kind if inspect.isclass(kind) and issubclass(kind, base) else None

@@ -13,6 +13,8 @@ from abers.stream.events import (
     Outcome,
     Output,
     Prediction,
+    RegressionOutcome,
+    RegressionPrediction,
 )
 from abers.stream.kinds import task_of
 from abers.stream.outputs import Outputs
@@ -32,6 +34,8 @@ __all__ = [
     "Outputs",
     "Prediction",
     "Processor",
+    "RegressionOutcome",
+    "RegressionPrediction",
     "Rows",
     "Settings",
     "task_of",

@@ -237,6 +237,8 @@ def _maker(settings: Settings) -> Callable[[], Learner]:
     name = str(settings.learner)
     if settings.classes:
         return partial(river.make_multi, name, settings.classes)
+    if settings.task == "regression":
+        return partial(river.make_regressor, name)
     return partial(river.make, name)
 
 

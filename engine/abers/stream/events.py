@@ -20,6 +20,8 @@ __all__ = [
     "Outcome",
     "Output",
     "Prediction",
+    "RegressionOutcome",
+    "RegressionPrediction",
 ]
 
 
@@ -67,7 +69,7 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     time
         Event time of the label, in milliseconds.
     value
-        The outcome: 0 or 1, or one of several classes.
+        The outcome: 0 or 1, one of several classes, or a number.
     recorded
         When the record was written, in milliseconds, where the transport knows.
     """
@@ -191,6 +193,67 @@ class MultiClassOutcome(
     segment: str = ""
 
 
+class RegressionPrediction(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
+):
+    """What is said of an observation whose label is a number.
+
+    Attributes
+    ----------
+    id, time, model, score, segment, extra
+        Those of the observation.
+    quantiles
+        By level, of the merged predictive distribution.
+    low, high
+        By level, the smallest and the largest that a distribution of the band has there. One
+        that is infinite, since too few labels are held to bound it, is null on the wire.
+    n
+        Number of labels the calibrator held when it answered.
+    """
+
+    id: str
+    time: int
+    model: str
+    score: float
+    quantiles: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    n: int
+    segment: str = ""
+    extra: dict[str, Any] | None = None
+
+
+class RegressionOutcome(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
+):
+    """A label that is a number, beside the prediction that it settles.
+
+    Attributes
+    ----------
+    id, model, segment
+        Those of the observation.
+    time
+        Event time of the label.
+    predicted
+        Event time of the observation.
+    label
+        The number that came.
+    score, quantiles, low, high
+        Those of the prediction.
+    """
+
+    id: str
+    time: int
+    model: str
+    predicted: int
+    label: float
+    score: float
+    quantiles: dict[str, float]
+    low: dict[str, float]
+    high: dict[str, float]
+    segment: str = ""
+
+
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     """An event that changed nothing, since it cannot be used.
 
@@ -214,4 +277,12 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
 
 
 Event: TypeAlias = Observation | Label
-Output: TypeAlias = Prediction | MultiClassPrediction | Outcome | MultiClassOutcome | DeadLetter
+Output: TypeAlias = (
+    Prediction
+    | MultiClassPrediction
+    | RegressionPrediction
+    | Outcome
+    | MultiClassOutcome
+    | RegressionOutcome
+    | DeadLetter
+)

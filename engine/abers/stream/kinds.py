@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from abers.stream.binary import Binary
 from abers.stream.multiclass import MultiClass
+from abers.stream.regression import Regression
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["task_of"]
 
-_TASKS: Mapping[str, Callable[[Settings], Task]] = {"binary": Binary, "multiclass": MultiClass}
+_TASKS: Mapping[str, Callable[[Settings], Task]] = {
+    "binary": Binary,
+    "multiclass": MultiClass,
+    "regression": Regression,
+}
 
 
 def task_of(settings: Settings) -> Task:

@@ -7,17 +7,28 @@ carries it.
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from abers._shown import shown
 from abers.exceptions import ParameterError
 
-__all__ = ["CALIBRATORS", "LARGEST_TIME", "Settings"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-CALIBRATORS = {"binary": ("venn-abers",), "multiclass": ("one-vs-rest", "one-vs-one")}
+__all__ = ["CALIBRATORS", "LARGEST_TIME", "QUANTILES", "Settings", "ascend"]
+
+CALIBRATORS = {
+    "binary": ("venn-abers",),
+    "multiclass": ("one-vs-rest", "one-vs-one"),
+    "regression": ("ivapr",),
+}
 """Kinds of calibrators by task, the usual one first."""
+QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
+"""Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits
@@ -31,11 +42,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     Attributes
     ----------
     task
-        What is predicted: the probability of label 1, or those of several classes.
+        What is predicted: the probability of label 1, those of several classes, or the
+        distribution of a label that is a number.
     classes
         The classes of a multi-class task.
+    quantiles
+        The levels at which a regression task tells the distribution, ascending.
+    thresholds
+        Where it knows the distribution, ascending, so that a prediction takes a microsecond for
+        each; by default at every label held, which takes time in proportion to those.
     calibrator
-        Its kind; None is that which is usual for the task, "venn-abers" or "one-vs-rest".
+        Its kind; None is that which is usual for the task: "venn-abers", "one-vs-rest" or "ivapr".
     scores
         Whether scores are probabilities (one outside [0, 1] is a bad record, and the raw
         scores are judged beside the calibrated ones), logits, or any numbers.
@@ -65,9 +82,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Whether predictions are scored when their labels arrive.
     """
 
-    task: Literal["binary", "multiclass"] = "binary"
+    task: Literal["binary", "multiclass", "regression"] = "binary"
     classes: tuple[str, ...] = ()
-    calibrator: Literal["venn-abers", "one-vs-rest", "one-vs-one"] | None = None
+    quantiles: tuple[float, ...] = QUANTILES
+    thresholds: tuple[float, ...] = ()
+    calibrator: Literal["venn-abers", "one-vs-rest", "one-vs-one", "ivapr"] | None = None
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
     max_age: int | None = None
@@ -115,8 +134,33 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"classes={shown(self.classes)} belong to a multiclass task; leave them out"
             raise ParameterError(msg)
 
+        if self.task == "regression":
+            self._require_distribution()
+
+    def _require_distribution(self) -> None:
+        if self.scores == "probability":
+            msg = "scores of a regression task are no probabilities; set scores to any"
+            raise ParameterError(msg)
+        if not self.quantiles or not ascend(self.quantiles, 0.0, 1.0):
+            msg = f"quantiles={shown(self.quantiles)} are not ascending levels between 0 and 1"
+            raise ParameterError(msg)
+        if not ascend(self.thresholds):
+            msg = f"thresholds={shown(self.thresholds)} are not ascending finite numbers"
+            raise ParameterError(msg)
+
     def _require(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
         if type(value) is not int or not least <= value <= most:
             msg = f"{name}={shown(value)} is not a whole number between {least} and {most}"
             raise ParameterError(msg)
+
+
+def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:
+    """Tell whether numbers ascend strictly between two ends.
+
+    Examples
+    --------
+    >>> ascend([0.1, 0.9], 0.0, 1.0), ascend([0.1, 0.1]), ascend([0.0, 0.5], 0.0, 1.0)
+    (True, False, False)
+    """
+    return all(a < b for a, b in pairwise([low, *values, high]))

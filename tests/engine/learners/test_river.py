@@ -87,7 +87,7 @@ def test_a_sum_that_rounds_beyond_one_is_one() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tre", "no such learner; short names are bayes, forest, logistic, tree"),
+        ("tre", "no such learner; short names are bayes, forest, logistic, softmax, tree"),
         ("sklearn.svm.SVC", "no such learner"),
         ("river.nowhere.Nothing", "no such learner"),
         ("river.tree.Nothing", "no such learner"),

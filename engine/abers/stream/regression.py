@@ -1,0 +1,161 @@
+"""The regression task: a score becomes quantiles of the label, each between two others.
+
+Governing rule: nothing is computed here that `abers.regression.IVAPR` does not
+compute; a row is the score, the merged quantiles, those of the upper and those
+of the lower CDF, each by level.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers._shown import shown
+from abers.calibration import _checks
+from abers.exceptions import LabelError, ScoreError
+from abers.monitoring import RegressionMonitor
+from abers.regression import IVAPR
+from abers.stream.columns import Rows, objects
+from abers.stream.events import RegressionOutcome, RegressionPrediction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers.stream.columns import Column, Events
+    from abers.stream.settings import Settings
+    from abers.stream.tasks import Settled, Steps
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Regression"]
+
+
+class _Calibrator:
+    """A calibrator of predictive distributions, as the processor drives it."""
+
+    def __init__(self, ivapr: IVAPR, levels: Sequence[float]) -> None:
+        self._ivapr, self._levels = ivapr, levels
+        self._aging = ivapr.max_age is not None or ivapr.half_life is not None
+
+    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+        held = np.empty(len(steps.kinds), np.int64)
+        times = steps.times if self._aging else None
+        quantiles = self._ivapr.run(
+            steps.kinds,
+            steps.scores[:, 0],
+            steps.values,
+            times=times,
+            held=held,
+            levels=self._levels,
+        )
+        return np.hstack(quantiles), held
+
+    def __len__(self) -> int:
+        return len(self._ivapr)
+
+    def to_bytes(self) -> bytes:
+        return self._ivapr.to_bytes()
+
+
+class Regression:
+    """Labels that are numbers, calibrated by inductive Venn-Abers predictive distributions.
+
+    Parameters
+    ----------
+    settings
+        Those of the processor: the levels of the quantiles, and how calibrators forget.
+    """
+
+    prediction = RegressionPrediction
+    outcome = RegressionOutcome
+    score_width = 1
+
+    def __init__(self, settings: Settings) -> None:
+        self._levels = settings.quantiles
+        self._names = [f"{level:g}" for level in settings.quantiles]
+        self._options: dict[str, Any] = {
+            "window": settings.window,
+            "max_age": settings.max_age,
+            "half_life": settings.half_life,
+            "thresholds": settings.thresholds or None,
+        }
+        self.answer_width = 3 * len(self._levels)
+
+    def score(self, given: object) -> float:
+        """Check one score: a finite number."""
+        return _checks.score(given)
+
+    def value(self, given: object) -> float:
+        """Check one label: a finite number."""
+        try:
+            return _checks.score(given)
+        except ScoreError:
+            msg = f"label {shown(given)} is not a finite number; drop it, or repair its source"
+            raise LabelError(msg) from None
+
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Do what `score` and `value` do for all of a batch; None if anything is unusual."""
+        n = len(events)
+        scores: Column = np.zeros(n) if events.scores is None else events.scores
+        values: Column = np.zeros(n) if events.values is None else events.values
+        if {scores.dtype.kind, values.dtype.kind} != {"f"}:
+            return None
+        if not (np.isfinite(scores).all() and np.isfinite(values).all()):
+            return None
+        return scores.reshape(n, 1), np.where(events.labels, values, 0.0)
+
+    def label(self, value: float) -> float:
+        """Undo `value`."""
+        return value
+
+    def calibrator(self, state: bytes | None = None) -> _Calibrator:
+        """Make an empty calibrator, or the one that gave these bytes."""
+        ivapr = IVAPR(**self._options) if state is None else IVAPR.from_bytes(state)
+        return _Calibrator(ivapr, self._levels)
+
+    def monitor(self, state: Sequence[Any] | None = None) -> RegressionMonitor:
+        """Make a monitor that has seen nothing, or the one that gave this state."""
+        return (
+            RegressionMonitor(self._levels) if state is None else RegressionMonitor.restore(state)
+        )
+
+    def predictions(
+        self, events: Events, rows: Floats, held: NDArray[np.int64]
+    ) -> Rows[RegressionPrediction]:
+        """Word predictions, a row each: score, and the quantiles of three CDFs."""
+        columns = {
+            "id": events.ids,
+            "time": events.times,
+            "model": events.models,
+            **self._worded(rows),
+            "n": held,
+            "segment": events.segments,
+        }
+        if events.extra is not None:
+            columns["extra"] = events.extra
+        return Rows(RegressionPrediction, columns)
+
+    def outcomes(self, settled: Settled) -> Rows[RegressionOutcome]:
+        """Word outcomes."""
+        return Rows(
+            RegressionOutcome,
+            {
+                "id": settled.events.ids,
+                "time": settled.told,
+                "model": settled.events.models,
+                "predicted": settled.times,
+                "label": settled.values,
+                **self._worded(settled.rows),
+                "segment": settled.segments,
+            },
+        )
+
+    def _worded(self, rows: Floats) -> dict[str, Column]:
+        parts = np.split(rows[:, 1:], 3, axis=1)
+        return {"score": rows[:, 0]} | {
+            name: objects([dict(zip(self._names, row, strict=True)) for row in part.tolist()])
+            for name, part in zip(("quantiles", "low", "high"), parts, strict=True)
+        }
