@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river import LEARNERS, REGRESSORS, make, make_multi, make_regressor
-from abers.stream.settings import CALIBRATORS, QUANTILES, ascend
+from abers.stream.settings import CALIBRATORS, OF_PROBABILITIES, QUANTILES, ascend
 from abers_connectors._config_layers import Problem
 from abers_connectors._config_types import shown
 from abers_connectors._suggest import closest
@@ -94,11 +94,11 @@ def conflicts(values: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _task(values: _Values) -> Iterator[tuple[str, str]]:
     kind, classes = values.get("task.kind") or "binary", values.get("task.classes")
-    if kind not in CALIBRATORS:
+    if not isinstance(kind, str) or kind not in CALIBRATORS:
         return
     named = isinstance(classes, list | tuple) and all(isinstance(one, str) for one in classes)
     if kind == "multiclass":
-        if classes is None or (named and len({*classes}) < max(2, len(classes))):
+        if not classes or (named and len({*classes}) < max(2, len(classes))):
             yield "task.classes", 'name two or more different classes: ["cat", "dog"]'
     elif classes:
         yield "task.classes", f"is for the task {shown('multiclass')}; leave it out"
@@ -106,10 +106,17 @@ def _task(values: _Values) -> Iterator[tuple[str, str]]:
         yield "input.positive", 'is for the task "binary"; leave it out'
     yield from _distribution(values, kind)
     yield from _scores(values, kind, classes if named else None)
-    calibrator = values.get("calibrator.kind")
-    if calibrator in sum(CALIBRATORS.values(), ()) and calibrator not in CALIBRATORS[kind]:
+    yield from _calibrator(values, kind)
+
+
+def _calibrator(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
+    given = values.get("calibrator.kind")
+    if any(given in known for known in CALIBRATORS.values()) and given not in CALIBRATORS[kind]:
         known = " or ".join(map(shown, CALIBRATORS[kind]))
-        yield "calibrator.kind", f"{shown(calibrator)} is none for the task {shown(kind)}: {known}"
+        yield "calibrator.kind", f"{shown(given)} is none for the task {shown(kind)}: {known}"
+    if given in OF_PROBABILITIES and values.get("task.scores") != "probability":
+        told = f"is for probabilities; write task.scores = {shown('probability')}"
+        yield "calibrator.kind", f"{shown(given)} {told}"
 
 
 def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
@@ -120,7 +127,7 @@ def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
     for path, (low, high) in ends.items():
         given = values.get(path)
         numbers = isinstance(given, list | tuple) and all(_is_number(one) for one in given)
-        if not numbers or given == QUANTILES:
+        if not numbers or (path == "task.quantiles" and tuple(given) == QUANTILES):
             continue
         if given and kind != "regression":
             yield path, f"is for the task {shown('regression')}; leave it out"

@@ -133,6 +133,13 @@ def _score(value: Any) -> str | dict[str, str]:  # noqa: ANN401
     return found
 
 
+def _numbers(value: Any) -> tuple[float, ...]:  # noqa: ANN401
+    listed = isinstance(value, list | tuple)
+    if not listed or not {*map(type, value)} <= {int, float} or not all(map(math.isfinite, value)):
+        _refuse(value, "is not a list of finite numbers; write one such as [0.1, 0.5]")
+    return tuple(map(float, value))
+
+
 def _label_value(value: Any) -> str | int | float:  # noqa: ANN401
     finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     if not finite and not isinstance(value, str):
@@ -147,7 +154,7 @@ Span: TypeAlias = Annotated[int, PlainValidator(_span)]
 Delay: TypeAlias = Annotated[Lateness, PlainValidator(_delay)]
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]
-Numbers: TypeAlias = Annotated[tuple[float, ...], Field(strict=False)]
+Numbers: TypeAlias = Annotated[tuple[float, ...], PlainValidator(_numbers)]
 File: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_file)]
 Score: TypeAlias = Annotated[str | dict[str, str], PlainValidator(_score)]
 Features: TypeAlias = Annotated[str | tuple[str, ...], PlainValidator(_features)]

@@ -6,7 +6,6 @@ which any record is not plainly right is not taken here but read one by one.
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,7 +17,7 @@ from abers_connectors._columns import Columns, Given
 from abers_connectors._paths import is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from abers_connectors.fields import Fields
     from abers_connectors.reads import Reads
@@ -41,43 +40,35 @@ class Typed:
 
     def __init__(self, record: type[msgspec.Struct], names: Mapping[str, str]) -> None:
         self.record = record
-        self._reads = [
-            (name, attrgetter(attribute), _GIVEN.get(attribute, _texts))
-            for attribute, name in names.items()
-        ]
+        self._names = names
 
     def columns(self, records: Sequence[Any]) -> Columns:
         """Give the columns of some records, which are of the type `record`."""
-        return {name: given([*map(get, records)]) for name, get, given in self._reads}
-
-
-def _texts(found: list[Any]) -> Given:
-    return Given(objects(found))
-
-
-def _numbers(found: list[Any]) -> Given:
-    return Given(column(found))
+        # An attribute that is written out is found twice as fast as one that is asked for by name.
+        found = {
+            "id": Given(objects([r.id for r in records])),
+            "time": Given(column([r.time for r in records])),
+            "model": Given(objects([r.model for r in records])),
+            "score": _scores([r.score for r in records]),
+            "label": _given([r.label for r in records]),
+        }
+        if "segment" in self._names:
+            found["segment"] = Given(objects([r.segment for r in records]))
+        return {self._names[attribute]: one for attribute, one in found.items()}
 
 
 def _scores(found: list[Any]) -> Given:
     if dict in {*map(type, found)}:
-        return _objects(found)
+        return _given(found)
     scores = np.array(found, float)  # NaN in place of None: JSON has no other
     there = ~np.isnan(scores)
     return Given(scores, None if there.all() else there)
 
 
-def _objects(found: list[Any]) -> Given:
+def _given(found: list[Any]) -> Given:
     if None not in found:
         return Given(objects(found))
     return Given(objects(found), np.array([value is not None for value in found]))
-
-
-_GIVEN: Mapping[str, Callable[[list[Any]], Given]] = {
-    "time": _numbers,
-    "score": _scores,
-    "label": _objects,
-}
 
 
 def typed(fields: Fields, reads: Reads) -> Typed | None:

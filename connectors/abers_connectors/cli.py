@@ -186,7 +186,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         typer.Option(
             metavar="NAME",
             help="What scores a bundled stream, its features standardised: bayes, forest, "
-            "logistic (the default), tree, or the full name of a river classifier.",
+            "logistic (the default), softmax, tree, or the full name of a river classifier.",
         ),
     ] = None,
     score: Annotated[
@@ -234,6 +234,14 @@ def replay(  # noqa: PLR0913 - the options of the command
         str | None,
         typer.Option(metavar="SPAN", help="Halve the weight of a label every SPAN."),
     ] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Run several calibrators and print one table, writing nothing: ivap, platt, "
+            "isotonic, beta, uncalibrated, with commas between them.",
+        ),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Replay a historical stream: predict, wait for the label, learn.
@@ -256,11 +264,17 @@ def replay(  # noqa: PLR0913 - the options of the command
             since=since,
             until=until,
             speed=speed,
+            compare=compare,
         )
         plan = planned(words)
-    with sentences(parameter=CONFIG if plan.configured else USAGE):
+    with sentences(parameter=CONFIG if plan.configured and compare is None else USAGE):
         from abers_connectors.carrying_out import carry_out
 
+        if compare is not None:
+            from abers_connectors import comparing
+
+            comparing.compare(plan.job, compare, stream, as_json=as_json)
+            return
         carry_out(plan.job, stream, pace=plan.pace, delay=plan.delay, as_json=as_json)
         if not as_json and not plan.configured:
             from abers_connectors import terminal

@@ -55,6 +55,10 @@ __all__ = [
     "load",
 ]
 
+Calibrators = Literal[
+    "ivap", "platt", "isotonic", "beta", "uncalibrated", "one-vs-rest", "one-vs-one", "ivapr"
+]
+
 _SECOND, _DAY = 1000, 86_400_000
 
 
@@ -67,15 +71,15 @@ class Task(_Section):
     """Section [task]: what is predicted."""
 
     kind: Literal["binary", "multiclass", "regression"] = "binary"
+    scores: Literal["any", "probability", "logit"] = "any"
     classes: Names = ()
     quantiles: Numbers = QUANTILES
-    scores: Literal["any", "probability", "logit"] = "any"
 
 
 class Calibrator(_Section):
     """Section [calibrator]: which it is, and how it forgets."""
 
-    kind: Literal["venn-abers", "one-vs-rest", "one-vs-one", "ivapr"] | None = None
+    kind: Calibrators | None = None
     thresholds: Numbers = ()
     window: Count | None = None
     max_age: Span | None = None

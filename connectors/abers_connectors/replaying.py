@@ -45,6 +45,7 @@ class Words(NamedTuple):
     since: str | None = None
     until: str | None = None
     speed: str = "max"
+    compare: str | None = None
 
 
 class Plan(NamedTuple):
@@ -92,6 +93,10 @@ def planned(words: Words) -> Plan:
     if since is not None and until is not None and since >= until:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
+    for option, given in (("output", words.output), ("speed", words.speed != "max" or None)):
+        if words.compare is not None and given is not None:
+            msg = f"--{option} does not go with --compare, which writes only its table"
+            raise ParameterError(msg)
     multiple = speed(words.speed)
     configured = Path(words.stream).suffix == ".toml"
     delay = None if configured else (_DELAY if words.delay is None else words.delay)

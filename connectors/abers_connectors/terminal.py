@@ -160,6 +160,34 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
         say("try a smaller --delay.")
 
 
+def show_comparison(found: Mapping[str, Summary], title: str) -> None:
+    """Print the table of a comparison, a row a calibrator, to standard output.
+
+    Parameters
+    ----------
+    found
+        By calibrator what its run found.
+    title
+        What was run.
+    """
+    first = next(iter(found.values()))
+    names = [name for name in _MEANS if name in (first.calibrated or {})]
+    table = Table("", title=Text(title), box=box.SIMPLE)
+    for column in (*(_MEANS[name] for name in names), "mean width", "events/s"):
+        table.add_column(column, justify="right")
+
+    def scores(means: Means | None) -> list[str]:
+        return [_mean(means, name, first.labels) for name in names]
+
+    if first.raw is not None:
+        table.add_row("raw score", *scores(first.raw))
+    for name, one in found.items():
+        speed = f"{one.events_per_second:,.0f}"
+        table.add_row(name, *scores(one.calibrated), _number(one.mean_width), speed)
+    _console(stderr=False).print(table)
+    say(f"{first.observations:,} observations and {first.labels:,} labels for each.")
+
+
 def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:
     """Say where everything went, and what became of the events that are not in the table.
 

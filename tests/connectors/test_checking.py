@@ -67,7 +67,7 @@ def test_the_least() -> None:
     assert checked().meaning == {
         "task": "the probability of label 1 (binary)",
         "scores": "any finite number, from the records",
-        "calibrator": "keeps every label",
+        "calibrator": "ivap, keeps every label",
         "observations": "stream.jsonl, labels among them",
         "fields": "id in id, time in time, model in model, score in score, label in label",
         "label 1": "1 or true; label 0 is 0 or false",
@@ -90,13 +90,13 @@ def test_the_least() -> None:
     ("flags", "part", "words"),
     [
         ({"task__scores": "logit"}, "scores", "logits, from the records"),
-        ({"calibrator__window": 1000}, "calibrator", "keeps the last 1,000 labels"),
-        ({"calibrator__window": 1}, "calibrator", "keeps the last 1 label"),
-        ({"calibrator__max_age": "36h"}, "calibrator", "forgets labels after 36 hours"),
+        ({"calibrator__window": 1000}, "calibrator", "ivap, keeps the last 1,000 labels"),
+        ({"calibrator__window": 1}, "calibrator", "ivap, keeps the last 1 label"),
+        ({"calibrator__max_age": "36h"}, "calibrator", "ivap, forgets labels after 36 hours"),
         (
             {"calibrator__half_life": "1d"},
             "calibrator",
-            "halves the weight of a label every 1 day",
+            "ivap, halves the weight of a label every 1 day",
         ),
         (
             {"input__delay": 50},

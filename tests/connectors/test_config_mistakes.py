@@ -139,7 +139,8 @@ MISTAKES = {
     "output.max_dead_per_1000 = 1001": "output.max_dead_per_1000: 1001 is too large; "
     "write at most 1000",
     # words
-    "task.kind = 'binray'": 'task.kind: "binray" is not "binary", did you mean "binary"?',
+    "task.kind = 'binray'": 'task.kind: "binray" is none of "binary", "multiclass", "regression", '
+    'did you mean "binary"?',
     "output.on_bad_record = 'ignore'": 'output.on_bad_record: "ignore" is none of '
     '"dead-letter", "stop"',
     "input.format = 'CSV'": 'input.format: "CSV" is none of "csv", "jsonl", "parquet", '
@@ -285,7 +286,10 @@ def test_mistakes_in_the_environment(told: Callable[..., list[str]]) -> None:
             "environment: ABERS_OUTPUT__A\\U0000000aB: unknown key; [output] has predictions, "
             "outcomes, dead_letters, on_bad_record, max_dead_per_1000"
         ),
-        'environment: ABERS_TASK__KIND__X: {"x": 5} is not "binary"',
+        (
+            'environment: ABERS_TASK__KIND__X: {"x": 5} is none of "binary", "multiclass", '
+            '"regression"'
+        ),
     ]
 
 
@@ -295,7 +299,7 @@ def test_each_layer_is_named(told: Callable[..., list[str]]) -> None:
     lines = told(
         text, {"ABERS_LIMITS__MAX_AHEAD": "y"}, {"limits.max_jump": "z", "task": {"kind": "k"}}
     )
-    assert [line[: line.index(" is not")] for line in lines] == [
+    assert [line[: line.index(" is no")] for line in lines] == [
         'command line: task.kind: "k"',
         'abers.toml: limits.lateness: "x"',
         'environment: ABERS_LIMITS__MAX_AHEAD: "y"',

@@ -8,16 +8,19 @@ comes; raw scores are judged only where they are declared probabilities.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from abers.calibration import log_merge
 from abers.monitoring.scores import PrequentialScores, added
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Merge: TypeAlias = Callable[[Floats, Floats], Floats]
 
 __all__ = ["BinaryMonitor"]
 
@@ -29,6 +32,8 @@ class BinaryMonitor:
     ----------
     raw
         Whether raw scores are probabilities.
+    merge
+        Makes one probability of p0 and p1.
 
     Attributes
     ----------
@@ -46,7 +51,8 @@ class BinaryMonitor:
     (0.5, 0.01)
     """
 
-    def __init__(self, *, raw: bool) -> None:
+    def __init__(self, *, raw: bool, merge: Merge = log_merge) -> None:
+        self._merge = merge
         self.raw = PrequentialScores() if raw else None
         self.calibrated = PrequentialScores()
         self._width = 0.0
@@ -75,7 +81,7 @@ class BinaryMonitor:
         score, p0, p1 = rows.T
         if self.raw is not None:
             self.raw.update_many(score, labels)
-        self.calibrated.update_many(log_merge(p0, p1), labels)
+        self.calibrated.update_many(self._merge(p0, p1), labels)
         self._width = added(self._width, p1 - p0)
 
     def state(self) -> tuple[Any, ...]:
@@ -83,10 +89,10 @@ class BinaryMonitor:
         return (self._width, self.calibrated.state(), self.raw and self.raw.state())
 
     @classmethod
-    def restore(cls, state: Sequence[Any]) -> BinaryMonitor:
+    def restore(cls, state: Sequence[Any], *, merge: Merge = log_merge) -> BinaryMonitor:
         """Make the monitor that gave this `state`."""
         width, calibrated, raw = state
-        monitor = cls(raw=raw is not None)
+        monitor = cls(raw=raw is not None, merge=merge)
         monitor._width = width
         monitor.calibrated = PrequentialScores.restore(calibrated)
         monitor.raw = raw and PrequentialScores.restore(raw)

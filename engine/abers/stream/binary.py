@@ -1,7 +1,8 @@
 """The binary task: a score becomes a Venn-Abers interval for the probability of label 1.
 
 Governing rule: nothing is computed here that `abers.VennAbers` does not
-compute; a row is score, p0, p1.
+compute; a row is score, p0, p1. A baseline, which says one probability, says it
+as both ends.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers._shown import shown
-from abers.calibration import VennAbers, _checks, log_merge
+from abers.calibration import (
+    BetaCalibration,
+    Isotonic,
+    Platt,
+    Uncalibrated,
+    VennAbers,
+    _checks,
+    log_merge,
+)
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryMonitor
 from abers.stream.columns import Rows
@@ -23,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abers.calibration._baseline import Baseline
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
     from abers.stream.tasks import Settled, Steps
@@ -30,6 +40,20 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = ["Binary"]
+
+
+_BASELINES: dict[str, type[Baseline]] = {
+    "platt": Platt,
+    "isotonic": Isotonic,
+    "beta": BetaCalibration,
+    "uncalibrated": Uncalibrated,
+}
+
+
+def _either(p0: Floats, p1: Floats) -> Floats:
+    """Merge ends that are equal: a baseline may well say 0 or 1, and is judged by it."""
+    del p0
+    return p1
 
 
 class _Calibrator:
@@ -54,6 +78,28 @@ class _Calibrator:
         return self._venn_abers.to_bytes()
 
 
+class _Baseline:
+    """A calibrator that says one probability, as the processor drives it."""
+
+    def __init__(self, baseline: Baseline) -> None:
+        self._baseline = baseline
+        self._aging = baseline.max_age is not None or baseline.half_life is not None
+
+    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+        held = np.empty(len(steps.kinds), np.int64)
+        times = steps.times if self._aging else None
+        p = self._baseline.run(
+            steps.kinds, steps.scores[:, 0], steps.values, times=times, held=held
+        )
+        return np.column_stack((p, p)), held
+
+    def __len__(self) -> int:
+        return len(self._baseline)
+
+    def to_bytes(self) -> bytes:
+        return self._baseline.to_bytes()
+
+
 class Binary:
     """Binary labels, calibrated by inductive Venn-Abers prediction.
 
@@ -69,6 +115,8 @@ class Binary:
     answer_width = 2
 
     def __init__(self, settings: Settings) -> None:
+        self._baseline = _BASELINES.get(settings.calibrator or "")
+        self._merge = log_merge if self._baseline is None else _either
         self._probabilities = settings.scores == "probability"
         self._smallest = 0.0 if self._probabilities else -sys.float_info.max
         self._largest = 1.0 if self._probabilities else sys.float_info.max
@@ -108,8 +156,10 @@ class Binary:
         """Undo `value`."""
         return int(value)
 
-    def calibrator(self, state: bytes | None = None) -> _Calibrator:
+    def calibrator(self, state: bytes | None = None) -> _Calibrator | _Baseline:
         """Make an empty calibrator, or the one that gave these bytes."""
+        if (kind := self._baseline) is not None:
+            return _Baseline(kind(**self._forgetting) if state is None else kind.from_bytes(state))
         if state is None:
             return _Calibrator(VennAbers(**self._forgetting))
         return _Calibrator(VennAbers.from_bytes(state))
@@ -117,8 +167,8 @@ class Binary:
     def monitor(self, state: Sequence[Any] | None = None) -> BinaryMonitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
         if state is None:
-            return BinaryMonitor(raw=self._probabilities)
-        return BinaryMonitor.restore(state)
+            return BinaryMonitor(raw=self._probabilities, merge=self._merge)
+        return BinaryMonitor.restore(state, merge=self._merge)
 
     def predictions(
         self, events: Events, rows: Floats, held: NDArray[np.int64]
@@ -132,7 +182,7 @@ class Binary:
             "score": score,
             "p0": p0,
             "p1": p1,
-            "p": log_merge(p0, p1),
+            "p": self._merge(p0, p1),
             "n": held,
             "segment": events.segments,
         }
@@ -154,7 +204,7 @@ class Binary:
                 "score": score,
                 "p0": p0,
                 "p1": p1,
-                "p": log_merge(p0, p1),
+                "p": self._merge(p0, p1),
                 "segment": settled.segments,
             },
         )

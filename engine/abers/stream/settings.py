@@ -19,14 +19,23 @@ from abers.exceptions import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CALIBRATORS", "LARGEST_TIME", "QUANTILES", "Settings", "ascend"]
+__all__ = [
+    "CALIBRATORS",
+    "LARGEST_TIME",
+    "OF_PROBABILITIES",
+    "QUANTILES",
+    "Settings",
+    "ascend",
+]
 
 CALIBRATORS = {
-    "binary": ("venn-abers",),
+    "binary": ("ivap", "platt", "isotonic", "beta", "uncalibrated"),
     "multiclass": ("one-vs-rest", "one-vs-one"),
     "regression": ("ivapr",),
 }
 """Kinds of calibrators by task, the usual one first."""
+OF_PROBABILITIES = ("beta", "uncalibrated")
+"""Those that need scores in [0, 1]."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
@@ -52,7 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Where it knows the distribution, ascending, so that a prediction takes a microsecond for
         each; by default at every label held, which takes time in proportion to those.
     calibrator
-        Its kind; None is that which is usual for the task: "venn-abers", "one-vs-rest" or "ivapr".
+        Its kind; None is that which is usual for the task: "ivap", "one-vs-rest" or "ivapr".
     scores
         Whether scores are probabilities (one outside [0, 1] is a bad record, and the raw
         scores are judged beside the calibrated ones), logits, or any numbers.
@@ -86,7 +95,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     classes: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = QUANTILES
     thresholds: tuple[float, ...] = ()
-    calibrator: Literal["venn-abers", "one-vs-rest", "one-vs-one", "ivapr"] | None = None
+    calibrator: str | None = None
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
     max_age: int | None = None
@@ -124,6 +133,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.calibrator is not None and self.calibrator not in CALIBRATORS[self.task]:
             known = ", ".join(CALIBRATORS[self.task])
             msg = f"calibrator={shown(self.calibrator)} is none for a {self.task} task: {known}"
+            raise ParameterError(msg)
+        if self.calibrator in OF_PROBABILITIES and self.scores != "probability":
+            msg = f"calibrator={shown(self.calibrator)} is for probabilities; declare scores such"
             raise ParameterError(msg)
         several = self.task == "multiclass"
         distinct = len({*self.classes}) == len(self.classes)

@@ -16,6 +16,7 @@ from tests.engine.stream.cases import EVENTS, MODELS, SETTINGS, Scorer, plain, s
 import abers.stream.snapshot as saved
 from abers import StateError, VennAbers
 from abers._sealed import seal, unseal
+from abers._shown import shown
 from abers.stream import Event, Label, Observation, Prediction, Processor, Settings
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ OTHER: dict[str, Any] = {
     "max_early": 1,
     "max_models": 1,
     "monitors": False,
-    "calibrator": "venn-abers",
+    "calibrator": "ivap",
     "quantiles": (0.5,),
     "thresholds": (1.0,),
 }
@@ -192,7 +193,7 @@ def test_other_settings(name: str) -> None:
     other = msgspec.structs.replace(LIMITED, **{name: now})
     with pytest.raises(StateError, match=name) as refusal:
         Processor.restore(BLOB, other, key=KEY)
-    assert f"{name} was {was!r} and is {now!r}" in str(refusal.value)
+    assert f"{name} was {shown(was)} and is {shown(now)}" in str(refusal.value)
     assert "set them back" in str(refusal.value)
 
 
