@@ -41,6 +41,7 @@ class CdfSolver {
   using Stored = typename A::Stored;
 
   enum Side : std::uint8_t { kLeft = 0, kRight = 1 };
+  enum Half : std::uint8_t { kBelow = 0, kAbove = 1 };
 
   // Begins a query of that weight; observations follow, from the query outwards on each side, the
   // group of the query's own score first on the right.
@@ -65,7 +66,8 @@ class CdfSolver {
 
   // Ends a group of equal scores: here a stretch may end.
   void mark(Side side) {
-    arena_[side].append(Mark{totals_[side], 0, static_cast<std::uint32_t>(arena_[side].labels)});
+    arena_[side].append(Mark{static_cast<Stored>(totals_[side]), 0,
+                             static_cast<std::uint32_t>(arena_[side].labels)});
   }
 
   double smallest() const { return smallest_; }
@@ -106,8 +108,8 @@ class CdfSolver {
   // An end that a stretch may have: weight so far, weight of the hits that are hits in the whole
   // range, and the end of its open labels.
   struct Mark {
-    Sum x;
-    Sum y;
+    Stored x;
+    Stored y;
     std::uint32_t end;
   };
 
@@ -143,6 +145,10 @@ class CdfSolver {
     Ends at_low, at_high;
     std::array<Stretch, 2> stretch;
   };
+
+  // Below all values y * den - x * num.
+  static constexpr Product kLowest =
+      -((static_cast<Product>(1) << (8 * sizeof(Product) - 2)) - 1) * 2;
 
   // Stacked stretches, those of a range above those of the range it is part of. Memory is kept
   // from query to query, and grows before it is written to by pointer.
@@ -194,16 +200,21 @@ class CdfSolver {
     make_hull<kLeft>(t, range);
     make_hull<kRight>(t, range);
     const Ends at = tangents();
-    if (wanted(range.at_low, at)) narrow_to({range.low, t, range.at_low, at, {}}, range, depth);
-    if (wanted(at, range.at_high)) narrow_to({t, range.high, at, range.at_high, {}}, range, depth);
+    if (wanted(range.at_low, at)) {
+      narrow_to<kBelow>({range.low, t, range.at_low, at, {}}, range, depth);
+    }
+    if (wanted(at, range.at_high)) {
+      narrow_to<kAbove>({t, range.high, at, range.at_high, {}}, range, depth);
+    }
   }
 
   // Solves a range from what is kept for a wider one, and the step at its high end.
+  template <Half half>
   void narrow_to(Range range, const Range& wider, int depth) {
     const std::array<std::size_t, 4> top{arena_[0].labels, arena_[0].marks, arena_[1].labels,
                                          arena_[1].marks};
-    range.stretch[kLeft] = narrow<kLeft>(wider.stretch[kLeft], range);
-    range.stretch[kRight] = narrow<kRight>(wider.stretch[kRight], range);
+    range.stretch[kLeft] = narrow<kLeft, half>(wider.stretch[kLeft], range);
+    range.stretch[kRight] = narrow<kRight, half>(wider.stretch[kRight], range);
     if (range.stretch[kLeft].labels() + range.stretch[kRight].labels() > 0) {
       split(range, depth + 1);
     } else {
@@ -215,57 +226,81 @@ class CdfSolver {
     arena_[1].marks = top[3];
   }
 
-  // Keeps what can matter for thresholds inside the range. Between two marks the value
-  // y - slope * x changes by at most what it does with all open labels hits and the least slope,
-  // and at least by what it does with no open label a hit and the greatest. So a mark that is no
-  // record of `most` is never better than an earlier one, and one whose `least` does not exceed
-  // that of a later mark is never better than that.
-  //
-  // Invariant of the loop: of the marks read so far those kept are the ones that no other beats in
-  // the whole range; their `most` ascend, their `least` descend.
-  template <Side side>
+  // Keeps what can matter for the thresholds of the wider range below t, or above it. Between two
+  // marks the value y - slope * x changes by at most what it does with all open labels hits and
+  // the least slope, and at least by what it does with no open label a hit and the greatest. So a
+  // mark that is no record of `most` is never better than an earlier one, and one whose `least`
+  // does not exceed that of a later mark is never better than that. Both passes go without
+  // branches, which could not be predicted.
+  template <Side side, Half half>
   Stretch narrow(const Stretch& from, const Range& range) {
     Arena& arena = arena_[side];
-    arena.reserve(from.labels(), from.last_mark - from.first_mark);
-    least_.resize(std::max(least_.size(), from.last_mark - from.first_mark));
-    // p1 at the low end is the greatest probability in the range, p0 at the high end the least.
-    const Ratio gentle = side == kLeft ? range.at_high.p0 : range.at_low.p1.complement();
-    const Ratio steep = side == kLeft ? range.at_low.p1 : range.at_high.p0.complement();
-    const Label* read = arena.label.data() + from.first_label;
+    const std::size_t count = from.last_mark - from.first_mark;
+    arena.reserve(from.labels() + 1, count + 1);
+    const Ratio gentle = gentlest<side>(range);
+    const Ratio steep = steepest<side>(range);
+    const double t = half == kBelow ? range.high : range.low;
     const Label* const labels = arena.label.data();
-    Label* const first_label = arena.label.data() + arena.labels;
-    Label* write = first_label;
-    Mark* const first_mark = arena.mark.data() + arena.marks;
+    const Label* read = labels + from.first_label;
+    Label* write = arena.label.data() + arena.labels;
+    const Mark* const wider = arena.mark.data() + from.first_mark;
+    Mark* const marks = arena.mark.data() + arena.marks;
     std::size_t kept = 0;
-    Sum hits = 0;  // open labels of `from` that are hits throughout the range
+    Sum hits = 0;  // labels open in the wider range that are hits throughout this one
     Sum open = 0;
-    Product record = 0;
-    bool none = true;
-    for (std::size_t i = from.first_mark; i < from.last_mark; ++i) {
-      const Mark m = arena.mark[i];
-      for (const Label* const end = labels + m.end; read < end; ++read) {
-        const bool below = read->value <= range.low;
-        const bool above = read->value >= range.high;
-        const Sum weight = read->weight;
-        hits += (side == kLeft ? above : below) ? weight : 0;
-        *write = *read;
-        write += !below && !above;
-        open += !below && !above ? weight : 0;
+    Product record = kLowest;
+    // Invariant: of the marks read so far those kept are the records of `most`.
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const Label* const end = labels + wider[i].end; read < end; ++read) {
+        const double value = read->value;
+        const Stored weight = read->weight;
+        const bool opens = half == kBelow ? value < t : value > t;
+        open += opens ? weight : 0;
+        // A label at or beyond t: above all thresholds left, or below them.
+        if constexpr ((side == kLeft) == (half == kBelow)) hits += opens ? 0 : weight;
+        write->value = value;
+        write->weight = weight;
+        write += opens;
       }
-      const Sum y = m.y + hits;
-      const Product most = gentle.den * (y + open) - gentle.num * m.x;
-      if (!none && most <= record) continue;
-      none = false;
-      record = most;
-      const Product least = steep.den * y - steep.num * m.x;
-      while (kept > 0 && least_[kept - 1] <= least) --kept;
-      least_[kept] = least;
-      first_mark[kept++] = {m.x, y, static_cast<std::uint32_t>(write - labels)};
+      const Stored x = wider[i].x;
+      const Sum y = wider[i].y + hits;
+      const Product most = gentle.den * (y + open) - gentle.num * x;
+      marks[kept].x = x;
+      marks[kept].y = static_cast<Stored>(y);
+      marks[kept].end = static_cast<std::uint32_t>(write - labels);
+      kept += most > record;
+      record = std::max(record, most);
     }
-    const Stretch found{arena.marks, arena.marks + kept, arena.labels, first_mark[kept - 1].end};
+    const std::size_t last_label = marks[kept - 1].end;
+    // Invariant: of the marks read so far those kept, at the end, are the records of `least`.
+    std::size_t first = kept;
+    record = kLowest;
+    for (std::size_t i = kept; i-- > 0;) {
+      const Stored x = marks[i].x;
+      const Stored y = marks[i].y;
+      const Product least = steep.den * y - steep.num * x;
+      marks[first - 1].x = x;
+      marks[first - 1].y = y;
+      marks[first - 1].end = marks[i].end;
+      first -= least > record;
+      record = std::max(record, least);
+    }
+    const Stretch found{arena.marks + first, arena.marks + kept, arena.labels, last_label};
     arena.marks = found.last_mark;
     arena.labels = found.last_label;
     return found;
+  }
+
+  // The least and the greatest slope that a side can have in a range: p1 at the low end is the
+  // greatest probability there, p0 at the high end the least.
+  template <Side side>
+  static Ratio gentlest(const Range& range) {
+    return side == kLeft ? range.at_high.p0 : range.at_low.p1.complement();
+  }
+
+  template <Side side>
+  static Ratio steepest(const Range& range) {
+    return side == kLeft ? range.at_low.p1 : range.at_high.p0.complement();
   }
 
   // An open label near the median of the open labels, from a sample; the median itself should
@@ -294,39 +329,55 @@ class CdfSolver {
     return *middle;
   }
 
-  // The upper hull of a side's marks at a threshold, as far out as the range has use for it.
-  //
-  // Invariant of the loop: `hull` is the upper hull of the marks read so far, its slopes descend.
+  // The upper hull of a side's marks at a threshold, where its slopes are in the range.
   template <Side side>
   void make_hull(double t, const Range& range) {
     const Stretch& part = range.stretch[side];
     const Arena& arena = arena_[side];
-    const Ratio gentle = side == kLeft ? range.at_high.p0 : range.at_low.p1.complement();
+    const Ratio gentle = gentlest<side>(range);
+    const Ratio steep = steepest<side>(range);
     std::vector<Vertex>& hull = hull_[side];
-    hull.resize(std::max(hull.size(), part.last_mark - part.first_mark));
-    const Label* read = arena.label.data() + part.first_label;
+    hull.resize(std::max(hull.size(), part.last_mark - part.first_mark + 1));
     const Label* const labels = arena.label.data();
-    std::size_t size = 0;
+    const Label* read = labels + part.first_label;
+    std::size_t kept = 0;
     Sum hits = 0;
-    Product record = 0;
+    Product record = kLowest;
+    // Invariant: of the marks read so far those kept are the records at the gentle end.
     for (std::size_t i = part.first_mark; i < part.last_mark; ++i) {
       const Mark& m = arena.mark[i];
       for (const Label* const end = labels + m.end; read < end; ++read) {
         const bool above = read->value > t;
-        hits += above == (side == kLeft) ? static_cast<Sum>(read->weight) : 0;
+        hits += above == (side == kLeft) ? read->weight : 0;
       }
-      const Vertex v{m.x, m.y + hits};
+      const Vertex v{static_cast<Sum>(m.x), static_cast<Sum>(m.y) + hits};
       const Product value = gentle.den * v.y - gentle.num * v.x;
-      if (size > 0 && value <= record) continue;
-      record = value;
-      while (size > 1 && !is_left_turn(hull[size - 2], hull[size - 1], v)) --size;
+      hull[kept] = v;
+      kept += value > record;
+      record = std::max(record, value);
+    }
+    // Invariant: of the marks read so far those kept, at the end, are the records at the steep end.
+    std::size_t first = kept;
+    record = kLowest;
+    for (std::size_t i = kept; i-- > 0;) {
+      const Vertex v = hull[i];
+      const Product value = steep.den * v.y - steep.num * v.x;
+      hull[first - 1] = v;
+      first -= value > record;
+      record = std::max(record, value);
+    }
+    // Invariant: the first `size` are the upper hull of the marks read so far, its slopes descend.
+    std::size_t size = 0;
+    for (std::size_t i = first; i < kept; ++i) {
+      const Vertex v = hull[i];
+      while (size > 1 && !turns_down(hull[size - 2], hull[size - 1], v)) --size;
       hull[size++] = v;
     }
     hull_size_[side] = size;
   }
 
   // Whether the slope falls at b.
-  static bool is_left_turn(const Vertex& a, const Vertex& b, const Vertex& c) {
+  static bool turns_down(const Vertex& a, const Vertex& b, const Vertex& c) {
     return static_cast<Product>(b.y - a.y) * (c.x - b.x) >
            static_cast<Product>(c.y - b.y) * (b.x - a.x);
   }
@@ -386,7 +437,6 @@ class CdfSolver {
   std::array<Arena, 2> arena_;
   std::array<std::vector<Vertex>, 2> hull_;
   std::array<std::size_t, 2> hull_size_{};
-  std::vector<Product> least_;
   std::vector<double> sample_;
   std::vector<CdfStep> steps_;
 };
