@@ -22,6 +22,7 @@ from benchmarks import (
     hostile,
     hotspots,
     multiclass,
+    predictive,
     processor,
 )
 from benchmarks.machine import description
@@ -49,6 +50,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "floor": floor.floor,
     "cross": cross.cross,
     "multiclass": multiclass.multiclass,
+    "predictive": predictive.predictive,
     "stream": processor.stream,
 }
 

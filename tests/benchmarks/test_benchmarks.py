@@ -15,6 +15,7 @@ from benchmarks.cross import BATCH, CONTENDERS, folds, ours, theirs
 from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
 from benchmarks.kept import LOST, POINTS, over_a_stream
 from benchmarks.multiclass import BINARY, REST
+from benchmarks.predictive import observations, petej
 from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
 from benchmarks.streams import UNIT, WEIGHTED, hostile
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from benchmarks.page import Key
 
 from abers import VennAbers
+from abers.regression import IVAPR
 from abers.stream import Label, Observation
 from abers_connectors.config import load
 from abers_connectors.jobs import of_config
@@ -53,6 +55,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## The floor",
         "## Cross Venn–Abers, a batch",  # noqa: RUF001 - the name's dash
         "## Several classes",
+        "## Predictive distributions",
         "## The stream processor",
         "## The machine",
     ]
@@ -174,3 +177,15 @@ def test_memory_is_watched_to_the_end() -> None:
     events = [events for events, _ in over_a_stream(20 * LATE)]
     assert len(events) == POINTS
     assert events[-1] == 2 * 20 * LATE * (1 - 1 / (2 * LOST))
+
+
+def test_the_precomputation_gives_the_same_distributions() -> None:
+    """A binary fit for each threshold gives every query the CDFs that `IVAPR` gives it."""
+    scores, labels = observations(40)
+    queries = np.array([-1.0, 0.1, scores[0], 3.0])
+    lower, upper = petej(scores, labels, queries)
+    calibrator = IVAPR()
+    calibrator.learn_many(scores, labels)
+    for i, predicted in enumerate(calibrator.predict_many(queries)):
+        assert predicted.lower(np.sort(labels)).tolist() == lower[:, i].tolist()
+        assert predicted.upper(np.sort(labels)).tolist() == upper[:, i].tolist()
