@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <iterator>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace abers {
@@ -26,6 +27,7 @@ struct Entry {
   }
 };
 
+// Invariant: no block is empty.
 class PredictiveBuffer {
  public:
   using Block = std::vector<Entry>;
@@ -41,7 +43,7 @@ class PredictiveBuffer {
   }
 
   void insert(const Entry& entry) {
-    if (blocks_.empty()) blocks_.emplace_back().reserve(kMost);
+    if (blocks_.empty()) return build({entry});
     Place at = place(entry);
     if (at.block == blocks_.size()) at = {at.block - 1, blocks_.back().size()};
     Block& block = blocks_[at.block];

@@ -197,6 +197,7 @@ class PredictiveSet {
       --size_;
       ages_.pop_back();
     }
+    if (half_life_ > 0) rescale(scale_at(newest_, half_life_));
     ages_.push_back(observation);
     std::push_heap(ages_.begin(), ages_.end(), std::greater<>());
     Entry entry{observation.score, observation.label, observation.time, observation.weight, 0};
