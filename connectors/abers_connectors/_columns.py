@@ -142,8 +142,8 @@ def _scores(columns: Columns, path: object, rows: Mask, reads: Reads) -> Column 
     given = columns.get(str(path))
     if given is None or not rows.any() or not _there(given, len(rows))[rows].all():
         return None
-    if reads.type is not float:  # the decoder has seen that they are mappings to numbers
-        return given.values if given.values.dtype == object else None
+    if reads.type is not float and given.values.dtype == object:
+        return given.values  # the decoder has seen that they are mappings to numbers, or lists
     found = _numbers(given.values[rows], np.float64)
     return _spread(found, rows) if found is not None and np.isfinite(found).all() else None
 

@@ -58,7 +58,7 @@ class Typed:
 
 
 def _scores(found: list[Any]) -> Given:
-    if dict in {*map(type, found)}:
+    if {*map(type, found)} & {dict, list}:
         return _given(found)
     scores = np.array(found, float)  # NaN in place of None: JSON has no other
     there = ~np.isnan(scores)

@@ -238,8 +238,8 @@ def replay(  # noqa: PLR0913 - the options of the command
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Run several calibrators and print one table, writing nothing: ivap, platt, "
-            "isotonic, beta, uncalibrated, with commas between them.",
+            help="Run several calibrators and print one table, writing nothing: ivap, cvap, "
+            "platt, isotonic, dir, beta, uncalibrated, with commas between them.",
         ),
     ] = None,
     as_json: _Json = False,

@@ -56,7 +56,16 @@ __all__ = [
 ]
 
 Calibrators = Literal[
-    "ivap", "platt", "isotonic", "beta", "uncalibrated", "one-vs-rest", "one-vs-one", "ivapr"
+    "ivap",
+    "cvap",
+    "platt",
+    "isotonic",
+    "dir",
+    "beta",
+    "uncalibrated",
+    "one-vs-rest",
+    "one-vs-one",
+    "ivapr",
 ]
 
 _SECOND, _DAY = 1000, 86_400_000
@@ -80,6 +89,7 @@ class Calibrator(_Section):
     """Section [calibrator]: which it is, and how it forgets."""
 
     kind: Calibrators | None = None
+    folds: Annotated[int, Field(ge=2, le=100)] = 5
     thresholds: Numbers = ()
     window: Count | None = None
     max_age: Span | None = None
@@ -223,6 +233,8 @@ class Config(_Section):
             return reads.multiclass(self.task.classes)
         if self.task.kind == "regression":
             return reads.regression()
+        if self.calibrator.kind == "cvap":
+            return reads.cross(self.input.positive)
         return reads.binary(self.input.positive)
 
     def fields(self) -> Fields:

@@ -13,7 +13,7 @@ from abers_connectors import values
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["Reads", "binary", "multiclass", "regression"]
+__all__ = ["Reads", "binary", "cross", "multiclass", "regression"]
 
 
 class Reads(NamedTuple):
@@ -35,6 +35,12 @@ class Reads(NamedTuple):
 def binary(positive: Collection[object] = ()) -> Reads:
     """Tell how the scores and labels of a binary task are read; see `values.label_reader`."""
     return Reads(values.label_reader(positive), values.score, float)
+
+
+def cross(positive: Collection[object] = ()) -> Reads:
+    """Tell how those of a binary task are read if several learners may give a score each."""
+    reader = values.label_reader(positive)
+    return Reads(reader, values.fold_scores, float | list[float])
 
 
 def multiclass(classes: Collection[str]) -> Reads:

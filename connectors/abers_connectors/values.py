@@ -31,6 +31,7 @@ __all__ = [
     "are_plain_times",
     "class_reader",
     "features",
+    "fold_scores",
     "identity",
     "is_given",
     "label_reader",
@@ -251,6 +252,11 @@ def number(value: Any) -> float:  # noqa: ANN401
         detail = f"label {_shown(value)} is not a finite number; drop it, or repair its source"
         raise BadRecordError("bad-label", detail)
     return found
+
+
+def fold_scores(value: Any) -> float | list[float]:  # noqa: ANN401
+    """Read a score, or a list of them."""
+    return [*map(score, value)] if type(value) is list else score(value)
 
 
 def scores(value: Any) -> dict[str, float]:  # noqa: ANN401

@@ -18,7 +18,7 @@ from abers.calibration._steps import interleaved
 from abers.calibration.cross_interval import CrossInterval
 from abers.calibration.venn_abers import VennAbers
 from abers.exceptions import ParameterError, WeightError
-from abers.reference import LEARN, ONE, PREDICT
+from abers.reference import LEARN, ONE, PREDICT, REMOVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -391,8 +391,70 @@ class CrossVennAbers:
         stream = interleaved(columns.shape[1], delay)
         return self._run(columns, labels, stream, _Given(folds, ids, weights, times))
 
+    def run(  # noqa: PLR0913 - a column each
+        self,
+        steps: ArrayLike,
+        scores: ArrayLike,
+        labels: ArrayLike,
+        folds: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+        held: Integers | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Run predictions and labels in any order, as `VennAbers.run`.
+
+        Parameters
+        ----------
+        steps
+            Array of shape (n,): 0 predicts, 1 learns.
+        scores
+            Array of shape (n, K).
+        labels, folds
+            Arrays of shape (n,); those of a prediction are ignored, but must be a label and a
+            fold.
+        weights, times
+            Arrays of shape (n,), as in `learn_many`.
+        held
+            An int64 array of shape (n,) to be filled with the number of observations held
+            after each step.
+
+        Returns
+        -------
+        p0, p1
+            Two arrays of shape (n, K), NaN where nothing was predicted.
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used; the message names it, and nothing is learned then.
+
+        Examples
+        --------
+        >>> scores = [[0.1, 0.2], [0.7, 0.6]]
+        >>> p0, p1 = CrossVennAbers(folds=2).run([1, 0], scores, [0, 0], [1, 0])
+        >>> p0.tolist(), p1.tolist()
+        ([[nan, nan], [0.0, 0.0]], [[nan, nan], [1.0, 1.0]])
+        """
+        columns = _columns.columns(scores, self.folds)
+        n = columns.shape[1]
+        kinds = _checks.steps(steps, n)
+        if (kinds == REMOVE).any():
+            msg = f"row {np.argmax(kinds == REMOVE)}: remove observations with remove_one"
+            raise ParameterError(msg)
+        if held is not None and (held.dtype != np.int64 or held.shape != (n,)):
+            msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({n},)"
+            raise ParameterError(msg)
+        given = _Given(folds, None, weights, times)
+        return self._run(columns, labels, (np.arange(n), kinds), given, held)
+
     def _run(
-        self, columns: Floats, labels: ArrayLike, stream: tuple[Integers, Bytes], given: _Given
+        self,
+        columns: Floats,
+        labels: ArrayLike,
+        stream: tuple[Integers, Bytes],
+        given: _Given,
+        held: Integers | None = None,
     ) -> tuple[Floats, Floats]:
         """Take the rows and kinds of a stream: all folds predict, its own learns."""
         n = columns.shape[1]
@@ -401,7 +463,8 @@ class CrossVennAbers:
         heavy = None if given.weights is None else _columns.weights(given.weights, n)
         forgetting = Forgetting(self.window, self.max_age, self.half_life)
         when = forgetting.times(given.times, n, required=True)
-        p0, p1 = np.empty((2, *columns.shape))
+        p0, p1 = np.full((2, *columns.shape), np.nan)
+        sizes = np.zeros(len(kinds), np.int64)
         with self._lock:
             of = _folds.many(given.folds, given.ids, self.folds, n, self._learned)
             saved = self._saved_if_full(n if heavy is None else float(heavy.sum()))
@@ -409,20 +472,25 @@ class CrossVennAbers:
                 for k, calibrator in enumerate(self._calibrators):
                     mine = (kinds == PREDICT) | (of[rows] == k)
                     row, steps = rows[mine], kinds[mine]
+                    before, after = len(calibrator), np.empty(len(row), np.int64)
                     q0, q1 = calibrator.run(
                         steps,
                         columns[k][row],
                         told[row],
                         weights=None if heavy is None else heavy[row],
                         times=None if when is None else when[row],
+                        held=after,
                     )
                     asked = steps == PREDICT
                     p0[k, row[asked]], p1[k, row[asked]] = q0[asked], q1[asked]
+                    sizes += np.concatenate(([before], after))[np.cumsum(mine)]
             except WeightError as error:
                 self._calibrators = self._calibrators if saved is None else saved
                 msg = f"fold {k}: {error} (counted within the fold)"
                 raise WeightError(msg) from None
-            self._learned += n
+            self._learned += int((kinds != PREDICT).sum())
+        if held is not None:
+            held[:] = sizes
         return p0.T, p1.T
 
     def _saved_if_full(self, added: float) -> list[VennAbers] | None:

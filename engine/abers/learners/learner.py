@@ -22,5 +22,5 @@ class Learner(Protocol):
         ...
 
     def learn(self, x: dict[str, Any], value: Any) -> None:  # noqa: ANN401
-        """Learn features and label of one observation: 0 or 1, or one of several classes."""
+        """Learn features and label of one observation: 0 or 1, a class, or a number."""
         ...

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from river.base import Classifier, Regressor
     from river.compose import Pipeline
@@ -26,6 +26,7 @@ __all__ = [
     "LEARNERS",
     "REGRESSORS",
     "RiverClassifier",
+    "RiverFolds",
     "RiverMultiClassifier",
     "RiverRegressor",
     "make",
@@ -90,6 +91,36 @@ class RiverClassifier:
     def learn(self, x: dict[Any, Any], value: float) -> None:
         """Learn features and label."""
         self._classifier.learn_one(x, bool(value))
+
+
+class RiverFolds:
+    """K copies of a binary classifier, each of which never learns its own fold.
+
+    Parameters
+    ----------
+    make
+        Makes a copy.
+    folds
+        How many.
+
+    Examples
+    --------
+    >>> RiverFolds(lambda: make("logistic"), 3).score({"amount": 3.0})
+    [0.5, 0.5, 0.5]
+    """
+
+    def __init__(self, make: Callable[[], RiverClassifier], folds: int) -> None:
+        self._copies = [make() for _ in range(folds)]
+
+    def score(self, x: dict[Any, Any]) -> list[float]:
+        """Give the probability of label 1 by each copy."""
+        return [copy.score(x) for copy in self._copies]
+
+    def learn(self, x: dict[Any, Any], value: float, fold: int) -> None:
+        """Have all copies but one learn features and label."""
+        for number, copy in enumerate(self._copies):
+            if number != fold:
+                copy.learn(x, value)
 
 
 class RiverMultiClassifier:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats: TypeAlias = NDArray[np.float64]
-    Merge: TypeAlias = Callable[[Floats, Floats], Floats]
+    Read: TypeAlias = Callable[[Floats], tuple[Floats, Floats, Floats, Floats]]
 
 __all__ = ["BinaryMonitor"]
 
@@ -32,8 +32,8 @@ class BinaryMonitor:
     ----------
     raw
         Whether raw scores are probabilities.
-    merge
-        Makes one probability of p0 and p1.
+    read
+        Gives score, p0, p1 and their merge of rows; by default a row is score, p0 and p1.
 
     Attributes
     ----------
@@ -51,8 +51,8 @@ class BinaryMonitor:
     (0.5, 0.01)
     """
 
-    def __init__(self, *, raw: bool, merge: Merge = log_merge) -> None:
-        self._merge = merge
+    def __init__(self, *, raw: bool, read: Read | None = None) -> None:
+        self._read = read or _read
         self.raw = PrequentialScores() if raw else None
         self.calibrated = PrequentialScores()
         self._width = 0.0
@@ -74,14 +74,14 @@ class BinaryMonitor:
         Parameters
         ----------
         rows
-            Array of shape (n, 3): score, p0 and p1.
+            Array of shape (n, 3), or what `read` reads.
         labels
             Array of shape (n,).
         """
-        score, p0, p1 = rows.T
+        score, p0, p1, p = self._read(rows)
         if self.raw is not None:
             self.raw.update_many(score, labels)
-        self.calibrated.update_many(self._merge(p0, p1), labels)
+        self.calibrated.update_many(p, labels)
         self._width = added(self._width, p1 - p0)
 
     def state(self) -> tuple[Any, ...]:
@@ -89,10 +89,10 @@ class BinaryMonitor:
         return (self._width, self.calibrated.state(), self.raw and self.raw.state())
 
     @classmethod
-    def restore(cls, state: Sequence[Any], *, merge: Merge = log_merge) -> BinaryMonitor:
+    def restore(cls, state: Sequence[Any], *, read: Read | None = None) -> BinaryMonitor:
         """Make the monitor that gave this `state`."""
         width, calibrated, raw = state
-        monitor = cls(raw=raw is not None, merge=merge)
+        monitor = cls(raw=raw is not None, read=read)
         monitor._width = width
         monitor.calibrated = PrequentialScores.restore(calibrated)
         monitor.raw = raw and PrequentialScores.restore(raw)
@@ -118,3 +118,8 @@ class BinaryMonitor:
         whole.raw = PrequentialScores.total(raw) if raw else None
         whole._width = sum(one._width for one in many)
         return whole
+
+
+def _read(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    score, p0, p1 = rows.T
+    return score, p0, p1, log_merge(p0, p1)

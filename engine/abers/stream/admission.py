@@ -237,7 +237,7 @@ class Admission:
             if type(event) is Label:
                 return self._task.value(event.value)
             if type(event) is Observation and self._by_features is None:
-                return self._task.score(event.score)
+                return self._task.score(event.score, str(event.id))
         except ScoreError as error:
             raise _Refused("bad-score", str(error)) from None
         except LabelError as error:
@@ -254,7 +254,7 @@ class Admission:
             )
             raise _Refused("learner-failed", detail) from None
         try:
-            return self._task.score(given)
+            return self._task.score(given, event.id)
         except ScoreError as error:
             raise _Refused("bad-score", str(error)) from None
 

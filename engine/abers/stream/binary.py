@@ -15,6 +15,7 @@ import numpy as np
 from abers._shown import shown
 from abers.calibration import (
     BetaCalibration,
+    DirectIsotonic,
     Isotonic,
     Platt,
     Uncalibrated,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from abers.calibration._baseline import Baseline
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
-    from abers.stream.tasks import Settled, Steps
+    from abers.stream.tasks import Calibrator, Settled, Steps
 
     Floats = NDArray[np.float64]
 
@@ -44,6 +45,7 @@ __all__ = ["Binary"]
 
 _BASELINES: dict[str, type[Baseline]] = {
     "platt": Platt,
+    "dir": DirectIsotonic,
     "isotonic": Isotonic,
     "beta": BetaCalibration,
     "uncalibrated": Uncalibrated,
@@ -126,8 +128,12 @@ class Binary:
             "half_life": settings.half_life,
         }
 
-    def score(self, given: object) -> float:
+    def score(self, given: object, id_: str) -> float | list[float]:
         """Check one score: a finite number, in [0, 1] where scores are probabilities."""
+        del id_
+        return self._checked(given)
+
+    def _checked(self, given: object) -> float:
         if type(given) is float and self._smallest <= given <= self._largest:
             return given
         score = _checks.score(given)
@@ -156,7 +162,12 @@ class Binary:
         """Undo `value`."""
         return int(value)
 
-    def calibrator(self, state: bytes | None = None) -> _Calibrator | _Baseline:
+    def lesson(self, value: float, id_: str) -> tuple[Any, ...]:
+        """Give what a learner is told of a label: the label."""
+        del id_
+        return (self.label(value),)
+
+    def calibrator(self, state: bytes | None = None) -> Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""
         if (kind := self._baseline) is not None:
             return _Baseline(kind(**self._forgetting) if state is None else kind.from_bytes(state))
@@ -167,14 +178,14 @@ class Binary:
     def monitor(self, state: Sequence[Any] | None = None) -> BinaryMonitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
         if state is None:
-            return BinaryMonitor(raw=self._probabilities, merge=self._merge)
-        return BinaryMonitor.restore(state, merge=self._merge)
+            return BinaryMonitor(raw=self._probabilities, read=self._read)
+        return BinaryMonitor.restore(state, read=self._read)
 
     def predictions(
         self, events: Events, rows: Floats, held: NDArray[np.int64]
     ) -> Rows[Prediction]:
         """Word predictions, a row each: score, p0, p1."""
-        score, p0, p1 = rows.T
+        score, p0, p1, p = self._read(rows)
         columns = {
             "id": events.ids,
             "time": events.times,
@@ -182,7 +193,7 @@ class Binary:
             "score": score,
             "p0": p0,
             "p1": p1,
-            "p": self._merge(p0, p1),
+            "p": p,
             "n": held,
             "segment": events.segments,
         }
@@ -192,7 +203,7 @@ class Binary:
 
     def outcomes(self, settled: Settled) -> Rows[Outcome]:
         """Word outcomes."""
-        score, p0, p1 = settled.rows.T
+        score, p0, p1, p = self._read(settled.rows)
         return Rows(
             Outcome,
             {
@@ -204,7 +215,12 @@ class Binary:
                 "score": score,
                 "p0": p0,
                 "p1": p1,
-                "p": self._merge(p0, p1),
+                "p": p,
                 "segment": settled.segments,
             },
         )
+
+    def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
+        """Give score, lower and upper end, and their merge."""
+        score, p0, p1 = rows.T
+        return score, p0, p1, self._merge(p0, p1)

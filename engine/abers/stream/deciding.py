@@ -8,7 +8,7 @@ the scores, both go event by event, for a score depends on the labels before it.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -99,7 +99,7 @@ class Deciding:
     def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
         self._task = task
         learns = learner is not None or settings.learner is not None
-        self.learning = Learning(_maker(settings), task.label, learner) if learns else None
+        self.learning = Learning(_maker(settings), task.lesson, learner) if learns else None
         score = None if self.learning is None else self.learning.score
         self.admission = Admission(settings, task, score)
         memory = settings.label_wait if settings.dedup_for is None else settings.dedup_for
@@ -232,13 +232,15 @@ class Deciding:
         return DeadLetter("unknown-id", detail, event, None)
 
 
-def _maker(settings: Settings) -> Callable[[], Learner]:
+def _maker(settings: Settings) -> Callable[[], Any]:
     """Give what makes the learner that settings name."""
     name = str(settings.learner)
     if settings.classes:
         return partial(river.make_multi, name, settings.classes)
     if settings.task == "regression":
         return partial(river.make_regressor, name)
+    if settings.calibrator == "cvap":
+        return partial(river.RiverFolds, partial(river.make, name), settings.folds)
     return partial(river.make, name)
 
 

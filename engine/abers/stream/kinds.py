@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.stream.binary import Binary
+from abers.stream.cross import Cross
 from abers.stream.multiclass import MultiClass
 from abers.stream.regression import Regression
 
@@ -39,4 +40,4 @@ def task_of(settings: Settings) -> Task:
     Task
         It.
     """
-    return _TASKS[settings.task](settings)
+    return Cross(settings) if settings.calibrator == "cvap" else _TASKS[settings.task](settings)

@@ -29,8 +29,8 @@ class Learning:
     ----------
     make
         Makes a learner for a model.
-    label
-        Words a label for a learner; see `Task.label`.
+    lesson
+        What a learner is told of a label; see `Task.lesson`.
     given
         One learner for all models, in place of these.
 
@@ -41,9 +41,12 @@ class Learning:
     """
 
     def __init__(
-        self, make: Callable[[], Learner], label: Callable[[float], Any], given: Learner | None
+        self,
+        make: Callable[[], Any],
+        lesson: Callable[[float, str], tuple[Any, ...]],
+        given: Learner | None,
     ) -> None:
-        self._make, self._label = make, label
+        self._make, self._lesson = make, lesson
         self.given = given
         self.by_model: dict[str, Learner] = {}
         self.features: list[dict[Any, Any] | None] = [None]
@@ -86,7 +89,7 @@ class Learning:
                 continue
             x, self.features[slot] = self.features[slot], None
             try:
-                self._learner(event.model).learn(x or {}, self._label(value))
+                self._learner(event.model).learn(x or {}, *self._lesson(value, event.id))
             except Exception as error:  # noqa: BLE001 - whatever a learner raises
                 yield told, value, _sentence(event, error)
 

@@ -87,8 +87,9 @@ class MultiClass:
         self.score_width = len(self._classes)
         self.answer_width = 3 * len(self._classes)
 
-    def score(self, given: object) -> list[float]:
+    def score(self, given: object, id_: str) -> list[float]:
         """Check the scores of one observation: by class, finite; one left out is 0."""
+        del id_
         if not isinstance(given, Mapping):
             msg = f"score {shown(given)} is no mapping; write {{class: score, …}}"
             raise ScoreError(msg)
@@ -147,6 +148,11 @@ class MultiClass:
     def label(self, value: float) -> str:
         """Undo `value`."""
         return self._classes[int(value)]
+
+    def lesson(self, value: float, id_: str) -> tuple[Any, ...]:
+        """Give what a learner is told of a label: the label."""
+        del id_
+        return (self.label(value),)
 
     def calibrator(self, state: bytes | None = None) -> _Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""

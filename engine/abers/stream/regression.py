@@ -84,8 +84,9 @@ class Regression:
         }
         self.answer_width = 3 * len(self._levels)
 
-    def score(self, given: object) -> float:
+    def score(self, given: object, id_: str) -> float:
         """Check one score: a finite number."""
+        del id_
         return _checks.score(given)
 
     def value(self, given: object) -> float:
@@ -110,6 +111,11 @@ class Regression:
     def label(self, value: float) -> float:
         """Undo `value`."""
         return value
+
+    def lesson(self, value: float, id_: str) -> tuple[Any, ...]:
+        """Give what a learner is told of a label: the label."""
+        del id_
+        return (self.label(value),)
 
     def calibrator(self, state: bytes | None = None) -> _Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 CALIBRATORS = {
-    "binary": ("ivap", "platt", "isotonic", "beta", "uncalibrated"),
+    "binary": ("ivap", "cvap", "platt", "isotonic", "dir", "beta", "uncalibrated"),
     "multiclass": ("one-vs-rest", "one-vs-one"),
     "regression": ("ivapr",),
 }
@@ -41,6 +41,7 @@ QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits
+_MOST_FOLDS = 100
 _SECOND = 1000
 _DAY = 24 * 3600 * _SECOND
 
@@ -62,6 +63,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         each; by default at every label held, which takes time in proportion to those.
     calibrator
         Its kind; None is that which is usual for the task: "ivap", "one-vs-rest" or "ivapr".
+    folds
+        How many the calibrator "cvap" has.
     scores
         Whether scores are probabilities (one outside [0, 1] is a bad record, and the raw
         scores are judged beside the calibrated ones), logits, or any numbers.
@@ -96,6 +99,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quantiles: tuple[float, ...] = QUANTILES
     thresholds: tuple[float, ...] = ()
     calibrator: str | None = None
+    folds: int = 5
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
     max_age: int | None = None
@@ -117,6 +121,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for name in ("label_wait", "lateness", "max_ahead", "max_jump"):
             self._require(name, 0, LARGEST_TIME)
         self._require("dedup_max", 0, _MOST)
+        self._require("folds", 2, _MOST_FOLDS)
         for name in ("max_pending", "max_early", "max_models"):
             self._require(name, 1, _MOST)
         for name in ("window", "max_age", "half_life"):

@@ -133,8 +133,8 @@ class Task(Protocol):
         """The type of its outcomes."""
         ...
 
-    def score(self, given: object) -> float | Sequence[float]:
-        """Check a score, and make a row of it, or raise a ScoreError."""
+    def score(self, given: object, id_: str) -> float | Sequence[float]:
+        """Check the score of an observation with this id, and make a row, or raise a ScoreError."""
         ...
 
     def value(self, given: object) -> float:
@@ -150,6 +150,10 @@ class Task(Protocol):
 
     def label(self, value: float) -> Any:  # noqa: ANN401 - whatever the task's labels are
         """Undo `value`."""
+        ...
+
+    def lesson(self, value: float, id_: str) -> tuple[Any, ...]:
+        """Give what a learner is told of a label, after the features: the label, and more."""
         ...
 
     def calibrator(self, state: bytes | None = None) -> Calibrator:

@@ -431,3 +431,37 @@ def test_a_bad_batch_is_refused(arguments: tuple[Any, Any, Any], message: str) -
     """Arrays that do not fit, and values that cannot be used, are named with their fold."""
     with pytest.raises(InputError, match=message):
         cvap(*arguments)
+
+
+@EVERY_RULE
+def test_any_sequence_of_steps(options: dict[str, Any]) -> None:
+    """`run` predicts and learns as the calls one by one do, and says how many are held."""
+    scores, columns = data(options, 120)
+    rng = np.random.default_rng(5)
+    kinds, folds = rng.integers(0, 2, 120), rng.integers(0, K, 120)
+    whole, single = (CrossVennAbers(folds=K, **options) for _ in range(2))
+    held = np.empty(120, np.int64)
+    given = {name: column for name, column in columns.items() if name != "labels"}
+    p0, p1 = whole.run(kinds, scores, columns["labels"], folds, held=held, **given)
+    for i, kind in enumerate(kinds.tolist()):
+        if kind:
+            one = row(columns, i)
+            single.learn_one(
+                scores[i].tolist(), int(columns["labels"][i]), fold=int(folds[i]), **one
+            )
+            assert np.isnan(p0[i]).all()
+        else:
+            expected = single.predict_one(scores[i].tolist(), **row(columns, i))
+            assert (tuple(p0[i]), tuple(p1[i])) == (expected.p0, expected.p1)
+        assert held[i] == len(single)
+    assert whole.state_bytes() == single.state_bytes()
+
+
+def test_steps_that_cannot_be_taken() -> None:
+    """Nothing is removed by `run`, and `held` has a row for each step."""
+    calibrator, scores = CrossVennAbers(folds=K), np.zeros((1, K))
+    with pytest.raises(ParameterError, match="row 0: remove observations with remove_one"):
+        calibrator.run([2], scores, [0], [0])
+    with pytest.raises(ParameterError, match="held is float64"):
+        calibrator.run([1], scores, [0], [0], held=np.empty(1))  # type: ignore[arg-type]
+    assert len(calibrator) == 0

@@ -181,6 +181,7 @@ OTHER: dict[str, Any] = {
     "max_models": 1,
     "monitors": False,
     "calibrator": "ivap",
+    "folds": 3,
     "quantiles": (0.5,),
     "thresholds": (1.0,),
 }
