@@ -383,25 +383,27 @@ def test_copies_go_on_alike(options: dict[str, Any]) -> None:
 # What is guaranteed
 
 
-@pytest.mark.large(20_000, reference=800)
+@pytest.mark.large(2_000, reference=40)
 def test_coverage_on_exchangeable_data(size: int) -> None:
-    """Central intervals hold their share of exchangeable labels, those of the band no less."""
+    """Central intervals hold their share of exchangeable labels, more with few; the band's too."""
     rng = np.random.default_rng(17)
-    n = 150
+    rounds, asked = 40, 20
     inside = np.zeros((2, 2))
-    for _ in range(size // 100):
-        scores = rng.normal(size=n + 100)
-        labels = scores + (0.5 + np.abs(scores)) * rng.normal(size=n + 100)
+    for _ in range(rounds):
+        scores = rng.normal(size=size + asked)
+        labels = scores + (0.5 + np.abs(scores)) * rng.normal(size=size + asked)
         calibrator = IVAPR()
-        calibrator.learn_many(scores[:n], labels[:n])
-        found = calibrator.quantiles_many(scores[n:], [0.05, 0.25, 0.75, 0.95])
+        calibrator.learn_many(scores[:size], labels[:size])
+        found = calibrator.quantiles_many(scores[size:], [0.05, 0.25, 0.75, 0.95])
         for i, (a, b) in enumerate(((1, 2), (0, 3))):
-            y = labels[n:]
+            y = labels[size:]
             inside[0, i] += np.mean((found.merged[:, a] <= y) & (y <= found.merged[:, b]))
             inside[1, i] += np.mean((found.low[:, a] <= y) & (y <= found.high[:, b]))
-    merged, band = inside / (size // 100)
-    assert merged == pytest.approx([0.5, 0.9], abs=0.05)
-    assert (band >= [0.5, 0.9]).all()
+    merged, band = inside / rounds
+    levels = np.array([0.5, 0.9])
+    assert (merged >= levels - 0.04).all()
+    assert (merged <= levels + 0.04 + size**-0.5).all()  # few labels leave mass open at both ends
+    assert (band >= levels).all()
 
 
 @pytest.mark.large(20_000, reference=2_000)
