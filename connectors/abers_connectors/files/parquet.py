@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ParquetSource"]
 
-BATCH = 5000
+BATCH = 16_384  # rows: fewer would cost a third more for each
 _NOT_TEXT = "a value of the row is no valid text or moment; write the file with valid ones"
 
 
