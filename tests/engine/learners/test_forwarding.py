@@ -1,0 +1,39 @@
+"""Which keywords a learner takes: `abers.learners._forwarding`."""
+
+from __future__ import annotations
+
+import pickle
+
+from river import linear_model, multiclass, preprocessing
+from tests.engine.learners.streams import Noted, Weightless
+
+from abers.learners._forwarding import Forwarding
+
+GIVEN = {"w": 2.0, "tone": "low", "t": 7}
+
+
+def test_only_what_a_signature_names_is_handed_on() -> None:
+    """Each method is given the keywords that it names, and no other."""
+    forwarded = Forwarding(Noted())
+    assert forwarded("learn_one", GIVEN) == {"w": 2.0}
+    assert forwarded("predict_proba_one", GIVEN) == {"tone": "low"}
+    assert Forwarding(Weightless())("learn_one", GIVEN) == {}
+
+
+def test_what_takes_anything_is_given_everything() -> None:
+    """A method with `**kwargs` is given all keywords, also the one of a pipeline."""
+    assert Forwarding(multiclass.OneVsRestClassifier(Noted()))("learn_one", GIVEN) == GIVEN
+    assert Forwarding(preprocessing.StandardScaler() | Noted())("learn_one", GIVEN) == GIVEN
+
+
+def test_a_mini_batch_of_a_pipeline_is_judged_by_its_last_step() -> None:
+    """A pipeline hands on all keywords of a mini-batch, so its last step decides."""
+    forwarded = Forwarding(preprocessing.StandardScaler() | linear_model.LogisticRegression())
+    assert forwarded("learn_many", GIVEN) == {"w": 2.0}
+    assert forwarded("predict_proba_many", GIVEN) == {}
+
+
+def test_it_can_be_pickled() -> None:
+    """What was read of signatures is kept in a pickle."""
+    restored = pickle.loads(pickle.dumps(Forwarding(Noted())))  # noqa: S301 - our own
+    assert restored("learn_one", GIVEN) == {"w": 2.0}
