@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream.cases import EVENTS, FORGETTING, SETTINGS, Scorer, plain, rowless, stream
 from tests.engine.stream.naive import Naive
+from tests.engine.stream.speaking import same
 
 from abers.stream import DeadLetter, Event, Output, Processor, Settings
 
@@ -24,8 +25,8 @@ def batched(processor: Processor, events: list[Event], cuts: list[int]) -> list[
         outputs += (said := processor.process_many(batch))
         for letter in said:
             if isinstance(letter, DeadLetter) and letter.row is not None:
-                cause = repr(batch[letter.row])
-                assert repr(letter.event) == cause or letter.reason == "learner-failed"
+                cause = batch[letter.row]
+                assert same(letter.event, cause) or letter.reason == "learner-failed"
     return outputs
 
 
