@@ -237,7 +237,8 @@ class Admission:
             if type(event) is Label:
                 return self._task.value(event.value)
             if type(event) is Observation and self._by_features is None:
-                return self._task.score(event.score, str(event.id))
+                id_ = event.id if type(event.id) is str else ""  # what is wrong with it comes later
+                return self._task.score(event.score, id_)
         except ScoreError as error:
             raise _Refused("bad-score", str(error)) from None
         except LabelError as error:
