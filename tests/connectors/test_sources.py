@@ -16,6 +16,7 @@ from abers.stream.events import Label, Observation
 from abers_connectors.between import Between
 from abers_connectors.delayed import Delayed
 from abers_connectors.fields import Fields, labelled, labels, mixed
+from abers_connectors.files import parquet
 from abers_connectors.files.reading import open_source
 from abers_connectors.memory import MemorySource
 from abers_connectors.merge import Merged
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.records import Source
 
-RECORDS = 18_000
+RECORDS = 12_000
 COLUMNS = ["id", "time", "model", "score", "label"]
 FORMATS = ["csv", "jsonl", "csv.gz", "jsonl.gz", "csv.zst", "jsonl.zst", "parquet"]
 
@@ -110,6 +111,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sources")
 
 
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a file of Parquet be some batches too."""
+    monkeypatch.setattr(parquet, "BATCH", 5_000)
+
+
 @pytest.fixture(params=SOURCES)
 def source(request: pytest.FixtureRequest, folder: Path) -> Source:
     """Make each source in turn."""
@@ -188,7 +195,7 @@ def test_the_fraction_grows(source: Source) -> None:
 
 def test_batches_are_of_some_size(source: Source) -> None:
     """No batch is much larger than the others."""
-    assert max(len(batch.events) for batch in source.batches()) < 40_000
+    assert max(len(batch.events) for batch in source.batches()) < 17_000
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -201,7 +208,7 @@ def test_every_format_says_the_same(folder: Path, form: str) -> None:
         if row["time"] > 1_700_000_000
     ]
     assert events == expected
-    assert len(bad) == 8
+    assert len(bad) == 5
 
 
 def test_labels_come_from_their_own_file(folder: Path) -> None:
