@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from abers.regression.distribution import PredictiveDistribution
 from abers.regression.ivapr import IVAPR, Quantiles
+from abers.regression.ivar import IVAR, MeanInterval
 
-__all__ = ["IVAPR", "PredictiveDistribution", "Quantiles"]
+__all__ = ["IVAPR", "IVAR", "MeanInterval", "PredictiveDistribution", "Quantiles"]
