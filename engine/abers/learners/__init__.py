@@ -1,7 +1,7 @@
 """What scores features where a model does not bring its scores, and wrappers that calibrate models.
 
-Governing rule: river and scikit-learn are imported when one of their wrappers is asked for, never
-before.
+Governing rule: river is imported when one of its wrappers is asked for, never before; those of
+scikit-learn live in `abers.learners.sklearn`.
 """
 
 from __future__ import annotations
@@ -17,28 +17,30 @@ if TYPE_CHECKING:
     from abers.learners.classifier import VennAbersClassifier
     from abers.learners.cross_classifier import CrossVennAbersClassifier
     from abers.learners.multi_classifier import VennAbersMultiClassifier
+    from abers.learners.regressor import VennAbersRegressor
 
 __all__ = [
     "CrossVennAbersClassifier",
     "Learner",
     "VennAbersClassifier",
     "VennAbersMultiClassifier",
+    "VennAbersRegressor",
 ]
 
-_HOMES = {
-    "CrossVennAbersClassifier": ("cross_classifier", "river", "river"),
-    "VennAbersClassifier": ("classifier", "river", "river"),
-    "VennAbersMultiClassifier": ("multi_classifier", "river", "river"),
+_RIVER = {
+    "CrossVennAbersClassifier": "cross_classifier",
+    "VennAbersClassifier": "classifier",
+    "VennAbersMultiClassifier": "multi_classifier",
+    "VennAbersRegressor": "regressor",
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - the classes of `_HOMES`
-    """Import a wrapper, and the library that it wraps."""
-    if name not in _HOMES:
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - the classes of `_RIVER`
+    """Import a wrapper, and with it river."""
+    if name not in _RIVER:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    module, library, extra = _HOMES[name]
-    if importlib.util.find_spec(library) is None:
-        msg = f"{name} needs {library}; install it: pip install 'abers[{extra}]'"
+    if importlib.util.find_spec("river") is None:
+        msg = f"{name} needs river; install it: pip install 'abers[river]'"
         raise MissingExtraError(msg)
-    return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_RIVER[name]}"), name)

@@ -16,6 +16,7 @@ CLASSES: list[Any] = [
     wrappers.VennAbersClassifier,
     wrappers.CrossVennAbersClassifier,
     wrappers.VennAbersMultiClassifier,
+    wrappers.VennAbersRegressor,
 ]
 SKIPPED = {"check_learn_many_matches_learn_one"}
 
