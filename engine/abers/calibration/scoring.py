@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from abers.calibration._typing import Bytes, Floats
 
-__all__ = ["Objects", "Scorer"]
+__all__ = ["Bag", "Objects", "Scorer", "extended", "extended_by", "many", "scored"]
 
 Objects: TypeAlias = "NDArray[Any]"
 """Objects along the first axis, whatever one of them is."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from abers.exceptions import MissingExtraError
+from abers import exceptions
 from abers.learners.learner import Learner
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from abers.learners.classifier import VennAbersClassifier
     from abers.learners.cross_classifier import CrossVennAbersClassifier
     from abers.learners.multi_classifier import VennAbersMultiClassifier
@@ -42,5 +44,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - the classes of `_RIVER`
         raise AttributeError(msg)
     if importlib.util.find_spec("river") is None:
         msg = f"{name} needs river; install it: pip install 'abers[river]'"
-        raise MissingExtraError(msg)
+        raise exceptions.MissingExtraError(msg)
     return getattr(importlib.import_module(f"{__name__}.{_RIVER[name]}"), name)

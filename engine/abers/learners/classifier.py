@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from abers.learners._calibrated import Features
 
-__all__ = ["VennAbersClassifier"]
+__all__ = ["BinaryClassifier", "VennAbersClassifier", "both", "positive", "positives"]
 
 
 class BinaryClassifier(CalibratedClassifier):
