@@ -5,5 +5,13 @@ from __future__ import annotations
 from abers.regression.distribution import PredictiveDistribution
 from abers.regression.ivapr import IVAPR, Quantiles
 from abers.regression.ivar import IVAR, MeanInterval
+from abers.regression.quantile_calibration import QuantileCalibration
 
-__all__ = ["IVAPR", "IVAR", "MeanInterval", "PredictiveDistribution", "Quantiles"]
+__all__ = [
+    "IVAPR",
+    "IVAR",
+    "MeanInterval",
+    "PredictiveDistribution",
+    "QuantileCalibration",
+    "Quantiles",
+]
