@@ -40,7 +40,8 @@ class RegressionMonitor:
     count
         Predictions judged.
     infinite
-        How many of them had an infinite quantile, which the mean pinball loss leaves out.
+        How many of them had an infinite loss, as a quantile was infinite; the mean pinball loss
+        leaves them out.
 
     Notes
     -----
@@ -81,7 +82,7 @@ class RegressionMonitor:
                 "pinball": self._loss / losses if losses else math.nan,
                 "pinball_infinite": self.infinite,
                 **{
-                    f"coverage_{100 * share:g}": covered
+                    f"coverage_{100 * share:.9g}": covered
                     for (_, _, share), covered in zip(self._pairs, coverages.tolist(), strict=True)
                 },
             }
@@ -99,18 +100,20 @@ class RegressionMonitor:
             Array of shape (n,).
         """
         quantiles = rows[:, 1 : 1 + len(self._levels)]
-        finite = np.isfinite(quantiles).all(axis=1)
-        over = labels[finite, np.newaxis] - quantiles[finite]
-        losses = np.maximum(self._levels * over, (self._levels - 1.0) * over)
+        with np.errstate(over="ignore"):  # a loss that no double holds is infinite too
+            over = labels[:, np.newaxis] - quantiles
+            losses = np.maximum(self._levels * over, (self._levels - 1.0) * over).mean(axis=1)
+        finite = losses[np.isfinite(losses)]
         self.count += len(labels)
-        self.infinite += int(len(labels) - finite.sum())
-        self._loss = added(self._loss, losses.mean(axis=1))
+        self.infinite += len(labels) - len(finite)
+        self._loss = added(self._loss, finite)
         for number, (low, high, _) in enumerate(self._pairs):
             inside = (quantiles[:, low] <= labels) & (labels <= quantiles[:, high])
             self._covered[number] += int(inside.sum())
         if self._pairs:
             low, high, _ = self._pairs[0]
-            widths = quantiles[:, high] - quantiles[:, low]
+            with np.errstate(over="ignore"):
+                widths = quantiles[:, high] - quantiles[:, low]
             known = widths[np.isfinite(widths)]
             self._width = added(self._width, known)
             self._wide += len(known)

@@ -8,6 +8,7 @@ lower and the upper ends, each in the order of the classes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,11 +107,11 @@ class MultiClass:
     def value(self, given: object) -> float:
         """Check one label: a class, or a whole number that is written like one."""
         whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-        number = self._numbers.get(str(given)) if whole or isinstance(given, str) else None
-        if number is None:
-            msg = f"label {shown(given)} is not among the classes {shown(self._classes)}"
-            raise LabelError(msg)
-        return float(number)
+        with suppress(KeyError, ValueError):  # not among them, or of thousands of digits
+            if whole or isinstance(given, str):
+                return float(self._numbers[str(given)])
+        msg = f"label {shown(given)} is not among the classes {shown(self._classes)}"
+        raise LabelError(msg)
 
     def columns(self, events: Events) -> tuple[Floats, Floats] | None:
         """Do what `score` and `value` do for all of a batch; None if anything is unusual."""
@@ -136,14 +137,16 @@ class MultiClass:
         rows = [[one[name] for name in self._classes] for one in given]
         if not {type(score) for row in rows for score in row} <= {float}:
             return None
-        table = np.array(rows, float).reshape(-1, len(self._classes))
+        table = np.array(rows, float).reshape(-1, len(self._classes)) + 0.0  # as in `score`
         return table if self._right(table) else None
 
     def _right(self, table: Floats) -> bool:
         if not np.isfinite(table).all() or (self._nonnegative and (table < 0.0).any()):
             return False
-        sums = table.sum(axis=1)
-        return not self._probabilities or bool((np.abs(sums - 1.0) <= _ROUNDING).all())
+        if not self._probabilities:
+            return True
+        with np.errstate(over="ignore"):  # an infinite sum is none of 1
+            return bool((np.abs(table.sum(axis=1) - 1.0) <= _ROUNDING).all())
 
     def label(self, value: float) -> str:
         """Undo `value`."""

@@ -75,7 +75,7 @@ class Regression:
 
     def __init__(self, settings: Settings) -> None:
         self._levels = settings.quantiles
-        self._names = [f"{level:g}" for level in settings.quantiles]
+        self._names = [*map(repr, settings.quantiles)]  # different for any two
         self._options: dict[str, Any] = {
             "window": settings.window,
             "max_age": settings.max_age,
@@ -106,7 +106,8 @@ class Regression:
             return None
         if not (np.isfinite(scores).all() and np.isfinite(values).all()):
             return None
-        return scores.reshape(n, 1), np.where(events.labels, values, 0.0)
+        # -0.0 becomes 0.0, as in `score`.
+        return scores.reshape(n, 1) + 0.0, np.where(events.labels, values, 0.0) + 0.0
 
     def label(self, value: float) -> float:
         """Undo `value`."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,7 +18,7 @@ from abers._shown import shown
 from abers.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "CALIBRATORS",
@@ -132,9 +133,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.dedup_for is not None:
             self._require("dedup_for", 0, LARGEST_TIME)
+        self._keep("classes", _text, "texts")
+        self._keep("quantiles", _real, "numbers")
+        self._keep("thresholds", _real, "numbers")
         self._require_task()
 
     def _require_task(self) -> None:
+        if self.task not in (tasks := tuple(CALIBRATORS)):
+            msg = f"task={shown(self.task)} is none of {', '.join(tasks)}"
+            raise ParameterError(msg)
         if self.calibrator is not None and self.calibrator not in CALIBRATORS[self.task]:
             known = ", ".join(CALIBRATORS[self.task])
             msg = f"calibrator={shown(self.calibrator)} is none for a {self.task} task: {known}"
@@ -150,7 +157,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.classes and not several:
             msg = f"classes={shown(self.classes)} belong to a multiclass task; leave them out"
             raise ParameterError(msg)
-
         if self.task == "regression":
             self._require_distribution()
 
@@ -165,11 +171,41 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"thresholds={shown(self.thresholds)} are not ascending finite numbers"
             raise ParameterError(msg)
 
+    def _keep(self, name: str, read: Callable[[Any], str | float], what: str) -> None:
+        """Keep what is listed as a snapshot gives it back: in a tuple."""
+        given = getattr(self, name)
+        try:
+            kept = tuple(map(read, _listed(given)))
+        except (TypeError, ValueError, OverflowError):
+            msg = f"{name}={shown(given)} is not a list of {what}"
+            raise ParameterError(msg) from None
+        msgspec.structs.force_setattr(self, name, kept)
+
     def _require(self, name: str, least: int, most: int) -> None:
         value = getattr(self, name)
         if type(value) is not int or not least <= value <= most:
             msg = f"{name}={shown(value)} is not a whole number between {least} and {most}"
             raise ParameterError(msg)
+
+
+def _listed(given: Any) -> Any:  # noqa: ANN401
+    """Refuse a text, which can be iterated over too."""
+    if isinstance(given, str):
+        raise TypeError
+    return given
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode()  # half of a surrogate pair cannot be written down
+    return value
+
+
+def _real(value: object) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError
+    return float(value)
 
 
 def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:

@@ -109,31 +109,39 @@ def often(*usual: Any) -> list[Any]:  # noqa: ANN401
     return list(usual) * (60 // len(usual))
 
 
-WRONG = st.sampled_from(
-    [
-        *often({}),
-        *often({}),
+def drawn(
+    scores: Sequence[Any], labels: Sequence[Any], features: Sequence[Any], *wrong: dict[str, Any]
+) -> st.SearchStrategy[Draw]:
+    """Draw events, of which a few have other fields that are wrong, or one of those given."""
+    rare = [
         *({"id": value} for value in BAD_IDS),
         *({"model": value} for value in BAD_MODELS),
         {"segment": None},
         *({"time": value} for value in BAD_TIMES),
-        *({"score": value} for value in (*BAD_SCORES, -0.5, 1.5)),
-        *({"value": value} for value in BAD_LABELS),
+        *wrong,
     ]
-)
-DRAWS = st.builds(
-    Draw,
-    observed=st.booleans(),
-    id=st.sampled_from(IDS),
-    model=st.sampled_from(("m", "m", "m", *MODELS)),
-    segment=st.sampled_from(("", "", "", *SEGMENTS)),
-    score=st.sampled_from(SCORES),
-    x=st.sampled_from(FEATURES),
-    value=st.sampled_from(LABELS),
-    gap=st.sampled_from((0, 0, 0, 1, 1, 2, 3, 10, -1, -2)),
-    outlier=st.sampled_from((*often(0), -4, -40, 6, 7, 200, 5 * FOREVER, -5 * FOREVER)),
-    recorded=st.sampled_from((*often(None), 0, 0, -5, -6, -7, -300, 400)),
-    wrong=WRONG,
+    return st.builds(
+        Draw,
+        observed=st.booleans(),
+        id=st.sampled_from(IDS),
+        model=st.sampled_from(("m", "m", "m", *MODELS)),
+        segment=st.sampled_from(("", "", "", *SEGMENTS)),
+        score=st.sampled_from(scores),
+        x=st.sampled_from(features),
+        value=st.sampled_from(labels),
+        gap=st.sampled_from((0, 0, 0, 1, 1, 2, 3, 10, -1, -2)),
+        outlier=st.sampled_from((*often(0), -4, -40, 6, 7, 200, 5 * FOREVER, -5 * FOREVER)),
+        recorded=st.sampled_from((*often(None), 0, 0, -5, -6, -7, -300, 400)),
+        wrong=st.sampled_from([*often({}), *often({}), *rare]),
+    )
+
+
+DRAWS = drawn(
+    SCORES,
+    LABELS,
+    FEATURES,
+    *({"score": value} for value in (*BAD_SCORES, -0.5, 1.5)),
+    *({"value": value} for value in BAD_LABELS),
 )
 
 
@@ -171,20 +179,30 @@ FORGETTING: Sequence[dict[str, int]] = (
     {"max_age": 6},
     {"half_life": 2},
 )
-SETTINGS = st.builds(
-    lambda forgetting, **options: Settings(**forgetting, **options),
-    forgetting=st.sampled_from(FORGETTING),
-    scores=st.sampled_from(("any", "probability")),
-    label_wait=st.sampled_from((FOREVER, FOREVER, 20, 20, 5, 2, 0)),
-    lateness=st.sampled_from((0, 0, 3, 12)),
-    max_ahead=st.sampled_from((FOREVER, 6, 0)),
-    max_jump=st.sampled_from((FOREVER, 300, 6)),
-    dedup_for=st.sampled_from((None, None, 20, 2, 0)),
-    dedup_max=st.sampled_from((FOREVER, FOREVER, 3, 1, 0)),
-    max_pending=st.sampled_from((FOREVER, FOREVER, 3, 1)),
-    max_early=st.sampled_from((FOREVER, FOREVER, 2, 1)),
-    max_models=st.sampled_from((FOREVER, FOREVER, 3, 2, 1)),
-)
+LIMITS: dict[str, st.SearchStrategy[Any]] = {
+    "label_wait": st.sampled_from((FOREVER, FOREVER, 20, 20, 5, 2, 0)),
+    "lateness": st.sampled_from((0, 0, 3, 12)),
+    "max_ahead": st.sampled_from((FOREVER, 6, 0)),
+    "max_jump": st.sampled_from((FOREVER, 300, 6)),
+    "dedup_for": st.sampled_from((None, None, 20, 2, 0)),
+    "dedup_max": st.sampled_from((FOREVER, FOREVER, 3, 1, 0)),
+    "max_pending": st.sampled_from((FOREVER, FOREVER, 3, 1)),
+    "max_early": st.sampled_from((FOREVER, FOREVER, 2, 1)),
+    "max_models": st.sampled_from((FOREVER, FOREVER, 3, 2, 1)),
+}
+
+
+def limited(**options: st.SearchStrategy[Any]) -> st.SearchStrategy[Settings]:
+    """Draw settings with these options, tiny limits and any way to forget."""
+    return st.builds(
+        lambda forgetting, **rest: Settings(**forgetting, **rest),
+        forgetting=st.sampled_from(FORGETTING),
+        **options,
+        **LIMITS,
+    )
+
+
+SETTINGS = limited(scores=st.sampled_from(("any", "probability")))
 
 
 def stream(n: int, seed: int = 0, *, every: int = 300) -> list[Event]:

@@ -30,6 +30,8 @@ import math
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from abers import VennAbers
 from abers.stream import (
     DeadLetter,
@@ -90,7 +92,7 @@ class Pending(NamedTuple):
     id: str
     at: int
     observation: Observation
-    prediction: Prediction
+    prediction: Any
 
 
 class Early(NamedTuple):
@@ -122,13 +124,13 @@ class Naive:
         self.counters = dict.fromkeys(COUNTERS, 0)
         self.clock: int | None = None
         self.models: list[str] = []
-        self.calibrators: list[tuple[str, str, VennAbers]] = []
+        self.calibrators: list[tuple[str, str, Any]] = []
         self.pending: list[Pending] = []
         self.early: list[Early] = []
         self.finished: list[Finished] = []
         self.outputs: list[Output] = []
         self.row: int | None = None
-        self.score = 0.0
+        self.score: Any = 0.0
 
     def process_many(self, events: list[Event]) -> list[Output]:
         """Apply events in their order."""
@@ -171,7 +173,7 @@ class Naive:
         if isinstance(event, Observation):
             self.observe(event)
         else:
-            self.label(event)
+            self.label(msgspec.structs.replace(event, value=self.told(event.value)))
 
     # Rules 1 to 4
 
@@ -186,10 +188,14 @@ class Naive:
     def bad_value(self, event: Event) -> str | None:
         """Rule 1."""
         if isinstance(event, Label):
-            return None if event.value in (0, 1) else "bad-label"
+            return None if self.is_label(event.value) else "bad-label"
         if self.learner is not None:
             return None if isinstance(event.x, dict) else "bad-features"
         return None if self.is_score(event.score) else "bad-score"
+
+    def is_label(self, value: Any) -> bool:  # noqa: ANN401
+        """Tell a label from anything else."""
+        return value in (0, 1)
 
     def is_score(self, score: Any) -> bool:  # noqa: ANN401
         """Tell a score from anything else."""
@@ -245,8 +251,16 @@ class Naive:
                 return "learner-failed"
         if not self.is_score(score):
             return "bad-score"
-        self.score = float(score)
+        self.score = self.kept(score)
         return None
+
+    def kept(self, score: Any) -> Any:  # noqa: ANN401
+        """Give a score as it is kept."""
+        return float(score)
+
+    def told(self, value: Any) -> Any:  # noqa: ANN401
+        """Give a label as it is learned."""
+        return int(value)
 
     # Rule 6
 
@@ -306,12 +320,19 @@ class Naive:
             self.count("evicted")
             self.drop(self.pending[0])
 
-    def predict(self, event: Observation) -> Prediction:
+    def predict(self, event: Observation) -> Any:  # noqa: ANN401
         """Let the calibrator of the model and segment answer."""
         calibrator = self.calibrator(event)
+        prediction = self.answer(calibrator, event)
+        self.count("predictions")
+        self.outputs.append(prediction)
+        return prediction
+
+    def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
+        """Put the answer of a calibrator into words."""
         interval = calibrator.predict_one(self.score, **self.when(event))
         p0, p1, p, n = interval.p0, interval.p1, interval.log, len(calibrator)
-        prediction = Prediction(
+        return Prediction(
             id=event.id,
             time=event.time,
             model=event.model,
@@ -323,19 +344,20 @@ class Naive:
             segment=event.segment,
             extra=event.extra,
         )
-        self.count("predictions")
-        self.outputs.append(prediction)
-        return prediction
 
-    def calibrator(self, event: Observation) -> VennAbers:
+    def calibrator(self, event: Observation) -> Any:  # noqa: ANN401
         """Find the calibrator of the model and segment, or make it."""
         for model, segment, calibrator in self.calibrators:
             if (model, segment) == (event.model, event.segment):
                 return calibrator
-        s = self.settings
-        made = VennAbers(window=s.window, max_age=s.max_age, half_life=s.half_life)
+        made = self.made()
         self.calibrators.append((event.model, event.segment, made))
         return made
+
+    def made(self) -> Any:  # noqa: ANN401
+        """Make a calibrator."""
+        s = self.settings
+        return VennAbers(window=s.window, max_age=s.max_age, half_life=s.half_life)
 
     def when(self, event: Observation) -> dict[str, float]:
         """Give the time of an observation to a calibrator that forgets by time."""
@@ -366,13 +388,28 @@ class Naive:
         self.count("labels")
         self.remember(event.model, event.id, labelled=True)
         if self.outcomes:
-            self.outputs.append(outcome(prediction, event))
+            self.outputs.append(self.outcome(prediction, event))
         if self.learner is not None:
             assert observation.x is not None
             try:
-                self.learner.learn(observation.x, int(event.value))
+                self.learner.learn(observation.x, event.value)
             except Exception:  # noqa: BLE001 - a learner may raise anything
                 self.dead("learner-failed", event, self.row)
+
+    def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
+        """Put a label beside the prediction that it settles."""
+        return Outcome(
+            id=prediction.id,
+            time=label.time,
+            model=prediction.model,
+            predicted=prediction.time,
+            label=label.value,
+            score=prediction.score,
+            p0=prediction.p0,
+            p1=prediction.p1,
+            p=prediction.p,
+            segment=prediction.segment,
+        )
 
     # What all of them need
 
@@ -397,19 +434,3 @@ class Naive:
 def is_text(name: object) -> bool:
     """Tell text from other objects, and from strings that no encoding can hold."""
     return isinstance(name, str) and not any("\ud800" <= c <= "\udfff" for c in name)
-
-
-def outcome(prediction: Prediction, label: Label) -> Outcome:
-    """Put a label beside the prediction that it settles."""
-    return Outcome(
-        id=prediction.id,
-        time=label.time,
-        model=prediction.model,
-        predicted=prediction.time,
-        label=int(label.value),
-        score=prediction.score,
-        p0=prediction.p0,
-        p1=prediction.p1,
-        p=prediction.p,
-        segment=prediction.segment,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from abers import ParameterError
@@ -60,3 +61,54 @@ def test_unknown_settings_are_refused() -> None:
     """A saved setting that this version does not know is refused, never dropped."""
     with pytest.raises(msgspec.ValidationError, match="new"):
         msgspec.convert({"new": 1}, Settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"task": "ordinal"}, "task='ordinal' is none of binary, multiclass, regression"),
+        ({"task": "multiclass"}, r"classes=\(\) are not two or more"),
+        ({"task": "multiclass", "classes": ("a",)}, "two or more"),
+        ({"task": "multiclass", "classes": ("a", "b", "a")}, "different"),
+        ({"task": "multiclass", "classes": (1, 2)}, r"classes=\(1, 2\) is not a list of texts"),
+        ({"task": "multiclass", "classes": "ab"}, "classes='ab' is not a list of texts"),
+        ({"task": "multiclass", "classes": ("a", "\ud800")}, "is not a list of texts"),
+        ({"task": "multiclass", "classes": None}, "classes=None is not a list of texts"),
+        ({"classes": ("a", "b")}, "belong to a multiclass task"),
+        ({"task": "multiclass", "classes": ("a", "b"), "calibrator": "ivap"}, "one-vs-rest"),
+        ({"calibrator": "ivapr"}, "none for a binary task"),
+        ({"calibrator": "beta"}, "for probabilities"),
+        ({"task": "regression", "scores": "probability"}, "no probabilities"),
+        ({"task": "regression", "quantiles": ()}, "ascending levels"),
+        ({"task": "regression", "quantiles": (0.5, 0.5)}, "ascending levels"),
+        ({"task": "regression", "quantiles": (0.0, 0.5)}, "ascending levels"),
+        ({"task": "regression", "quantiles": (float("nan"),)}, "ascending levels"),
+        ({"task": "regression", "quantiles": ("0.5",)}, "is not a list of numbers"),
+        ({"task": "regression", "quantiles": 0.5}, "is not a list of numbers"),
+        ({"task": "regression", "thresholds": (1.0, 0.0)}, "ascending finite numbers"),
+        ({"task": "regression", "thresholds": (0.0, float("inf"))}, "ascending finite numbers"),
+        ({"task": "regression", "thresholds": (0, 10**400)}, "is not a list of numbers"),
+        ({"task": "regression", "thresholds": (False, True)}, "is not a list of numbers"),
+    ],
+    ids=repr,
+)
+def test_tasks_that_make_no_sense(options: dict[str, Any], message: str) -> None:
+    """What does not belong to a task, or is no list of what it should be, is refused by name."""
+    with pytest.raises(ParameterError, match=message):
+        Settings(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"task": "multiclass", "classes": ["a", "b"]},
+        {"task": "regression", "quantiles": [0.5], "thresholds": [1, 2]},
+        {"task": "regression", "thresholds": np.array([1.0, 2.5])},
+    ],
+    ids=str,
+)
+def test_any_list_will_do(options: dict[str, Any]) -> None:
+    """A list or an array is kept as a snapshot gives it back, so the same settings restore it."""
+    settings = Settings(**options)
+    restored = Processor.restore(Processor(settings).snapshot(), Settings(**options))
+    assert restored.settings == settings

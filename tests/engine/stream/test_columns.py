@@ -1,0 +1,172 @@
+"""Events and outputs by columns, `abers.stream.columns`: what goes in comes out again.
+
+Governing rule: columns are one more way to hold a list, so all that can be asked of both gives the
+same, to the types of the values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers.stream import Event, Events, Label, Observation, Prediction, Rows
+from abers.stream.columns import column, objects
+
+VALUES: Any = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5) | st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=2),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=1), st.floats(allow_nan=False), max_size=2),
+    st.just(np.float64(0.5)),
+    st.just(np.array([1.0])[0]),
+)
+USUAL: Any = st.floats(0, 1)
+OBSERVATIONS = st.builds(
+    Observation,
+    id=st.text(max_size=2) | VALUES,
+    time=st.integers(0, 9) | VALUES,
+    model=st.sampled_from(("m", "n")) | VALUES,
+    score=USUAL | VALUES,
+    x=st.none() | st.none() | VALUES,
+    segment=st.just("") | VALUES,
+    recorded=st.none() | st.none() | VALUES,
+    extra=st.none() | st.none() | VALUES,
+)
+LABELS = st.builds(
+    Label,
+    id=st.text(max_size=2) | VALUES,
+    time=st.integers(0, 9) | VALUES,
+    model=st.sampled_from(("m", "n")) | VALUES,
+    value=st.integers(0, 1) | VALUES,
+    recorded=st.none() | st.none() | VALUES,
+)
+BATCHES = st.lists(OBSERVATIONS | LABELS, max_size=8)
+SLICES = st.slices(8)
+
+
+def told(events: Any) -> list[Any]:  # noqa: ANN401
+    """Take events apart, with the types of their fields, for 1, 1.0 and True are equal."""
+    return [(type(e), [(type(v), v) for v in msgspec.structs.astuple(e)]) for e in events]
+
+
+@given(BATCHES)
+def test_events_come_back(made: list[Event]) -> None:
+    """Any events, of fields of any types, come back as they were, one by one too."""
+    events = Events.of(made)
+    assert len(events) == len(made)
+    assert told(events) == told(made)
+    assert told(events[i] for i in range(len(made))) == told(made)
+    assert told(events[i] for i in range(-len(made), 0)) == told(made)
+
+
+@given(BATCHES, SLICES)
+def test_slices(made: list[Event], part: slice) -> None:
+    """A slice of the columns is the slice of the list, forwards and backwards."""
+    assert told(Events.of(made)[part]) == told(made[part])
+
+
+@given(BATCHES, st.data())
+def test_rows_are_taken_in_any_order(made: list[Event], data: st.DataObject) -> None:
+    """Rows are taken by their numbers, repeated ones too, and by a mask."""
+    events = Events.of(made)
+    rows = data.draw(st.lists(st.sampled_from(range(len(made))))) if made else []
+    assert told(events.take(np.array(rows, int))) == told([made[row] for row in rows])
+    mask = data.draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
+    kept = [one for one, there in zip(made, mask, strict=True) if there]
+    assert told(events.take(np.array(mask, bool))) == told(kept)
+
+
+@given(st.lists(BATCHES, min_size=1, max_size=4))
+def test_batches_behind_each_other(parts: list[list[Event]]) -> None:
+    """Joined, batches are one list, whatever the columns of each are made of."""
+    joined = Events.joined([Events.of(part) for part in parts])
+    assert told(joined) == told([one for part in parts for one in part])
+
+
+@given(BATCHES)
+def test_heads(made: list[Event]) -> None:
+    """Heads are what an output repeats of its event, and nothing else."""
+    heads = Events.of(made).heads()
+    assert heads.scores is heads.values is heads.x is heads.recorded is heads.awaited is None
+    for head, one in zip(heads, made, strict=True):
+        names = ["id", "time", "model"]
+        names += [] if isinstance(one, Label) else ["segment", "extra"]
+        assert type(head) is type(one)
+        assert all(getattr(head, name) == getattr(one, name) for name in names)
+
+
+def test_no_such_row() -> None:
+    """A row beyond the end is none, as of a list."""
+    events = Events.of([Observation("a", 1, score=0.5)])
+    for index in (1, -2):
+        with pytest.raises(IndexError):
+            events[index]
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_a_column_gives_its_values_back(values: list[Any]) -> None:
+    """A column of anything is what it was made of, to the types."""
+    for made in (column(values), objects(values)):
+        found = made.tolist()
+        assert found == values
+        assert [*map(type, found)] == [*map(type, values)]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2], np.int64),
+        ([1.0, 2.5], np.float64),
+        ([True, False], np.bool_),
+        ([1, 2.5], np.object_),
+        ([1, True], np.object_),
+        ([2**63 - 1, -(2**63)], np.int64),
+        ([2**63, 1], np.object_),
+        ([None], np.object_),
+        (["a"], np.object_),
+        ([[1], [2]], np.object_),
+        ([], np.object_),
+    ],
+)
+def test_what_a_column_is_of(values: list[Any], kind: type) -> None:
+    """Values of one plain type make a column of numbers; numbers of more than 64 bits do not."""
+    assert column(values).dtype == kind
+
+
+ROWS = st.lists(
+    st.builds(
+        Prediction,
+        id=st.text(max_size=2),
+        time=st.integers(0, 9),
+        model=st.just("m"),
+        score=USUAL,
+        p0=USUAL,
+        p1=USUAL,
+        p=USUAL,
+        n=st.integers(0, 5),
+        segment=st.sampled_from(("", "s")),
+        extra=st.none() | st.just({"a": [1]}),
+    ),
+    max_size=6,
+)
+
+
+@given(ROWS, SLICES, st.booleans())
+def test_outputs_come_back(made: list[Prediction], part: slice, extra: bool) -> None:  # noqa: FBT001
+    """Outputs by columns are the objects; fields at the end that are left out have defaults."""
+    names = Prediction.__struct_fields__[: None if extra else -1]
+    kept = made if extra else [msgspec.structs.replace(one, extra=None) for one in made]
+    rows = Rows(Prediction, {name: column([getattr(p, name) for p in kept]) for name in names})
+    assert len(rows) == len(kept)
+    assert list(rows) == kept
+    assert [rows[i] for i in range(len(kept))] == kept
+    assert list(rows[part]) == kept[part]
+    assert list(rows.take(np.arange(len(kept))[part])) == kept[part]

@@ -1,0 +1,311 @@
+"""Labels of several classes, and labels that are numbers, in a stream.
+
+Governing rule: whatever comes, in whatever batches, saved and restored in between or not, outputs
+and counters are those of the naive processor, which applies one event at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.stream.cases import (
+    BAD_SCORES,
+    FEATURES,
+    SCORES,
+    drawn,
+    events,
+    limited,
+    plain,
+    rowless,
+)
+from tests.engine.stream.naive_tasks import naive
+from tests.engine.stream.speaking import kinds, lab, obs, only, processor, refused
+
+from abers import StateError
+from abers.stream import Event, Output, Processor, Settings
+
+CLASSES = ("cat", "7", "é")
+CUTS = st.lists(st.integers(0, 40), max_size=5)
+
+ROWS: Any = [
+    {"cat": 0.5, "7": 0.25, "é": 0.25},
+    {"cat": 0.1, "7": 0.8, "é": 0.1},
+    {"é": 0.1, "cat": 0.8, "7": 0.1},
+    {"cat": 1 / 3, "7": 1 / 3, "é": 1 / 3},
+    {"cat": 0.5, "7": 0.5, "é": -0.0},
+    {"cat": 0.5, "7": 0.5},
+    {"cat": 1},
+    {"cat": 0.335, "7": 0.335, "é": 0.335},
+]
+BAD_ROWS: Any = [
+    *BAD_SCORES,
+    0.5,
+    [("cat", 1.0)],
+    {"cat": 0.5, "owl": 0.5},
+    {"cat": 0.5, 7: 0.5},
+    {"cat": math.nan, "7": 0.5, "é": 0.5},
+    {"cat": "0.5", "7": 0.5, "é": 0.0},
+    {"cat": None, "7": 0.5, "é": 0.5},
+    {"cat": 10**400},
+    {"cat": 0.5, "7": 0.25, "é": 0.2},
+    {"cat": 1.5, "7": -0.5, "é": 0.0},
+    {"cat": 1e308, "7": 1e308, "é": 1e308},
+    {},
+]
+NO_CLASSES: Any = [None, "", "dog", 8, 7.0, True, b"cat", [], {}, ["cat"], 10**5000, math.nan]
+NO_NUMBERS: Any = [None, "1", math.nan, math.inf, -math.inf, 10**400, 1j, [], {}, [1.0]]
+
+
+class Learner:
+    """A learner whose scores depend on all it has learned, and which fails when told to."""
+
+    def __init__(self) -> None:
+        """Begin with nothing learned."""
+        self.learned: list[Any] = []
+
+    def score(self, x: dict[str, Any]) -> Any:  # noqa: ANN401
+        """Give what the features say, or an answer by the labels learned."""
+        if x.get("fail") == "score":
+            msg = "told to fail at scoring"
+            raise RuntimeError(msg)
+        return x.get("give", self.answer(x.get("a", 0.0)))
+
+    def learn(self, x: dict[str, Any], value: Any) -> None:  # noqa: ANN401
+        """Remember the label."""
+        if x.get("fail") == "learn":
+            msg = "told to fail at learning"
+            raise RuntimeError(msg)
+        self.learned.append(value)
+
+    def answer(self, shift: float) -> Any:  # noqa: ANN401
+        """Make a score."""
+        raise NotImplementedError
+
+
+class Classifier(Learner):
+    """A learner of classes."""
+
+    def answer(self, shift: float) -> dict[str, float]:
+        """Give smoothed shares of the classes, the first of them shifted."""
+        shares = [1.0 + self.learned.count(name) for name in CLASSES]
+        shares[0] += shift
+        return {name: one / sum(shares) for name, one in zip(CLASSES, shares, strict=True)}
+
+
+class Regressor(Learner):
+    """A learner of numbers."""
+
+    def answer(self, shift: float) -> float:
+        """Give the mean, shifted."""
+        return (math.fsum(self.learned) + shift) / (len(self.learned) + 1)
+
+
+TASKS: dict[str, Any] = {
+    "multiclass": (
+        limited(
+            task=st.just("multiclass"),
+            classes=st.just(CLASSES),
+            calibrator=st.sampled_from((None, "one-vs-rest", "one-vs-one")),
+            scores=st.sampled_from(("any", "probability", "logit")),
+        ),
+        drawn(
+            [*ROWS, *ROWS, {"cat": 2.0, "7": 0.5, "é": 3.0}, {"cat": -1.0, "7": 2.0, "é": 0.0}],
+            ["cat", "cat", "7", "é", 7, np.int64(7)],
+            [*FEATURES, {"give": {"cat": 0.5}}, {"give": {"owl": 1.0}}, {"give": math.inf}],
+            *({"score": value} for value in BAD_ROWS),
+            *({"value": value} for value in NO_CLASSES),
+        ),
+        Classifier,
+    ),
+    "regression": (
+        limited(
+            task=st.just("regression"),
+            quantiles=st.sampled_from(((0.5,), (0.1, 0.5, 0.9), (0.05, 0.3, 0.7, 0.9999999))),
+            thresholds=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
+            scores=st.sampled_from(("any", "logit")),
+        ),
+        drawn(
+            [*SCORES, -3.5, 17],
+            [0, 1, 1.0, -0.0, 2.5, -7, 3.25, True, np.float32(0.5), 10**20],
+            FEATURES,
+            *({"score": value} for value in (*BAD_SCORES, {"cat": 1.0})),
+            *({"value": value} for value in NO_NUMBERS),
+        ),
+        Regressor,
+    ),
+}
+
+
+@st.composite
+def lives(draw: st.DrawFn, name: str, size: int = 30) -> tuple[Settings, list[Event], list[int]]:
+    """Draw settings of a task, events, and where batches of them end."""
+    settings, some, _ = TASKS[name]
+    return draw(settings), events(draw(st.lists(some, max_size=size))), draw(CUTS)
+
+
+def batches(made: list[Event], cuts: list[int]) -> list[list[Event]]:
+    """Cut events into batches."""
+    return [made[a:b] for a, b in pairwise([0, *sorted(cuts), len(made)])]
+
+
+def said(p: Processor, parts: list[list[Event]]) -> list[tuple[Any, ...]]:
+    """Process batches; what came out, without the rows of dead letters."""
+    return [rowless(output) for part in parts for output in p.process_many(part)]
+
+
+@pytest.mark.parametrize("learns", [False, True], ids=["scores", "learner"])
+@pytest.mark.parametrize("task", TASKS)
+@given(data=st.data())
+def test_it_does_what_the_rules_say(data: st.DataObject, task: str, learns: bool) -> None:  # noqa: FBT001
+    """Events in any batches give what the naive processor says of them one by one."""
+    settings, made, cuts = data.draw(lives(task))
+    learner = TASKS[task][2] if learns else None
+    p = Processor(settings, learner=learner and learner())
+    expected = naive(settings, learner and learner())
+    for part in batches(made, cuts):
+        found: list[Output] = p.process_many(part)
+        assert list(map(plain, found)) == list(map(plain, expected.process_many(part)))
+        assert p.counters == expected.counters
+        assert p.clock == expected.clock
+
+
+@pytest.mark.parametrize("learns", [False, True], ids=["scores", "learner"])
+@pytest.mark.parametrize("task", TASKS)
+@given(data=st.data())
+def test_batches_make_no_difference(data: st.DataObject, task: str, learns: bool) -> None:  # noqa: FBT001
+    """All at once, one by one and in any batches, outputs and state are the same."""
+    settings, made, cuts = data.draw(lives(task))
+    learner = TASKS[task][2] if learns else None
+    whole, split, single = (Processor(settings, learner=learner and learner()) for _ in range(3))
+    expected = said(whole, [made])
+    assert said(split, batches(made, cuts)) == expected
+    assert said(single, [[one] for one in made]) == expected
+    assert whole.state_bytes() == split.state_bytes() == single.state_bytes()
+
+
+@pytest.mark.parametrize("task", TASKS)
+@given(data=st.data())
+def test_a_restored_one_goes_on(data: st.DataObject, task: str) -> None:
+    """A restored processor does what the saved one does, and its monitors say the same."""
+    settings, made, _ = data.draw(lives(task))
+    middle = len(made) // 2
+    p = Processor(settings)
+    p.process_many(made[:middle])
+    restored = Processor.restore(p.snapshot(), settings)
+    assert said(restored, [made[middle:]]) == said(p, [made[middle:]])
+    assert restored.state_bytes() == p.state_bytes()
+    assert [one.state() for one in restored.monitors] == [one.state() for one in p.monitors]
+
+
+# Single rules
+
+
+def classes(**options: Any) -> Processor:  # noqa: ANN401
+    """Make a processor of three classes."""
+    return processor(task="multiclass", classes=CLASSES, **options)
+
+
+def numbers(**options: Any) -> Processor:  # noqa: ANN401
+    """Make a processor of labels that are numbers."""
+    return processor(task="regression", quantiles=(0.1, 0.5, 0.9), **options)
+
+
+@pytest.mark.parametrize("score", BAD_ROWS[:-2], ids=repr)
+def test_scores_of_classes_that_are_none(score: Any) -> None:  # noqa: ANN401
+    """Scores that are no probabilities of the classes are refused, alone and in a batch."""
+    p = classes(scores="probability")
+    assert refused(p, obs("a", score=score)) == "bad-score"
+    said = p.process_many([obs("b", score=ROWS[0]), obs("c", score=score), obs("d", score=ROWS[1])])
+    assert kinds(said) == ["MultiClassPrediction", "bad-score", "MultiClassPrediction"]
+
+
+@pytest.mark.parametrize("score", [{"cat": 1e308, "7": 1e308, "é": 1e308}, {}], ids=["huge", "no"])
+@pytest.mark.parametrize("calibrator", ["one-vs-rest", "one-vs-one"])
+def test_any_scores_that_are_finite(score: Any, calibrator: str) -> None:  # noqa: ANN401
+    """Scores that are no probabilities may be as large as they like, and be left out."""
+    p = classes(calibrator=calibrator)
+    said = only(p.process(obs("a", score=score)))
+    assert said.score == dict.fromkeys(CLASSES, 0.0) | score
+    assert math.isclose(math.fsum(said.p.values()), 1.0)
+    assert kinds(p.process(lab("a", value="cat"))) == ["MultiClassOutcome"]
+
+
+def test_negative_scores() -> None:
+    """Scores below 0 are for one-vs-rest; the share of a pair of classes cannot bear them."""
+    score = {"cat": -1.0, "7": 2.0, "é": 0.0}
+    assert kinds(classes().process(obs("a", score=score))) == ["MultiClassPrediction"]
+    assert refused(classes(calibrator="one-vs-one"), obs("a", score=score)) == "bad-score"
+
+
+def test_zero_has_no_sign() -> None:
+    """A score or label of -0.0 is 0, however it comes."""
+    for p, score, value in ((classes(), {**ROWS[1], "é": -0.0}, "é"), (numbers(), -0.0, -0.0)):
+        other = Processor(p.settings)
+        made = [obs("a", score=score), lab("a", value=value)]
+        odd = obs("", score=score)  # a batch with something bad in it is looked at one by one
+        said = p.process_many(made)
+        assert repr(said) == repr(other.process_many([*made, odd])[:2])
+        assert "-0.0" not in repr(said)
+
+
+@pytest.mark.parametrize("value", NO_CLASSES, ids=lambda value: f"{type(value).__name__}")
+def test_labels_that_are_no_classes(value: Any) -> None:  # noqa: ANN401
+    """The label of another task is refused."""
+    p = classes()
+    p.process(obs("a", score=ROWS[0]))
+    before = p.clock
+    said = p.process_many([lab("b", value="cat"), lab("a", value=value)])
+    assert kinds(said) == ["bad-label"]
+    assert p.clock == before
+    assert only(p.process(lab("a", value=7))).label == "7"
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: f"{type(value).__name__}")
+def test_labels_that_are_no_numbers(value: Any) -> None:  # noqa: ANN401
+    """The label of another task, and one that is not finite, are refused."""
+    p = numbers()
+    p.process(obs("a", score=1.0))
+    assert kinds(p.process_many([lab("b", value=1.0), lab("a", value=value)])) == ["bad-label"]
+    assert only(p.process(lab("a", value=3))).label == 3.0
+
+
+@pytest.mark.parametrize("score", NO_NUMBERS, ids=lambda value: f"{type(value).__name__}")
+def test_scores_that_are_no_numbers(score: Any) -> None:  # noqa: ANN401
+    """A score that is no finite number is refused, alone and in a batch."""
+    p = numbers()
+    assert refused(p, obs("a", score=score)) == "bad-score"
+    said = p.process_many([obs("b", score=1.0), obs("c", score=score)])
+    assert kinds(said) == ["RegressionPrediction", "bad-score"]
+
+
+def test_levels_have_names_of_their_own() -> None:
+    """Each level is named in full: two that round alike are two."""
+    levels = (0.05, 0.5, 0.9999999, 0.99999999)
+    p = processor(task="regression", quantiles=levels)
+    said = only(p.process(obs("a", score=1.0)))
+    assert list(said.quantiles) == ["0.05", "0.5", "0.9999999", "0.99999999"]
+    assert list(map(float, said.low)) == list(map(float, said.high)) == list(levels)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "named"),
+    [
+        (classes, numbers, ["task", "classes", "quantiles"]),
+        (numbers, processor, ["task", "quantiles"]),
+        (classes, lambda: processor(task="multiclass", classes=("7", "cat", "é")), ["classes"]),
+        (classes, lambda: classes(calibrator="one-vs-one"), ["calibrator"]),
+        (numbers, lambda: numbers(thresholds=(0.0, 1.0)), ["thresholds"]),
+    ],
+)
+def test_another_task_is_refused_by_name(before: Any, after: Any, named: list[str]) -> None:  # noqa: ANN401
+    """A snapshot is not restored for another task, nor for other classes, levels or thresholds."""
+    with pytest.raises(StateError) as refusal:
+        Processor.restore(before().snapshot(), after().settings)
+    names = ("task", "classes", "quantiles", "thresholds", "calibrator", "scores")
+    assert [name for name in names if f"{name} was" in str(refusal.value)] == named
