@@ -49,7 +49,7 @@ class Given(NamedTuple):
 
 
 Columns: TypeAlias = Mapping[str, Given]
-"""By name; a column of anything else, such as lists, is left out."""
+"""By name; one that is left out is not there."""
 
 
 def mixed(fields: Fields, reads: Reads) -> Callable[[Columns], Events | None]:
@@ -142,8 +142,10 @@ def _scores(columns: Columns, path: object, rows: Mask, reads: Reads) -> Column 
     given = columns.get(str(path))
     if given is None or not rows.any() or not _there(given, len(rows))[rows].all():
         return None
-    if reads.type is not float and given.values.dtype == object:
+    if given.values.dtype == object and str not in {*map(type, given.values[rows].tolist())}:
         return given.values  # the decoder has seen that they are mappings to numbers, or lists
+    if reads.type == dict[str, float]:
+        return None
     found = _numbers(given.values[rows], np.float64)
     return _spread(found, rows) if found is not None and np.isfinite(found).all() else None
 

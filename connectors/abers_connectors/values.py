@@ -225,7 +225,8 @@ def class_reader(classes: Collection[str]) -> Callable[[Any], str]:
     Returns
     -------
     callable
-        From a value to a class. The number 1, its text and "true" in any case are one value.
+        From a value to a class. The number 1, its text and "true" in any case are one value,
+        unless another class is written so.
 
     Examples
     --------
@@ -233,10 +234,11 @@ def class_reader(classes: Collection[str]) -> Callable[[Any], str]:
     >>> read("cat"), read(7), read("7.0")
     ('cat', '7', '7')
     """
-    forms = {_form(name): name for name in classes}
+    forms = {_form(name): name for name in classes} | {name: name for name in classes}
 
     def label(value: Any) -> str:  # noqa: ANN401
-        found = forms.get(_form(value))
+        written = type(value) is str and value in forms
+        found = forms.get(value if written else _form(value))
         if found is None:
             detail = f"{_shown(value)} is not among the classes {_shown(list(classes))}"
             raise BadRecordError("bad-label", f"{detail}; add it to task.classes, or mend it")
@@ -247,7 +249,7 @@ def class_reader(classes: Collection[str]) -> Callable[[Any], str]:
 
 def number(value: Any) -> float:  # noqa: ANN401
     """Read a label that is a number: a finite one."""
-    found = _number(value)
+    found = float(_number(value))
     if not math.isfinite(found):
         detail = f"label {_shown(value)} is not a finite number; drop it, or repair its source"
         raise BadRecordError("bad-label", detail)

@@ -227,3 +227,26 @@ def test_a_file_that_has_shrunk(folder: Path, form: str) -> None:
     message = rf"{form} has {count} records, but {count + 1} were read before; put back"
     with pytest.raises(StateError, match=message):
         list(source.batches({"records": count + 1}))
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "expected"),
+    [
+        ("model", pa.array([7, 8], pa.uint64()), ["7", "8"]),
+        ("model", pa.array([["m"], ["n"]]), ["bad-model", "bad-model"]),
+        ("model", pa.array([None, None], pa.null()), ["default", "default"]),
+        ("model", pa.array([b"m", b"\xff"]).view(pa.string()), ["m", "not-utf8"]),
+        ("score", pa.array([[0.5], None]), ["bad-score", "default"]),
+        ("score", pa.array([{"a": 0.5}, None]), ["bad-score", "default"]),
+    ],
+    ids=["uint64", "list", "null", "not utf-8", "list of scores", "struct"],
+)
+def test_a_column_of_any_type(tmp_path: Path, name: str, column: pa.Array, expected: Any) -> None:  # noqa: ANN401
+    """A column of Parquet that numpy cannot hold is not taken for one that is not there."""
+    given = {"id": ["a", "b"], "time": [5, 6], "label": [1, 0]} | {name: column}
+    pq.write_table(pa.table(given), tmp_path / "s.parquet")
+    kind = labels if name == "model" else mixed
+    (batch,) = open_source(str(tmp_path / "s.parquet"), kind, Fields()).batches()
+    found = [(batch.origin(i).where, e.model) for i, e in enumerate(batch.events)]
+    found += [(bad.origin.where, bad.reason) for bad in batch.bad]
+    assert [what for _, what in sorted(found)] == expected

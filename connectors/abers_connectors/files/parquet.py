@@ -7,7 +7,6 @@ here: what is large in a column is in memory before it can be looked at.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -122,14 +121,15 @@ class ParquetSource:
 
     def _batch(self, table: pa.RecordBatch) -> Batch:
         first, self._done = self._done, self._done + table.num_rows
-        events = self._mapper.columns(self._columns(table))
+        columns = self._columns(table)
+        events = None if columns is None else self._mapper.columns(columns)
         if events is None:
             return self._row_by_row(table, first)
         position = {"records": self._done}
         return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
 
-    def _columns(self, table: pa.RecordBatch) -> Columns:
-        """Give the columns as numpy has them, but for those of other types."""
+    def _columns(self, table: pa.RecordBatch) -> Columns | None:
+        """Give the columns as numpy has them; None if it cannot have one of them."""
         types, found = self._arrow.types, {}
         nothing: float | str  # in place of a null
         for name, column in zip(table.schema.names, table.columns, strict=True):
@@ -142,13 +142,17 @@ class ParquetSource:
                 nothing = False
             elif types.is_string(kind) or types.is_large_string(kind):
                 nothing = ""
+            elif types.is_null(kind):
+                continue  # as if it were not there
             else:
-                continue
+                return None
             column = column.cast(kind)  # noqa: PLW2901
             there = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
-            with suppress(self._arrow.ArrowException):  # a text that is not UTF-8
+            try:
                 values = column.fill_null(nothing).to_numpy(zero_copy_only=False)
-                found[name] = Given(values, there)
+            except self._arrow.ArrowException:  # a text that is not UTF-8
+                return None
+            found[name] = Given(values, there)
         return found
 
     def _row_by_row(self, table: pa.RecordBatch, first: int) -> Batch:

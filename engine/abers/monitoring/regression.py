@@ -112,7 +112,9 @@ class RegressionMonitor:
             self._covered[number] += int(inside.sum())
         if self._pairs:
             low, high, _ = self._pairs[0]
-            with np.errstate(over="ignore", invalid="ignore"):  # left out, like one that is infinite
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # left out, like one that is infinite
                 widths = quantiles[:, high] - quantiles[:, low]
             known = widths[np.isfinite(widths)]
             self._width = added(self._width, known)

@@ -148,5 +148,5 @@ def test_a_learner_by_name_in_a_stream(settings: Settings, labels: Any) -> None:
     assert found == restored.process_many(last)
     assert not any(count for name, count in p.counters.items() if name.startswith("dead"))
     scores = [one.score for one in found]
-    tops = [max(s, key=s.get) if isinstance(s, dict) else s for s in scores]
+    tops = [max(s, key=s.__getitem__) if isinstance(s, dict) else s for s in scores]
     assert tops == (list(labels) if settings.classes else sorted(tops))

@@ -247,7 +247,7 @@ def test_zero_has_no_sign() -> None:
     """A score or label of -0.0 is 0, however it comes."""
     for p, score, value in ((classes(), {**ROWS[1], "é": -0.0}, "é"), (numbers(), -0.0, -0.0)):
         other = Processor(p.settings)
-        made = [obs("a", score=score), lab("a", value=value)]
+        made: list[Event] = [obs("a", score=score), lab("a", value=value)]
         odd = obs("", score=score)  # a batch with something bad in it is looked at one by one
         said = p.process_many(made)
         assert repr(said) == repr(other.process_many([*made, odd])[:2])
