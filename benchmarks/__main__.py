@@ -24,6 +24,7 @@ from benchmarks import (
     multiclass,
     predictive,
     processor,
+    wrapped,
 )
 from benchmarks.machine import description
 from benchmarks.plan import FULL, QUICK, Plan
@@ -50,6 +51,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "floor": floor.floor,
     "cross": cross.cross,
     "multiclass": multiclass.multiclass,
+    "wrapped": wrapped.wrapped,
     "predictive": predictive.predictive,
     "stream": processor.stream,
 }

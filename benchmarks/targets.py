@@ -15,6 +15,7 @@ from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
+from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -141,6 +142,8 @@ TARGETS = (
     Target("to_bytes, window of 1e6: 0.1 s", 0.1, _time("to_bytes", "window", _M, unit="s")),
     Target("from_bytes, window of 1e6: 0.1 s", 0.1, _time("from_bytes", "window", _M, unit="s")),
     Target("one-vs-rest of 10 classes: at most 1.2 times its binary calibrators", 1.2, _rest),
+    Target("a river learner wrapped, with ids: 10 µs more", 10, _time(ADDED, WITH_IDS, EVENTS)),
+    Target("a river learner wrapped, without ids: 10 µs more", 10, _time(ADDED, WITHOUT, EVENTS)),
     Target(
         "replay, JSON Lines: the goal, 300 thousand a second",
         300,

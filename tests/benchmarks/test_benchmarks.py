@@ -21,6 +21,7 @@ from benchmarks.rivals import compiler
 from benchmarks.streams import UNIT, WEIGHTED, hostile
 from benchmarks.targets import TARGETS, figures
 from benchmarks.timing import Spread
+from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
 
 if TYPE_CHECKING:
     from benchmarks.page import Key
@@ -55,6 +56,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## The floor",
         "## Cross Venn–Abers, a batch",  # noqa: RUF001 - the name's dash
         "## Several classes",
+        "## A river learner, wrapped",
         "## Predictive distributions",
         "## The stream processor",
         "## The machine",
@@ -121,6 +123,7 @@ def everything(value: float) -> dict[Key, Spread]:
     }
     values |= {("replayed", f"{ONE}, {suffix}", 10**5): spread for suffix in FORMATS}
     values |= {(BATCH, name, 10**5): spread for name in CONTENDERS}
+    values |= {(ADDED, name, EVENTS): spread for name in (WITH_IDS, WITHOUT)}
     values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     return values

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from river import base
 
 from abers.learners._forwarding import Forwarding
-from abers.learners._pending import Pending, Waiting
+from abers.learners._pending import Pending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+
+    from abers.learners._pending import Waiting
 
 __all__ = ["Calibrated"]
 
@@ -82,9 +84,9 @@ class Calibrated(base.Wrapper[Any]):
         """
         label = self._label(y)
         if id is None:
-            waiting: Waiting | None = Waiting(self._score(x, kwargs), time)
-        elif (waiting := self._pending.get(id)) is not None and waiting.time is None:
-            waiting = Waiting(waiting.scores, time)
+            waiting: Waiting | None = (self._score(x, kwargs), time)
+        elif (waiting := self._pending.get(id)) is not None and waiting[1] is None:
+            waiting = (waiting[0], time)
         weight = 1.0 if w is None else w
         given = kwargs if w is None else {"w": w, **kwargs}
         if given:
@@ -107,10 +109,10 @@ class Calibrated(base.Wrapper[Any]):
             return answer(self._score(x, given), time)
         waiting = self._pending.get(id_)
         if waiting is not None:
-            return answer(waiting.scores, time)
+            return answer(waiting[0], time)
         scores = self._score(x, given)
         answered = answer(scores, time)
-        self._pending.keep(id_, Waiting(scores, time))
+        self._pending.keep(id_, (scores, time))
         return answered
 
     # What a wrapper brings
@@ -134,5 +136,6 @@ class Calibrated(base.Wrapper[Any]):
     ) -> None:
         """Let the calibrator learn, which refuses what cannot be used, and then the learner."""
         if waiting is not None:
-            self._calibrator.learn_one(waiting.scores, y, weight=weight, time=waiting.time)
+            scores, time = waiting
+            self._calibrator.learn_one(scores, y, weight=weight, time=time)
         self._wrapped_model.learn_one(x, y, **given)

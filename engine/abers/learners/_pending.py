@@ -6,7 +6,7 @@ the oldest goes, and is counted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Pending", "Waiting"]
 
 
-class Waiting(NamedTuple):
-    """What an observation was predicted with."""
-
-    scores: Any  # as the calibrator takes them
-    time: float | None
+# The scores that an observation was predicted with, as the calibrator takes them, and its time. No
+# NamedTuple: to make one costs as much as a look-up in the calibrator.
+Waiting: TypeAlias = tuple[Any, float | None]
 
 
 class Pending:

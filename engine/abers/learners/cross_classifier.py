@@ -137,8 +137,8 @@ class CrossVennAbersClassifier(BinaryClassifier):
     ) -> None:
         fold = self._calibrator.fold_of(id_)
         if waiting is not None:
-            told = {"weight": weight, "time": waiting.time}
-            self._calibrator.learn_one(waiting.scores, y, fold=fold, **told)
+            scores, time = waiting
+            self._calibrator.learn_one(scores, y, fold=fold, weight=weight, time=time)
         for k, learner in enumerate(self.learners):
             if k != fold:
                 learner.learn_one(x, y, **given)

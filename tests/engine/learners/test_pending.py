@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import ParameterError
-from abers.learners._pending import Pending, Waiting
+from abers.learners._pending import Pending
 
 
 @given(
@@ -24,7 +24,7 @@ def test_the_oldest_goes_and_is_counted(most: int, steps: list[tuple[str, int]])
             pending.release(id_)
             naive.pop(id_, None)
         elif id_ not in naive:
-            pending.keep(id_, Waiting(float(number), None))
+            pending.keep(id_, (float(number), None))
             naive[id_] = float(number)
             if len(naive) > most:
                 naive.popitem(last=False)
@@ -33,7 +33,7 @@ def test_the_oldest_goes_and_is_counted(most: int, steps: list[tuple[str, int]])
         assert pending.dropped == dropped
         for known in range(7):
             waiting = pending.get(known)
-            assert (None if waiting is None else waiting.scores) == naive.get(known)
+            assert (None if waiting is None else waiting[0]) == naive.get(known)
 
 
 @pytest.mark.parametrize("most", [0, -1, 1.5, True, "10", None])
