@@ -1,20 +1,18 @@
-"""The all-time scores of one calibrator's predictions, raw beside calibrated.
+"""The all-time scores of one binary calibrator's predictions, raw beside calibrated.
 
-Governing rule: a prediction is judged once, as it was issued, when its label
-comes; raw scores are judged only where they are declared probabilities.
+Governing rule: as of `abers.monitoring.views`; here only rows are read.
 """
-
-# ruff: noqa: SLF001 - of the same class
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from abers.calibration import log_merge
-from abers.monitoring.scores import PrequentialScores, added
+from abers.monitoring.scores import PrequentialScores
+from abers.monitoring.views import Views
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -25,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["BinaryMonitor"]
 
 
-class BinaryMonitor:
-    """Scores of the raw and of the calibrated forecasts, and the width of the intervals.
+class BinaryMonitor(Views):
+    """Scores of the raw and of the merged probabilities, and the width of the intervals.
 
     Parameters
     ----------
@@ -37,10 +35,8 @@ class BinaryMonitor:
 
     Attributes
     ----------
-    raw
-        Scores of the raw forecasts, None where they are no probabilities.
-    calibrated
-        Scores of the merged probabilities.
+    raw, calibrated
+        `PrequentialScores` of the two; `raw` is None where scores are no probabilities.
 
     Examples
     --------
@@ -51,24 +47,13 @@ class BinaryMonitor:
     (0.5, 0.01)
     """
 
+    kind = PrequentialScores
+
     def __init__(self, *, raw: bool, read: Read | None = None) -> None:
+        super().__init__(raw=raw)
         self._read = read or _read
-        self.raw = PrequentialScores() if raw else None
-        self.calibrated = PrequentialScores()
-        self._width = 0.0
 
-    @property
-    def mean_width(self) -> float:
-        """Mean of p1 - p0; NaN before the first label."""
-        count = self.calibrated.count
-        return self._width / count if count else float("nan")
-
-    def views(self) -> dict[str, dict[str, float]]:
-        """Give the mean scores of each view by name."""
-        raw = {} if self.raw is None else {"raw": self.raw.means()}
-        return raw | {"calibrated": self.calibrated.means()}
-
-    def update(self, rows: NDArray[np.float64], labels: NDArray[np.float64]) -> None:
+    def update(self, rows: Floats, labels: Floats) -> None:
         """Judge predictions whose labels have come, in their order.
 
         Parameters
@@ -79,45 +64,7 @@ class BinaryMonitor:
             Array of shape (n,).
         """
         score, p0, p1, p = self._read(rows)
-        if self.raw is not None:
-            self.raw.update_many(score, labels)
-        self.calibrated.update_many(p, labels)
-        self._width = added(self._width, p1 - p0)
-
-    def state(self) -> tuple[Any, ...]:
-        """Give what is remembered: what `restore` takes."""
-        return (self._width, self.calibrated.state(), self.raw and self.raw.state())
-
-    @classmethod
-    def restore(cls, state: Sequence[Any], *, read: Read | None = None) -> BinaryMonitor:
-        """Make the monitor that gave this `state`."""
-        width, calibrated, raw = state
-        monitor = cls(raw=raw is not None, read=read)
-        monitor._width = width
-        monitor.calibrated = PrequentialScores.restore(calibrated)
-        monitor.raw = raw and PrequentialScores.restore(raw)
-        return monitor
-
-    @classmethod
-    def total(cls, many: Sequence[BinaryMonitor]) -> BinaryMonitor:
-        """Add up the monitors of different calibrators.
-
-        Parameters
-        ----------
-        many
-            The monitors, at least one.
-
-        Returns
-        -------
-        BinaryMonitor
-            That of all predictions together.
-        """
-        whole = cls(raw=False)
-        whole.calibrated = PrequentialScores.total(one.calibrated for one in many)
-        raw = [one.raw for one in many if one.raw is not None]
-        whole.raw = PrequentialScores.total(raw) if raw else None
-        whole._width = sum(one._width for one in many)
-        return whole
+        self._judge(score, p, p1 - p0, labels)
 
 
 def _read(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -4,8 +4,6 @@ Governing rule: a prediction is judged once, as it was issued, when its label
 comes; raw scores are judged only where they are declared probabilities.
 """
 
-# ruff: noqa: SLF001 - of the same class
-
 from __future__ import annotations
 
 import math
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.monitoring.scores import added
+from abers.monitoring.views import Views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -114,48 +113,33 @@ class MultiClassScores:
         return total / self.count if self.count else math.nan
 
 
-class MultiClassMonitor:
+class MultiClassMonitor(Views):
     """Scores of the raw and of the calibrated forecasts, and the width of the intervals.
 
     Parameters
     ----------
-    classes
-        How many there are.
     raw
         Whether raw scores are probabilities.
 
     Attributes
     ----------
-    raw
-        Scores of the raw forecasts, None where they are no probabilities.
-    calibrated
-        Scores of the calibrated ones.
+    raw, calibrated
+        `MultiClassScores` of the two; `raw` is None where scores are no probabilities.
+
+    Notes
+    -----
+    The width is that of the interval of the label that came.
 
     Examples
     --------
-    >>> monitor = MultiClassMonitor(2, raw=True)
+    >>> monitor = MultiClassMonitor(raw=True)
     >>> row = [0.9, 0.1, 0.75, 0.25, 0.5, 0.0, 1.0, 0.5]  # score, p, low, high
     >>> monitor.update(np.array([row]), np.array([0.0]))
     >>> monitor.mean_width, round(monitor.raw.brier, 4), monitor.calibrated.brier
     (0.5, 0.02, 0.125)
     """
 
-    def __init__(self, classes: int, *, raw: bool) -> None:
-        self._classes = classes
-        self.raw = MultiClassScores() if raw else None
-        self.calibrated = MultiClassScores()
-        self._width = 0.0
-
-    @property
-    def mean_width(self) -> float:
-        """Mean width of the interval of the label that came; NaN before the first."""
-        count = self.calibrated.count
-        return self._width / count if count else float("nan")
-
-    def views(self) -> dict[str, dict[str, float]]:
-        """Give the mean scores of each view by name."""
-        raw = {} if self.raw is None else {"raw": self.raw.means()}
-        return raw | {"calibrated": self.calibrated.means()}
+    kind = MultiClassScores
 
     def update(self, rows: Floats, labels: Floats) -> None:
         """Judge predictions whose labels have come, in their order.
@@ -169,43 +153,4 @@ class MultiClassMonitor:
         """
         truth = labels.astype(np.int64)
         score, p, low, high = np.split(rows, 4, axis=1)
-        if self.raw is not None:
-            self.raw.update_many(score, truth)
-        self.calibrated.update_many(p, truth)
-        widths = (high - low)[np.arange(len(truth)), truth]
-        self._width = added(self._width, widths)
-
-    def state(self) -> tuple[Any, ...]:
-        """Give what is remembered: what `restore` takes."""
-        return (self._classes, self._width, self.calibrated.state(), self.raw and self.raw.state())
-
-    @classmethod
-    def restore(cls, state: Sequence[Any]) -> MultiClassMonitor:
-        """Make the monitor that gave this `state`."""
-        classes, width, calibrated, raw = state
-        monitor = cls(classes, raw=raw is not None)
-        monitor._width = width
-        monitor.calibrated = MultiClassScores.restore(calibrated)
-        monitor.raw = raw and MultiClassScores.restore(raw)
-        return monitor
-
-    @classmethod
-    def total(cls, many: Sequence[MultiClassMonitor]) -> MultiClassMonitor:
-        """Add up the monitors of different calibrators.
-
-        Parameters
-        ----------
-        many
-            The monitors, at least one.
-
-        Returns
-        -------
-        MultiClassMonitor
-            That of all predictions together.
-        """
-        whole = cls(many[0]._classes, raw=False)
-        whole.calibrated = MultiClassScores.total(one.calibrated for one in many)
-        raw = [one.raw for one in many if one.raw is not None]
-        whole.raw = MultiClassScores.total(raw) if raw else None
-        whole._width = sum(one._width for one in many)
-        return whole
+        self._judge(score, p, (high - low)[np.arange(len(truth)), truth], truth)

@@ -25,7 +25,7 @@ from abers.calibration import (
 )
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryMonitor
-from abers.stream.columns import Rows
+from abers.stream import wording
 from abers.stream.events import Outcome, Prediction
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.calibration._baseline import Baseline
-    from abers.stream.columns import Column, Events
+    from abers.stream.columns import Column, Events, Rows
     from abers.stream.settings import Settings
     from abers.stream.tasks import Calibrator, Settled, Steps
 
@@ -184,41 +184,18 @@ class Binary:
     def predictions(
         self, events: Events, rows: Floats, held: NDArray[np.int64]
     ) -> Rows[Prediction]:
-        """Word predictions, a row each: score, p0, p1."""
-        score, p0, p1, p = self._read(rows)
-        columns = {
-            "id": events.ids,
-            "time": events.times,
-            "model": events.models,
-            "score": score,
-            "p0": p0,
-            "p1": p1,
-            "p": p,
-            "n": held,
-            "segment": events.segments,
-        }
-        if events.extra is not None:
-            columns["extra"] = events.extra
-        return Rows(Prediction, columns)
+        """Word predictions, a row each."""
+        return wording.predictions(Prediction, events, self._worded(rows), held)
 
     def outcomes(self, settled: Settled) -> Rows[Outcome]:
         """Word outcomes."""
-        score, p0, p1, p = self._read(settled.rows)
-        return Rows(
-            Outcome,
-            {
-                "id": settled.events.ids,
-                "time": settled.told,
-                "model": settled.events.models,
-                "predicted": settled.times,
-                "label": settled.values.astype(np.int64),
-                "score": score,
-                "p0": p0,
-                "p1": p1,
-                "p": p,
-                "segment": settled.segments,
-            },
+        return wording.outcomes(
+            Outcome, settled, settled.values.astype(np.int64), self._worded(settled.rows)
         )
+
+    def _worded(self, rows: Floats) -> dict[str, Column]:
+        score, p0, p1, p = self._read(rows)
+        return {"score": score, "p0": p0, "p1": p1, "p": p}
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         """Give score, lower and upper end, and their merge."""

@@ -17,7 +17,8 @@ from abers._shown import shown
 from abers.calibration import OneVsOne, OneVsRest, _checks
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import MultiClassMonitor
-from abers.stream.columns import Rows, objects
+from abers.stream import wording
+from abers.stream.columns import objects
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Column, Events
+    from abers.stream.columns import Column, Events, Rows
     from abers.stream.settings import Settings
     from abers.stream.tasks import Settled, Steps
 
@@ -170,39 +171,19 @@ class MultiClass:
     def monitor(self, state: Sequence[Any] | None = None) -> MultiClassMonitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
         if state is None:
-            return MultiClassMonitor(len(self._classes), raw=self._probabilities)
+            return MultiClassMonitor(raw=self._probabilities)
         return MultiClassMonitor.restore(state)
 
     def predictions(
         self, events: Events, rows: Floats, held: NDArray[np.int64]
     ) -> Rows[MultiClassPrediction]:
-        """Word predictions, a row each: scores, probabilities, lower and upper ends."""
-        columns = {
-            "id": events.ids,
-            "time": events.times,
-            "model": events.models,
-            **self._worded(rows),
-            "n": held,
-            "segment": events.segments,
-        }
-        if events.extra is not None:
-            columns["extra"] = events.extra
-        return Rows(MultiClassPrediction, columns)
+        """Word predictions, a row each."""
+        return wording.predictions(MultiClassPrediction, events, self._worded(rows), held)
 
     def outcomes(self, settled: Settled) -> Rows[MultiClassOutcome]:
         """Word outcomes."""
-        return Rows(
-            MultiClassOutcome,
-            {
-                "id": settled.events.ids,
-                "time": settled.told,
-                "model": settled.events.models,
-                "predicted": settled.times,
-                "label": objects([self.label(value) for value in settled.values.tolist()]),
-                **self._worded(settled.rows),
-                "segment": settled.segments,
-            },
-        )
+        labels = objects([self.label(value) for value in settled.values.tolist()])
+        return wording.outcomes(MultiClassOutcome, settled, labels, self._worded(settled.rows))
 
     def _worded(self, rows: Floats) -> dict[str, Column]:
         parts = np.split(rows, 4, axis=1)

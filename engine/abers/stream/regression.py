@@ -16,7 +16,8 @@ from abers.calibration import _checks
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import RegressionMonitor
 from abers.regression import IVAPR
-from abers.stream.columns import Rows, objects
+from abers.stream import wording
+from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Column, Events
+    from abers.stream.columns import Column, Events, Rows
     from abers.stream.settings import Settings
     from abers.stream.tasks import Settled, Steps
 
@@ -132,32 +133,13 @@ class Regression:
     def predictions(
         self, events: Events, rows: Floats, held: NDArray[np.int64]
     ) -> Rows[RegressionPrediction]:
-        """Word predictions, a row each: score, and the quantiles of three CDFs."""
-        columns = {
-            "id": events.ids,
-            "time": events.times,
-            "model": events.models,
-            **self._worded(rows),
-            "n": held,
-            "segment": events.segments,
-        }
-        if events.extra is not None:
-            columns["extra"] = events.extra
-        return Rows(RegressionPrediction, columns)
+        """Word predictions, a row each."""
+        return wording.predictions(RegressionPrediction, events, self._worded(rows), held)
 
     def outcomes(self, settled: Settled) -> Rows[RegressionOutcome]:
         """Word outcomes."""
-        return Rows(
-            RegressionOutcome,
-            {
-                "id": settled.events.ids,
-                "time": settled.told,
-                "model": settled.events.models,
-                "predicted": settled.times,
-                "label": settled.values,
-                **self._worded(settled.rows),
-                "segment": settled.segments,
-            },
+        return wording.outcomes(
+            RegressionOutcome, settled, settled.values, self._worded(settled.rows)
         )
 
     def _worded(self, rows: Floats) -> dict[str, Column]:

@@ -24,7 +24,7 @@ SETTLED = st.lists(
 
 def watched(settled: Settled, *, raw: bool = True, cuts: tuple[int, ...] = ()) -> MultiClassMonitor:
     """Judge predictions, in batches that end at the cuts."""
-    monitor = MultiClassMonitor(K, raw=raw)
+    monitor = MultiClassMonitor(raw=raw)
     ends = [0, *sorted(min(cut, len(settled)) for cut in cuts), len(settled)]
     for start, end in pairwise(ends):
         part = settled[start:end]
@@ -105,14 +105,14 @@ def test_an_infinite_loss_is_counted() -> None:
 def test_scores_that_are_no_probabilities() -> None:
     """Without raw forecasts any score will do, and has no metrics."""
     row = [17.0, -3.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
-    monitor = MultiClassMonitor(K, raw=False)
+    monitor = MultiClassMonitor(raw=False)
     monitor.update(np.array([row]), np.array([0.0]))
     assert monitor.views() == {"calibrated": means([[1.0, 0.0, 0.0]], [0])}
 
 
 def test_nothing_yet() -> None:
     """Before the first label no mean is a number, and nothing is infinite."""
-    monitor = MultiClassMonitor(K, raw=True)
+    monitor = MultiClassMonitor(raw=True)
     assert math.isnan(monitor.mean_width)
     for view in monitor.views().values():
         assert view.pop("log_loss_infinite") == 0
