@@ -234,7 +234,7 @@ class VennAbersRegressor(Calibrated, base.Regressor):
         from river import linear_model, preprocessing, tree  # noqa: PLC0415 - for river's tests
 
         yield {"regressor": preprocessing.StandardScaler() | linear_model.LinearRegression()}
-        yield {"regressor": tree.HoeffdingTreeRegressor(), "point": "median", "window": 100}
+        yield {"regressor": tree.HoeffdingTreeRegressor(), "point": "median", "window": 20}
 
     def _label(self, y: Any) -> float:  # noqa: ANN401 - checked here
         return _checks.real(y)

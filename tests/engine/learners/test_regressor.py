@@ -34,7 +34,7 @@ def scaled() -> Any:  # noqa: ANN401 - a pipeline
 @pytest.mark.parametrize("inside", [False, True])
 def test_delayed_labels_are_never_predicted_again(inside: bool) -> None:  # noqa: FBT001 - a case
     """With ids exactly the predicted scores are learned, bit for bit by hand; in a pipeline too."""
-    events = approval(150)
+    events = approval(80)
     learner, calibrator = scaled(), IVAPR()
     waiting, expected = {}, {}
     for i, x, y in stream.simulate_qa(events, None, DELAY):
@@ -59,9 +59,9 @@ def test_delayed_labels_are_never_predicted_again(inside: bool) -> None:  # noqa
 
 def test_intervals_and_distributions_are_those_of_the_calibrator() -> None:
     """At every step distribution, interval and point are those of the score by hand."""
-    learner, calibrator = scaled(), IVAPR(window=60, support=(0.0, 100.0))
-    model = VennAbersRegressor(scaled(), 0.8, window=60, support=(0.0, 100.0))
-    for x, y in approval(120):
+    learner, calibrator = scaled(), IVAPR(window=30, support=(0.0, 100.0))
+    model = VennAbersRegressor(scaled(), 0.8, window=30, support=(0.0, 100.0))
+    for x, y in approval(60):
         expected = calibrator.predict_one(learner.predict_one(x))
         assert model.predict_distribution_one(x) == expected
         lower, upper = expected.interval(0.8)

@@ -256,7 +256,8 @@ def test_a_fitted_pipeline_is_never_refitted() -> None:
     X, y = data()
     pipeline = make_pipeline(StandardScaler(), GaussianNB()).fit(X[:100], y[:100])
     before = pickle.dumps(pipeline)
-    VennAbersCalibratedClassifier(pipeline, cv="prefit").fit(X[100:], y[100:]).update(X, y)
+    model = VennAbersCalibratedClassifier(pipeline, cv="prefit").fit(X[100:], y[100:])
+    assert model.update(X, y).estimators_[0] is pipeline
     assert pickle.dumps(pipeline) == before
     for cv in ("split", 5):
         with pytest.raises(ParameterError, match=r"fitted already.*cv='prefit'"):
@@ -332,13 +333,13 @@ def test_a_class_missing_from_calibration_keeps_its_column() -> None:
 def test_a_class_missing_from_training_keeps_its_column() -> None:
     """A class that the fitted estimator never saw has score 0, and what calibration says of it."""
     X, y = data(k=3)
-    seen = y[:100] != 2
+    seen = y[:100] != 1
     fitted = GaussianNB().fit(X[:100][seen], y[:100][seen])
     model = VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X[100:], y[100:])
     expected = VennAbers()
-    expected.learn_many(np.zeros(200), y[100:] == 2)
+    expected.learn_many(np.zeros(200), y[100:] == 1)
     p0, p1 = expected.predict_one(0.0)
-    assert (model.predict_interval(X)[:, 2] == [p0, p1]).all()
+    assert (model.predict_interval(X)[:, 1] == [p0, p1]).all()
 
 
 @pytest.mark.parametrize("k", [2, 3])
