@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from abers.calibration._store import Groups, Store
     from abers.calibration._typing import Floats
 
-__all__ = ["Refitted"]
+__all__ = ["Refitted", "share"]
 
 _SCHEDULE = struct.Struct("<dQ")
 
@@ -39,7 +39,7 @@ class Refitted(Baseline):
         *,
         refit: float = 0.01,
     ) -> None:
-        self._refit = _share(refit)
+        self._refit = share(refit)
         super().__init__(window, max_age, half_life)
 
     def _set(self, store: Store) -> None:
@@ -72,14 +72,15 @@ class Refitted(Baseline):
         if parameters.shape != (len(self._first),) or not np.isfinite(parameters).all() or not due:
             msg = "parameters"
             raise ValueError(msg)
-        self._refit = _share(refit)
+        self._refit = share(refit)
         super()._restore([store])
         self._due, self._fitted = due, parameters
 
 
-def _share(refit: float) -> float:
-    share = _checks.score(refit)
-    if not 0.0 <= share <= 1.0:
+def share(refit: float) -> float:
+    """Check the share of what is held after which a fit is due."""
+    checked = _checks.score(refit)
+    if not 0.0 <= checked <= 1.0:
         msg = f"refit={refit!r} is not a share in [0, 1] of the observations held"
         raise ParameterError(msg)
-    return share
+    return checked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abers.regression.beta_cdf import BetaCDF
+from abers.regression.continuous import CalibratedDistribution
 from abers.regression.distribution import PredictiveDistribution
 from abers.regression.ivapr import IVAPR, Quantiles
 from abers.regression.ivar import IVAR, MeanInterval
@@ -10,6 +12,8 @@ from abers.regression.quantile_calibration import QuantileCalibration
 __all__ = [
     "IVAPR",
     "IVAR",
+    "BetaCDF",
+    "CalibratedDistribution",
     "MeanInterval",
     "PredictiveDistribution",
     "QuantileCalibration",

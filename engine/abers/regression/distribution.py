@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 
 from abers._predictive import merged
-from abers._shown import shown
 from abers.calibration.interval import VennInterval
 from abers.exceptions import ParameterError
+from abers.regression._asked import finite, levels, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,7 +197,7 @@ class PredictiveDistribution:
         ParameterError
             If `t` is no number.
         """
-        return _plain(_at(self._thresholds, self._lower, t))
+        return plain(_at(self._thresholds, self._lower, t))
 
     @overload
     def upper(self, t: float) -> float: ...
@@ -216,7 +216,7 @@ class PredictiveDistribution:
         float or numpy.ndarray
             Probabilities, of the shape of `t`.
         """
-        return _plain(_at(self._thresholds, self._upper, t))
+        return plain(_at(self._thresholds, self._upper, t))
 
     @overload
     def cdf(self, t: float) -> float: ...
@@ -237,7 +237,7 @@ class PredictiveDistribution:
         float or numpy.ndarray
             Probabilities, of the shape of `t`.
         """
-        return _plain(_at(self._thresholds, self._merged, t))
+        return plain(_at(self._thresholds, self._merged, t))
 
     @overload
     def probability_above(self, t: float) -> VennInterval: ...
@@ -296,7 +296,7 @@ class PredictiveDistribution:
         >>> band.quantile([0.1, 0.5, 0.6, 0.9]).tolist()
         [-inf, 1.0, 2.0, inf]
         """
-        return _plain(self._reached(self._merged, _levels(q, "q")))
+        return plain(self._reached(self._merged, levels(q, "q")))
 
     @overload
     def interval(self, level: float, *, band: bool = ...) -> tuple[float, float]: ...
@@ -331,7 +331,7 @@ class PredictiveDistribution:
         >>> band.interval(0.5), band.interval(0.5, band=True)
         ((1.0, 2.0), (-inf, 2.0))
         """
-        tail = (1.0 - _levels(level, "level")) / 2.0
+        tail = (1.0 - levels(level, "level")) / 2.0
         low = self._reached(self._upper if band else self._merged, tail)
         high = self._reached(self._lower if band else self._merged, 1.0 - tail)
         return (low, high) if low.ndim else (float(low), float(high))
@@ -383,9 +383,9 @@ class PredictiveDistribution:
         >>> round(band.crps(1.5), 12), band.crps(1.5, proper=True)
         (0.25, inf)
         """
-        labels = _finite(y, "y")
+        labels = finite(y, "y")
         if proper and (self.mass_below > 0.0 or self.mass_above > 0.0):
-            return _plain(np.full(labels.shape, np.inf))
+            return plain(np.full(labels.shape, np.inf))
         places, masses = self._placed()
         after = np.append(self._merged, 1.0)
         gaps = places - labels[..., np.newaxis]
@@ -393,7 +393,7 @@ class PredictiveDistribution:
         gaps[..., -1] = np.maximum(gaps[..., -1], 0.0)
         held = masses > 0.0  # a place without mass may be infinite
         gaps, masses, after = gaps[..., held], masses[held], after[held]
-        return _plain(2.0 * ((gaps > 0.0) - after + masses / 2.0) * gaps @ masses)
+        return plain(2.0 * ((gaps > 0.0) - after + masses / 2.0) * gaps @ masses)
 
     @overload
     def pit(self, y: float, seed: int | np.random.Generator) -> float: ...
@@ -427,14 +427,14 @@ class PredictiveDistribution:
         >>> PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0]).pit(1.5, seed=0)
         0.5
         """
-        labels = _finite(y, "y")
+        labels = finite(y, "y")
         lo, hi = self._support
         before = self._merged[np.searchsorted(self._thresholds, labels, side="left")]
         after = self._merged[np.searchsorted(self._thresholds, labels, side="right")]
         before = np.where(labels > lo, before, 0.0)
         after = np.where(labels < hi, after, 1.0)
         shares = np.random.default_rng(seed).random(labels.shape)
-        return _plain(before + shares * (after - before))
+        return plain(before + shares * (after - before))
 
     def sample(self, n: int, seed: int | np.random.Generator) -> Floats:
         """Draw labels from the merged CDF with its masses at the ends of the support.
@@ -486,30 +486,8 @@ def _at(thresholds: Floats, values: Floats, t: ArrayLike) -> Floats:
     return np.where(np.isinf(where), where > 0.0, found).astype(np.float64)
 
 
-def _plain(values: Floats) -> float | Floats:
-    return values if np.ndim(values) else float(values)
-
-
-def _levels(values: ArrayLike, name: str) -> Floats:
-    levels = np.asarray(values, np.float64)
-    bad = ~((levels > 0.0) & (levels < 1.0))
-    if bad.any():
-        msg = f"{name}={shown(float(levels[bad][0]))} is not inside (0, 1); give a probability"
-        raise ParameterError(msg)
-    return levels
-
-
-def _finite(values: ArrayLike, name: str) -> Floats:
-    numbers = np.asarray(values, np.float64)
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        msg = f"{name}={shown(float(numbers[bad][0]))} is not a finite number; drop it"
-        raise ParameterError(msg)
-    return numbers
-
-
 def _ascending(values: ArrayLike) -> Floats:
-    thresholds = np.array(_finite(values, "thresholds"))
+    thresholds = np.array(finite(values, "thresholds"))
     if thresholds.ndim != 1 or not (thresholds[:-1] < thresholds[1:]).all():
         msg = "thresholds do not ascend strictly; sort them and pool equal ones"
         raise ParameterError(msg)
