@@ -15,7 +15,7 @@ from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river import LEARNERS, REGRESSORS, make, make_multi, make_regressor
 from abers.stream.settings import CALIBRATORS, OF_PROBABILITIES, QUANTILES, ascend
 from abers_connectors._config_layers import Problem
-from abers_connectors._config_types import shown
+from abers_connectors._config_types import is_number, shown
 from abers_connectors._suggest import closest
 from abers_connectors.files.naming import STANDARD, kind_of
 
@@ -28,6 +28,7 @@ _FORMATS = ("csv", "jsonl", "parquet")
 _SUFFIXES = "end its name in .csv or .jsonl (.gz or .zst may follow), or in .parquet"
 _OUTPUTS = ("output.predictions", "output.outcomes", "output.dead_letters")
 _DEFAULTS = {"output.predictions": STANDARD}
+_LEARNER = "logistic"  # that of a section without a name
 _INPUTS = ("input.observations", "input.labels")
 
 
@@ -126,7 +127,7 @@ def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
     ends = {"task.quantiles": (0.0, 1.0), "calibrator.thresholds": (-math.inf, math.inf)}
     for path, (low, high) in ends.items():
         given = values.get(path)
-        numbers = isinstance(given, list | tuple) and all(_is_number(one) for one in given)
+        numbers = isinstance(given, list | tuple) and all(map(is_number, given))
         if not numbers or (path == "task.quantiles" and tuple(given) == QUANTILES):
             continue
         if given and kind != "regression":
@@ -136,14 +137,10 @@ def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
             yield path, f"{shown(given)} is not an ascending list of numbers{between}"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _scores(values: _Values, kind: str, classes: Sequence[str] | None) -> Iterator[tuple[str, str]]:
     """Compare the fields of the scores with the classes."""
     paths = values.get("input.fields.score")
-    if not isinstance(paths, Mapping):
+    if not isinstance(paths, Mapping) or not paths or not all(map(_is_name, paths.values())):
         return
     if kind != "multiclass":
         yield "input.fields.score", f"is one field for the task {shown(kind)}; name it"
@@ -221,6 +218,8 @@ def _files(values: _Values) -> Iterator[tuple[str, str]]:
 def _learner(values: _Values) -> Iterator[tuple[str, str]]:
     """Make the learner, where river is installed; the short names are known without it."""
     name = values.get("learner.name")
+    if name is None and isinstance(values.get("learner"), Mapping):
+        name = _LEARNER
     kind = values.get("task.kind")
     known = REGRESSORS if kind == "regression" else LEARNERS
     if not isinstance(name, str) or not name or (name in known and kind != "multiclass"):
@@ -232,7 +231,7 @@ def _learner(values: _Values) -> Iterator[tuple[str, str]]:
             (make_regressor if kind == "regression" else make)(name)
     except ParameterError as error:
         near = closest(name, known)
-        hint = f", did you mean {shown(near)}?" if near else ""
+        hint = f", did you mean {shown(near)}?" if near and near != name else ""
         yield "learner.name", f"{error}{hint}"
     except MissingExtraError:
         pass

@@ -30,6 +30,7 @@ __all__ = [
     "Numbers",
     "Score",
     "Span",
+    "is_number",
     "shown",
 ]
 
@@ -134,10 +135,23 @@ def _score(value: Any) -> str | dict[str, str]:  # noqa: ANN401
 
 
 def _numbers(value: Any) -> tuple[float, ...]:  # noqa: ANN401
-    listed = isinstance(value, list | tuple)
-    if not listed or not {*map(type, value)} <= {int, float} or not all(map(math.isfinite, value)):
+    if not isinstance(value, list | tuple) or not all(map(is_number, value)):
         _refuse(value, "is not a list of finite numbers; write one such as [0.1, 0.5]")
     return tuple(map(float, value))
+
+
+def is_number(value: object) -> bool:
+    """Tell a finite number from anything else; true and false are none.
+
+    Examples
+    --------
+    >>> is_number(5), is_number(True), is_number(math.inf), is_number(10**400)
+    (True, False, False, False)
+    """
+    try:
+        return type(value) in {int, float} and math.isfinite(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return False
 
 
 def _label_value(value: Any) -> str | int | float:  # noqa: ANN401

@@ -146,6 +146,58 @@ MISTAKES = {
     "input.format = 'CSV'": 'input.format: "CSV" is none of "csv", "jsonl", "parquet", '
     'did you mean "csv"?',
     "task.scores = 5": 'task.scores: 5 is none of "any", "probability", "logit"',
+    # tasks
+    "task.kind = 'multiclass'": 'task.classes: name two or more different classes: ["cat", "dog"]',
+    "task = {kind = 'multiclass', classes = ['a']}": "task.classes: name two or more different "
+    'classes: ["cat", "dog"]',
+    "task = {kind = 'multiclass', classes = ['a', 'b', 'a']}": "task.classes: name two or more "
+    'different classes: ["cat", "dog"]',
+    "task.classes = ['a', 'b']": 'task.classes: is for the task "multiclass"; leave it out',
+    "task = {kind = 'regression', classes = ['a', 'b']}": "task.classes: is for the task "
+    '"multiclass"; leave it out',
+    "task.kind = 'regression'\ninput.positive = [1]": 'input.positive: is for the task "binary"; '
+    "leave it out",
+    "task = {kind = 'regression', scores = 'probability'}": "task.scores: is for classes; "
+    'write "any" for the task "regression"',
+    "task = {kind = 'regression', quantiles = [0.5, 0.1]}": "task.quantiles: [0.5, 0.1] is not an "
+    "ascending list of numbers between 0 and 1",
+    "task = {kind = 'regression', quantiles = []}": "task.quantiles: [] is not an ascending list "
+    "of numbers between 0 and 1",
+    "task = {kind = 'regression', quantiles = [0.0]}": "task.quantiles: [0.0] is not an ascending "
+    "list of numbers between 0 and 1",
+    "task = {kind = 'regression', quantiles = [nan]}": "task.quantiles: [NaN] is not a list of "
+    "finite numbers; write one such as [0.1, 0.5]",
+    "task = {kind = 'regression', quantiles = 0.5}": "task.quantiles: 0.5 is not a list of "
+    "finite numbers; write one such as [0.1, 0.5]",
+    "task.quantiles = [0.5]": 'task.quantiles: is for the task "regression"; leave it out',
+    "calibrator.thresholds = [1]": 'calibrator.thresholds: is for the task "regression"; '
+    "leave it out",
+    "task.kind = 'regression'\ncalibrator.thresholds = [2, 1]": "calibrator.thresholds: [2, 1] "
+    "is not an ascending list of numbers",
+    "task.kind = 'regression'\ncalibrator.thresholds = [inf]": "calibrator.thresholds: "
+    "[Infinity] is not a list of finite numbers; write one such as [0.1, 0.5]",
+    f"task.kind = 'regression'\ncalibrator.thresholds = [{10**400}]": "calibrator.thresholds: "
+    f"[1{'0' * 58}… is not a list of finite numbers; write one such as [0.1, 0.5]",
+    "task.kind = 'regression'\ncalibrator.kind = 'ivap'": 'calibrator.kind: "ivap" is none for '
+    'the task "regression": "ivapr"',
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'ivapr'": ""
+    'calibrator.kind: "ivapr" is none for the task "multiclass": "one-vs-rest" or "one-vs-one"',
+    "calibrator.kind = 'beta'": 'calibrator.kind: "beta" is for probabilities; '
+    'write task.scores = "probability"',
+    "input.fields.score = {a = 'x', b = 'y'}": "input.fields.score: is one field for the task "
+    '"binary"; name it',
+    "input.fields.score = {}": "input.fields.score: {} names no field; "
+    'write a path, or one by class: {cat = "p_cat"}',
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\ninput.fields.score = {a = 'x'}": ""
+    'input.fields.score: names a field for each of ["a", "b"], and no other',
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\nlearner = {}": "learner.name: logistic "
+    "knows two classes only; choose softmax, or another of bayes, forest, logistic, softmax, tree",
+    "task.kind = 'regression'\nlearner = {}": "learner.name: logistic: no such learner; short "
+    "names are forest, linear, tree, and other regressors of river go by their full name, such "
+    "as river.tree.HoeffdingTreeRegressor",
+    "task.kind = 'regression'\nlearner.name = 'lineer'": "learner.name: lineer: no such learner; "
+    "short names are forest, linear, tree, and other regressors of river go by their full name, "
+    'such as river.tree.HoeffdingTreeRegressor, did you mean "linear"?',
     # keys that contradict each other
     "calibrator = {window = 5, half_life = '1d'}": "calibrator.half_life: cannot go together with "
     "calibrator.window; leave one of them out",
