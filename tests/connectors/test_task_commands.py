@@ -1,0 +1,172 @@
+"""Several classes and numbers through the command: checked, run, written, inspected and resumed."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.connectors.test_resume import kill_after, run_to_the_end
+
+from abers.stream import Label, Observation, Processor, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.connectors.conftest import Ran
+
+TIME = 1_700_000_000_000
+CLASSES = ("cat", "dog", "7")
+TASKS = {
+    "multiclass": """
+[task]
+kind = "multiclass"
+classes = ["cat", "dog", "7"]
+scores = "probability"
+""",
+    "regression": """
+[task]
+kind = "regression"
+quantiles = [0.1, 0.5, 0.9]
+[calibrator]
+window = 50
+""",
+}
+SETTINGS = {
+    "multiclass": Settings(task="multiclass", classes=CLASSES, scores="probability"),
+    "regression": Settings(task="regression", quantiles=(0.1, 0.5, 0.9), window=50),
+}
+FILES = """
+[input]
+observations = "in.jsonl"
+[output]
+predictions = "predictions.{suffix}"
+outcomes = "outcomes.{suffix}"
+[state]
+path = "abers.state"
+every = 100
+"""
+
+
+def records(task: str, size: int) -> list[dict[str, Any]]:
+    """Make observations of two models, and labels some time later."""
+    draw = random.Random(3)  # noqa: S311 - no secret
+    made: list[tuple[int, dict[str, Any]]] = []
+    for i in range(size):
+        head = {"id": f"a{i}", "model": draw.choice("mn")}
+        if task == "multiclass":
+            parts = [draw.random() + 0.01 for _ in CLASSES]
+            score: Any = {c: one / sum(parts) for c, one in zip(CLASSES, parts, strict=True)}
+            label: Any = draw.choices([*CLASSES[:2], 7], parts)[0]
+        else:
+            score, label = round(draw.uniform(-3, 3), 2), round(draw.uniform(-9, 9), 1)
+        made.append((TIME + 1000 * i, {**head, "time": TIME + 1000 * i, "score": score}))
+        later = TIME + 1000 * i + 7500
+        made.append((later, {**head, "time": later, "label": label}))
+    return [record for _, record in sorted(made, key=lambda one: one[0])]
+
+
+def prepare(folder: Path, task: str, suffix: str, size: int = 120) -> list[dict[str, Any]]:
+    """Write the configuration and its input."""
+    made = records(task, size)
+    (folder / "in.jsonl").write_text("".join(json.dumps(one) + "\n" for one in made))
+    (folder / "abers.toml").write_text(TASKS[task] + FILES.format(suffix=suffix))
+    return made
+
+
+def expected(task: str, made: list[dict[str, Any]]) -> tuple[list[Any], list[Any]]:
+    """Give predictions and outcomes as the processor makes them."""
+    p = Processor(SETTINGS[task])
+    outputs: list[Any] = []
+    for one in made:
+        head = (one["id"], one["time"], one["model"])
+        if "score" in one:
+            outputs += p.process(Observation(*head, score=one["score"]))
+        else:
+            outputs += p.process(Label(*head, value=one["label"]))
+    told = [one for one in outputs if hasattr(one, "label")]
+    return [one for one in outputs if not hasattr(one, "label")], told
+
+
+def worded(output: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Write an output as it stands on the wire: null in place of what is infinite."""
+    names = [name for name in type(output).__struct_fields__ if name not in {"segment", "extra"}]
+    return {"v": 1} | {name: finite(getattr(output, name)) for name in names}
+
+
+def finite(value: Any) -> Any:  # noqa: ANN401
+    """Put null in place of what is infinite."""
+    if isinstance(value, dict):
+        return {name: finite(one) for name, one in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_json_lines(task: str, invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """Predictions and outcomes of both models are those of the processor, infinity as null."""
+    made = prepare(tmp_path, task, "jsonl")
+    ran = invoke("run", "abers.toml", "--json")
+    assert ran.code == 0, ran.err
+    for name, outputs in zip(("predictions", "outcomes"), expected(task, made), strict=True):
+        lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()
+        assert [json.loads(line) for line in lines] == [worded(one) for one in outputs]
+    nulls = "null" in (tmp_path / "predictions.jsonl").read_text()
+    assert nulls is (task == "regression")
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_parquet(task: str, invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """In Parquet what is by class or by level is a text of JSON, infinity as null."""
+    made = prepare(tmp_path, task, "parquet")
+    ran = invoke("run", "abers.toml")
+    assert ran.code == 0, ran.err
+    for name, outputs in zip(("predictions", "outcomes"), expected(task, made), strict=True):
+        rows = pq.read_table(tmp_path / f"{name}.parquet").to_pylist()
+        assert len(rows) == len(outputs) == 120
+        for row, output in zip(rows, outputs, strict=True):
+            for column, value in worded(output).items():
+                found = json.loads(row[column]) if isinstance(value, dict) else row[column]
+                assert found == value
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_check_and_inspect(task: str, invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """The task is said before the run, and what each model holds and scores after it."""
+    made = prepare(tmp_path, task, "jsonl")
+    checked = invoke("check", "abers.toml", "--sample", "in.jsonl")
+    assert checked.code == 0, checked.err
+    said = {"multiclass": "the probabilities of cat, dog, 7", "regression": "0.1, 0.5, 0.9"}
+    assert said[task] in checked.out
+    ran = invoke("run", "abers.toml")
+    means = {"multiclass": "accuracy", "regression": "coverage of the 80 % interval"}
+    assert means[task] in ran.err
+    assert "task.scores" not in ran.err
+    inspected = invoke("inspect", "abers.state", "--json")
+    assert inspected.code == 0, inspected.err
+    held = {one["model"]: one for one in json.loads(inspected.out)["held"]}
+    assert {*held} == {"m", "n"}
+    for model, one in held.items():
+        labels = sum(record["model"] == model for record in made) // 2
+        assert one["labels"] == (labels if task == "multiclass" else 50)
+        assert ("accuracy" in one["scores"]) is (task == "multiclass")
+    table = invoke("inspect", "abers.state")
+    assert table.code == 0, table.err
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_killed_and_started_again(task: str, tmp_path: Path) -> None:
+    """A run that is killed and started again writes what one that was never stopped writes."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for folder in (whole, killed):
+        folder.mkdir()
+        prepare(folder, task, "jsonl", 4_000)
+    kills = sum(kill_after(killed, more) for more in (1, 100_000, 200_000))
+    assert kills >= 1
+    for folder in (whole, killed):
+        run_to_the_end(folder)
+    for name in ("predictions.jsonl", "outcomes.jsonl"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()
