@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import pathlib
 import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -170,3 +172,20 @@ def test_killed_and_started_again(task: str, tmp_path: Path) -> None:
         run_to_the_end(folder)
     for name in ("predictions.jsonl", "outcomes.jsonl"):
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
+
+
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "stream.md"
+
+
+@pytest.mark.parametrize("name", ["pets", "delivery"])
+def test_the_page_shows_what_comes_out(
+    name: str, invoke: Callable[..., Ran], tmp_path: Path
+) -> None:
+    """The records and the configuration on the page of the documentation give what stands there."""
+    blocks = re.findall(r"```(?:json|toml)\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    at = next(i for i, block in enumerate(blocks) if f"{name}.jsonl" in block)
+    (tmp_path / f"{name}.jsonl").write_text(blocks[at - 1])
+    (tmp_path / "abers.toml").write_text(blocks[at])
+    assert invoke("run", "abers.toml").code == 0
+    found = [(tmp_path / f"{name}.{one}.jsonl").read_text() for one in ("out", "outcomes")]
+    assert "".join(found) == blocks[at + 1]

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _LARGEST = sys.float_info.max
 _LABELS = {0: 0, 1: 1}  # True, 1.0 and numpy's ones are equal to 1 and hash alike
 _Array = TypeVar("_Array", bound="NDArray[np.generic]")
-_STEPS = (PREDICT, LEARN, REMOVE)
 
 
 def _finite(value: object, what: str, error: type[InputError], remedy: str) -> float:
@@ -127,9 +126,10 @@ def _in_row(row: int, check: Callable[[object], float], value: object) -> float:
 def _floats(values: ArrayLike, check: Callable[[object], float], what: str) -> Floats:
     with np.errstate(over="ignore"):  # a long double too large becomes infinite and is refused
         array = np.ascontiguousarray(_column(values, check, what), dtype=np.float64) + 0.0
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        _in_row(int(bad[0]), check, float(array[bad[0]]))
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int(np.flatnonzero(~finite)[0])
+        _in_row(bad, check, float(array[bad]))
     return array
 
 
@@ -146,9 +146,10 @@ def times(values: ArrayLike, length: int) -> Floats:
 def labels(values: ArrayLike, length: int) -> Bytes:
     """Check an array of labels."""
     column = _column(values, label, "labels")
-    bad = np.flatnonzero((column != 0) & (column != 1))
-    if bad.size:
-        _in_row(int(bad[0]), label, column[bad[0]].item())
+    known = (column == 0) | (column == 1)
+    if not known.all():
+        bad = int(np.flatnonzero(~known)[0])
+        _in_row(bad, label, column[bad].item())
     return _same_length(column.astype(np.uint8), length, "labels")
 
 
@@ -175,8 +176,10 @@ def weights(values: ArrayLike, length: int, largest: int) -> Integers:
 def steps(values: ArrayLike, length: int) -> Bytes:
     """Check an array of steps: 0 predicts, 1 learns, 2 removes."""
     column = _one_dimensional(values, "steps")
-    bad = np.flatnonzero(~np.isin(column, _STEPS))
-    if bad.size:
+    # Compared one by one: numpy's own search takes ten times as long for a single step.
+    known = (column == PREDICT) | (column == LEARN) | (column == REMOVE)
+    if not known.all():
+        bad = np.flatnonzero(~known)
         msg = (
             f"row {bad[0]}: step {shown(column.tolist()[bad[0]])} is unknown; "
             "steps are 0 (predict), 1 (learn) and 2 (remove)"

@@ -130,12 +130,12 @@ class Events(Sequence[Event]):
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
-        columns: list[Any] = [_joined(parts, field.name) for field in fields(cls)]
+        columns: list[Any] = [_joined(parts, name) for name in _NAMES]
         return cls(*columns)
 
     def take(self, rows: Any) -> Events:  # noqa: ANN401 - whatever indexes an array
         """Give some rows, by numbers, a mask or a slice."""
-        columns: list[Any] = [getattr(self, field.name) for field in fields(self)]
+        columns: list[Any] = [getattr(self, name) for name in _NAMES]
         taken: list[Any] = [None if one is None else one[rows] for one in columns]
         return Events(*taken)
 
@@ -173,6 +173,9 @@ class Events(Sequence[Event]):
                 if label
                 else Observation(id_, time, model, score, x, segment, recorded, extra)
             )
+
+
+_NAMES = tuple(field.name for field in fields(Events))  # finding them takes longer than a row
 
 
 class Rows(Sequence[T], Generic[T]):
