@@ -13,12 +13,11 @@ from river.compose import Pipeline
 
 __all__ = ["Forwarding"]
 
-METHODS = (
+_METHODS = (
     "learn_one",
     "predict_one",
     "predict_proba_one",
     "learn_many",
-    "predict_many",
     "predict_proba_many",
 )
 
@@ -33,7 +32,7 @@ class Forwarding:
     """
 
     def __init__(self, learner: Any) -> None:  # noqa: ANN401 - no type has all the methods
-        self._taken = {method: _keywords(learner, method) for method in METHODS}
+        self._taken = {method: _keywords(learner, method) for method in _METHODS}
 
     def __call__(self, method: str, given: dict[str, Any]) -> dict[str, Any]:
         """Return those of the keywords that a method takes."""
