@@ -10,7 +10,7 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol, Self, overload
+from typing import TYPE_CHECKING, Self, overload
 
 import numpy as np
 from sortedcontainers import SortedList
@@ -30,19 +30,9 @@ if TYPE_CHECKING:
     from abers._arrays import Floats
     from abers.regression.distribution import Many
 
-__all__ = ["Continuous", "PITMap"]
+__all__ = ["PITMap"]
 
 _WINDOW = struct.Struct("<Q")
-
-
-class Continuous(Protocol):
-    """A continuous distribution, such as a frozen one of `scipy.stats`."""
-
-    def cdf(self, t: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
-        """Give its CDF at an array."""
-
-    def ppf(self, q: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
-        """Give its quantiles at an array of levels."""
 
 
 class PITMap(ABC):

@@ -6,7 +6,7 @@ CDF whose steps are the base quantiles at those values: no grid and no interpola
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -16,9 +16,15 @@ from abers.regression.distribution import PredictiveDistribution
 
 if TYPE_CHECKING:
     from abers._arrays import Floats
-    from abers.regression._pits import Continuous
 
-__all__ = ["QuantileCalibration"]
+__all__ = ["Continuous", "QuantileCalibration"]
+
+
+class Continuous(Protocol):
+    """A continuous distribution, such as a frozen one of `scipy.stats`."""
+
+    def ppf(self, q: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
+        """Give its quantiles at an array of levels."""
 
 
 class QuantileCalibration(PITMap):
