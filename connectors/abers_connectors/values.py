@@ -17,7 +17,7 @@ import msgspec
 from abers_connectors.records import BadRecordError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection
 
     import numpy as np
     import numpy.typing as npt
@@ -27,7 +27,6 @@ __all__ = [
     "MICROSECONDS",
     "MILLISECONDS",
     "SECONDS",
-    "all_plain_times",
     "are_plain_times",
     "class_reader",
     "features",
@@ -132,14 +131,6 @@ def are_plain_times(values: npt.NDArray[np.int64]) -> bool:
     """Say whether all of some whole numbers are times as they stand."""
     usual = (values >= MILLISECONDS) & (values < MICROSECONDS)
     return bool((usual | ((values > -MICROSECONDS) & (values < SECONDS))).all())
-
-
-def all_plain_times(times: Sequence[int]) -> bool:
-    """Tell the same of whole numbers in a list."""
-    earliest, latest = min(times, default=0), max(times, default=0)
-    if earliest >= MILLISECONDS:
-        return latest < MICROSECONDS
-    return earliest > -MICROSECONDS and latest < SECONDS
 
 
 def time(value: Any) -> int:  # noqa: ANN401

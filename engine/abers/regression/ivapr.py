@@ -115,7 +115,7 @@ class IVAPR:
     **Ties** in the score and in the label are pooled; the order of arrival never matters.
 
     **Cost.** A prediction takes time and memory in proportion to the observations held, and a few
-    quantiles less than the whole band. With `thresholds` a prediction takes about a microsecond
+    quantiles less than the whole band. With `thresholds` a prediction takes a few microseconds
     for each of them, and so does a label.
 
     **Weights and times** are as in `abers.VennAbers`. **Threads** may share a calibrator.

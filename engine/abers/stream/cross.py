@@ -79,8 +79,9 @@ class Cross(Binary):
         found = super().columns(events)
         if found is None:
             return None
-        ids = events.ids.tolist()
-        folds = np.array([_folds.of_id(one, self._folds) for one in ids], float)
+        folds = np.zeros(len(events))
+        seen = events.ids[~events.labels].tolist()
+        folds[~events.labels] = [_folds.of_id(one, self._folds) for one in seen]
         scores = np.repeat(found[0], self._folds, axis=1)
         return np.column_stack((scores, folds)), found[1]
 

@@ -60,7 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quantiles
         The levels at which a regression task tells the distribution, ascending.
     thresholds
-        Where it knows the distribution, ascending, so that a prediction takes a microsecond for
+        Where it knows the distribution, ascending, so that a prediction takes microseconds for
         each; by default at every label held, which takes time in proportion to those.
     calibrator
         Its kind; None is that which is usual for the task: "ivap", "one-vs-rest" or "ivapr".
