@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
-from abers.monitoring.regression import RegressionMonitor
+from abers.monitoring.regression import CentralInterval, RegressionMonitor
 from abers.monitoring.scores import PrequentialScores
 
 __all__ = [
     "BinaryMonitor",
+    "CentralInterval",
     "MultiClassMonitor",
     "MultiClassScores",
     "PrequentialScores",
