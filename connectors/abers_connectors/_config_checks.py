@@ -135,6 +135,24 @@ def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
         elif not ascend(given, low, high) or (path == "task.quantiles" and not given):
             between = " between 0 and 1" if high == 1.0 else ""
             yield path, f"{shown(given)} is not an ascending list of numbers{between}"
+    yield from _whole(values, kind)
+
+
+def _whole(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
+    """Look at what belongs to whole distributions."""
+    wanted, given = (values.get(f"calibrator.{name}") for name in ("distributions", "support"))
+    if wanted is True and kind != "regression":
+        yield "calibrator.distributions", f"is for the task {shown('regression')}; leave it out"
+    if not isinstance(given, list | tuple) or not given or not all(map(is_number, given)):
+        return
+    within = values.get("calibrator.thresholds")
+    thresholds = within if isinstance(within, list | tuple) else ()
+    if wanted is not True:
+        yield "calibrator.support", "is for calibrator.distributions = true; leave it out"
+    elif len(given) != len(("low", "high")) or not ascend(given):
+        yield "calibrator.support", f"{shown(given)} is not two numbers, the smaller one first"
+    elif not all(given[0] <= one <= given[1] for one in thresholds if is_number(one)):
+        yield "calibrator.support", f"{shown(given)} does not span calibrator.thresholds; widen it"
 
 
 def _scores(values: _Values, kind: str, classes: Sequence[str] | None) -> Iterator[tuple[str, str]]:

@@ -78,7 +78,8 @@ def _task(config: Config) -> str:
         return f"the probabilities of {', '.join(config.task.classes)} (multiclass)"
     if config.task.kind == "regression":
         levels = ", ".join(f"{level:g}" for level in config.task.quantiles)
-        return f"the quantiles {levels} of the label (regression)"
+        whole = "the distribution and " if config.calibrator.distributions else ""
+        return f"{whole}the quantiles {levels} of the label (regression)"
     return "the probability of label 1 (binary)"
 
 

@@ -91,6 +91,8 @@ class Calibrator(_Section):
     kind: Calibrators | None = None
     folds: Annotated[int, Field(ge=2, le=100)] = 5
     thresholds: Numbers = ()
+    distributions: bool = False
+    support: Numbers = ()
     window: Count | None = None
     max_age: Span | None = None
     half_life: Span | None = None

@@ -9,6 +9,7 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from tests.connectors.test_resume import kill_after, run_to_the_end
@@ -37,11 +38,20 @@ quantiles = [0.1, 0.5, 0.9]
 [calibrator]
 window = 50
 """,
+    "distributions": """
+[task]
+kind = "regression"
+quantiles = [0.1, 0.5, 0.9]
+[calibrator]
+window = 50
+distributions = true
+""",
 }
 SETTINGS = {
     "multiclass": Settings(task="multiclass", classes=CLASSES, scores="probability"),
     "regression": Settings(task="regression", quantiles=(0.1, 0.5, 0.9), window=50),
 }
+SETTINGS["distributions"] = msgspec.structs.replace(SETTINGS["regression"], distributions=True)
 FILES = """
 [input]
 observations = "in.jsonl"
@@ -96,8 +106,9 @@ def expected(task: str, made: list[dict[str, Any]]) -> tuple[list[Any], list[Any
 
 def worded(output: Any) -> dict[str, Any]:  # noqa: ANN401
     """Write an output as it stands on the wire: null in place of what is infinite."""
-    names = [name for name in type(output).__struct_fields__ if name not in {"segment", "extra"}]
-    return {"v": 1} | {name: finite(getattr(output, name)) for name in names}
+    given = msgspec.structs.asdict(output)
+    left_out = ("segment", "extra", *(name for name, value in given.items() if value is None))
+    return {"v": 1} | {name: finite(one) for name, one in given.items() if name not in left_out}
 
 
 def finite(value: Any) -> Any:  # noqa: ANN401
@@ -117,7 +128,7 @@ def test_json_lines(task: str, invoke: Callable[..., Ran], tmp_path: Path) -> No
         lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()
         assert [json.loads(line) for line in lines] == [worded(one) for one in outputs]
     nulls = "null" in (tmp_path / "predictions.jsonl").read_text()
-    assert nulls is (task == "regression")
+    assert nulls is (task != "multiclass")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -132,7 +143,7 @@ def test_parquet(task: str, invoke: Callable[..., Ran], tmp_path: Path) -> None:
         for row, output in zip(rows, outputs, strict=True):
             for column, value in worded(output).items():
                 found = json.loads(row[column]) if isinstance(value, dict) else row[column]
-                assert found == value
+                assert finite(found) == value
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -141,11 +152,16 @@ def test_check_and_inspect(task: str, invoke: Callable[..., Ran], tmp_path: Path
     made = prepare(tmp_path, task, "jsonl")
     checked = invoke("check", "abers.toml", "--sample", "in.jsonl")
     assert checked.code == 0, checked.err
-    said = {"multiclass": "the probabilities of cat, dog, 7", "regression": "0.1, 0.5, 0.9"}
+    said = {
+        "multiclass": "the probabilities of cat, dog, 7",
+        "regression": "task: the quantiles 0.1, 0.5, 0.9",
+        "distributions": "the distribution and the quantiles 0.1, 0.5, 0.9",
+    }
     assert said[task] in checked.out
     ran = invoke("run", "abers.toml")
-    means = {"multiclass": "accuracy", "regression": "coverage of the 80 % interval"}
-    assert means[task] in ran.err
+    means = {"multiclass": "accuracy", "regression": "pinball loss", "distributions": "CRPS"}
+    assert re.search(rf"{means[task]} +[\d.]+ +[\d.]+", ran.err)
+    assert ("coverage of the 80 % interval" in ran.err) is (task != "multiclass")
     assert "task.scores" not in ran.err
     inspected = invoke("inspect", "abers.state", "--json")
     assert inspected.code == 0, inspected.err
@@ -155,6 +171,7 @@ def test_check_and_inspect(task: str, invoke: Callable[..., Ran], tmp_path: Path
         labels = sum(record["model"] == model for record in made) // 2
         assert one["labels"] == (labels if task == "multiclass" else 50)
         assert ("accuracy" in one["scores"]) is (task == "multiclass")
+        assert ("crps" in one["scores"]) is (task == "distributions")
     table = invoke("inspect", "abers.state")
     assert table.code == 0, table.err
 

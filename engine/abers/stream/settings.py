@@ -62,6 +62,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     thresholds
         Where it knows the distribution, ascending, so that a prediction takes microseconds for
         each; by default at every label held, which takes time in proportion to those.
+    distributions
+        Whether it tells the whole of them, band and mean, and is judged by their CRPS.
+    support
+        The ends between which all labels lie, where the mean and the CRPS put the masses beyond
+        the labels seen; by default the smallest and the largest label held.
     calibrator
         Its kind; None is that which is usual for the task: "ivap", "one-vs-rest" or "ivapr".
     folds
@@ -99,6 +104,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     classes: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = QUANTILES
     thresholds: tuple[float, ...] = ()
+    distributions: bool = False
+    support: tuple[float, ...] = ()
     calibrator: str | None = None
     folds: int = 5
     scores: Literal["probability", "logit", "any"] = "any"
@@ -133,9 +140,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.dedup_for is not None:
             self._require("dedup_for", 0, LARGEST_TIME)
+        if type(self.distributions) is not bool:
+            msg = f"distributions={shown(self.distributions)} is neither True nor False"
+            raise ParameterError(msg)
         self._keep("classes", _text, "texts")
         self._keep("quantiles", _real, "numbers")
         self._keep("thresholds", _real, "numbers")
+        self._keep("support", _real, "numbers")
         self._require_task()
 
     def _require_task(self) -> None:
@@ -159,6 +170,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.task == "regression":
             self._require_distribution()
+        elif self.distributions:
+            msg = f"distributions belong to a regression task, not to a {self.task} one"
+            raise ParameterError(msg)
+        if self.support:
+            self._require_support()
 
     def _require_distribution(self) -> None:
         if self.scores == "probability":
@@ -169,6 +185,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if not ascend(self.thresholds):
             msg = f"thresholds={shown(self.thresholds)} are not ascending finite numbers"
+            raise ParameterError(msg)
+
+    def _require_support(self) -> None:
+        if not self.distributions:
+            msg = f"support={shown(self.support)} is for distributions; set them, or leave it out"
+            raise ParameterError(msg)
+        if len(self.support) != 2 or not ascend(self.support):  # noqa: PLR2004 - a pair
+            msg = f"support={shown(self.support)} is no pair of finite ends in order"
+            raise ParameterError(msg)
+        low, high = self.support
+        if any(not low <= one <= high for one in self.thresholds):
+            msg = f"support={shown(self.support)} does not span the thresholds; widen it"
             raise ParameterError(msg)
 
     def _keep(self, name: str, read: Callable[[Any], str | float], what: str) -> None:

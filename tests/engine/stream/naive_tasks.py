@@ -6,7 +6,8 @@ Governing rule: as in `naive`; only what a score, a label and an answer look lik
 left out: probabilities that sum to 1 within a hundredth where the settings say so, and of at least
 0 for pairs of classes. A label is one of the classes, or the whole number that is written so.
 
-*Numbers.* A score and a label are finite real numbers.
+*Numbers.* A score and a label are finite real numbers, the label inside the support if there is
+one. Where distributions are wanted the whole band is predicted, and its CRPS is found by the label.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tests.engine.stream.naive import Naive
 
 from abers import OneVsOne, OneVsRest
-from abers.regression import IVAPR
+from abers.regression import IVAPR, PredictiveDistribution
 from abers.stream import (
     Label,
     MultiClassOutcome,
@@ -32,7 +33,7 @@ from abers.stream import (
 if TYPE_CHECKING:
     from abers.stream import Processor, Settings
 
-__all__ = ["NaiveClasses", "NaiveNumbers", "naive"]
+__all__ = ["NaiveClasses", "NaiveNumbers", "band_of", "naive"]
 
 
 class NaiveClasses(Naive):
@@ -106,8 +107,9 @@ class NaiveNumbers(Naive):
     """A processor of labels that are numbers."""
 
     def is_label(self, value: Any) -> bool:  # noqa: ANN401
-        """Tell a finite number from anything else."""
-        return math.isfinite(number(value))
+        """Tell a finite number inside the support from anything else."""
+        low, high = self.settings.support or (-math.inf, math.inf)
+        return math.isfinite(number(value)) and low <= number(value) <= high
 
     def told(self, value: Any) -> Any:  # noqa: ANN401
         """Give the number."""
@@ -125,10 +127,14 @@ class NaiveNumbers(Naive):
         """Make a calibrator."""
         s = self.settings
         forgetting = {"window": s.window, "max_age": s.max_age, "half_life": s.half_life}
-        return IVAPR(**forgetting, thresholds=s.thresholds or None)  # type: ignore[arg-type]
+        given = {"thresholds": s.thresholds or None, "support": s.support or None}
+        return IVAPR(**forgetting, **given)  # type: ignore[arg-type]
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Put the quantiles of the merged distribution, and those of the band, into words."""
+        band = None
+        if self.settings.distributions:
+            band = calibrator.predict_one(self.score, **self.when(event))
         levels = self.settings.quantiles
         when = {name: [time] for name, time in self.when(event).items()}
         times = when.get("time")
@@ -147,6 +153,8 @@ class NaiveNumbers(Naive):
             n=len(calibrator),
             segment=event.segment,
             extra=event.extra,
+            mean=band and band.mean,
+            cdf=band and band.to_dict(),
         )
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
@@ -162,7 +170,18 @@ class NaiveNumbers(Naive):
             low=prediction.low,
             high=prediction.high,
             segment=prediction.segment,
+            mean=prediction.mean,
+            crps=None if prediction.cdf is None else band_of(prediction).crps(number(label.value)),
         )
+
+
+def band_of(prediction: RegressionPrediction) -> PredictiveDistribution:
+    """Make the band that stands on the wire; an infinite end of its support is null there."""
+    assert prediction.cdf is not None
+    given: Any = dict(prediction.cdf)
+    low, high = given.pop("support")
+    ends = (-math.inf if low is None else low, math.inf if high is None else high)
+    return PredictiveDistribution(**given, support=ends)
 
 
 def naive(settings: Settings, learner: Any = None) -> Naive:  # noqa: ANN401
