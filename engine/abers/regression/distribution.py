@@ -15,12 +15,15 @@ import numpy as np
 from abers._predictive import merged
 from abers.calibration.interval import VennInterval
 from abers.exceptions import ParameterError
+from abers.plots import band
 from abers.regression._asked import finite, levels, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from abers.plots import Figure
 
     Floats: TypeAlias = NDArray[np.float64]
     Many: TypeAlias = Sequence[float] | Floats
@@ -193,6 +196,40 @@ class PredictiveDistribution:
         (1.0, 2.0)
         """
         return PredictiveDistribution(self._thresholds, self._merged, support=self._support)
+
+    def plot(self, label: float | None = None, *, name: str = "label") -> Figure:
+        """Draw the band between the lower and the upper CDF, and the merged CDF.
+
+        The masses at infinity are drawn as they are: the steps run on to both ends of the axis,
+        at the height of the mass that lies beyond.
+
+        Parameters
+        ----------
+        label
+            The label that came, if it did.
+        name
+            What is predicted, with its unit; the name of the axis.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure, readable on a light and on a dark page.
+
+        Raises
+        ------
+        ParameterError
+            If the label is not finite.
+        MissingExtraError
+            If plotly is not installed.
+
+        Examples
+        --------
+        >>> unsure = PredictiveDistribution([1.0, 2.0], [0.0, 0.25, 0.75], [0.25, 0.75, 1.0])
+        >>> unsure.plot(1.5, name="degrees Celsius").layout.xaxis.title.text
+        'degrees Celsius'
+        """
+        came = None if label is None else float(finite(label, "label"))
+        return band(self._thresholds, self._lower, self._upper, self._merged, label=came, name=name)
 
     # Its CDFs
 
