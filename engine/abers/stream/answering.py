@@ -15,7 +15,7 @@ from abers.stream.tasks import Answers, Settled, Steps
 from abers.stream.waiting import Waiting, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -77,6 +77,8 @@ class Answering:
         Scores and answers by slot.
     waiting
         Predictive distributions by slot; None if the task has none.
+    onlooker
+        Told of what the monitors judge, all keys together.
     """
 
     def __init__(self, task: Task, *, monitors: bool) -> None:
@@ -85,6 +87,7 @@ class Answering:
         self.waiting = Waiting() if task.distributions else None
         self.calibrators: list[Calibrator] = []
         self.monitors: list[Monitor] | None = [] if monitors else None
+        self.onlooker: Callable[[Floats, Floats], None] | None = None
 
     def make_room(self, keys: int, slots: int) -> None:
         """Have a calibrator for every key, and a row for every slot."""
@@ -155,6 +158,8 @@ class Answering:
             return
         for key, rows in _by_key(keys):
             self.monitors[key].update(settled[rows], values[rows])
+        if self.onlooker is not None:
+            self.onlooker(settled, values)
 
 
 def _by_key(keys: Integers) -> Iterator[tuple[int, Any]]:

@@ -7,7 +7,10 @@ from abers.plots import series
 
 def test_a_line_for_each_view() -> None:
     """Numbers stand where they were found, and one that is not there leaves a gap."""
-    views = {"raw": [0.5, None, 0.25], "calibrated": [0.4, 0.3, 0.2]}
+    views: dict[str, list[float | None]] = {
+        "raw": [0.5, None, 0.25],
+        "calibrated": [0.4, 0.3, 0.2],
+    }
     drawn = series([1, 2, 4], views, title="Brier score", y_name="mean")
     assert [(one.name, one.x, one.y) for one in drawn.data] == [
         (name, (1, 2, 4), tuple(numbers)) for name, numbers in views.items()
