@@ -242,6 +242,14 @@ def replay(  # noqa: PLR0913 - the options of the command
             "platt, isotonic, dir, beta, uncalibrated, with commas between them.",
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what came of it as a page that needs nothing else (.html), or the numbers "
+            "of that page (.json).",
+        ),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Replay a historical stream: predict, wait for the label, learn.
@@ -265,6 +273,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             until=until,
             speed=speed,
             compare=compare,
+            report=report,
         )
         plan = planned(words)
     with sentences(parameter=CONFIG if plan.configured and compare is None else USAGE):
@@ -275,7 +284,9 @@ def replay(  # noqa: PLR0913 - the options of the command
 
             comparing.compare(plan.job, compare, stream, as_json=as_json)
             return
-        carry_out(plan.job, stream, pace=plan.pace, delay=plan.delay, as_json=as_json)
+        carry_out(
+            plan.job, stream, pace=plan.pace, delay=plan.delay, report=report, as_json=as_json
+        )
         if not as_json and not plan.configured:
             from abers_connectors import terminal
 

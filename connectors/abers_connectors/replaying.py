@@ -20,6 +20,7 @@ from abers_connectors.delayed import Delayed
 from abers_connectors.jobs import Job, of_config
 from abers_connectors.pace import Pace, speed
 from abers_connectors.records import BadRecordError
+from abers_connectors.report import require_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,7 @@ class Words(NamedTuple):
     until: str | None = None
     speed: str = "max"
     compare: str | None = None
+    report: str | None = None
 
 
 class Plan(NamedTuple):
@@ -93,10 +95,13 @@ def planned(words: Words) -> Plan:
     if since is not None and until is not None and since >= until:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
-    for option, given in (("output", words.output), ("speed", words.speed != "max" or None)):
+    rest = {"output": words.output, "speed": words.speed != "max" or None, "report": words.report}
+    for option, given in rest.items():
         if words.compare is not None and given is not None:
             msg = f"--{option} does not go with --compare, which writes only its table"
             raise ParameterError(msg)
+    if words.report is not None:
+        require_name(words.report)
     multiple = speed(words.speed)
     configured = Path(words.stream).suffix == ".toml"
     delay = None if configured else (_DELAY if words.delay is None else words.delay)
