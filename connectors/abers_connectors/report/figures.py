@@ -27,6 +27,7 @@ _UNITS = {
     "crps": "unit of the label",
     "pinball": "unit of the label",
 }
+_LEAVING_OUT = {"over-crps", "over-pinball"}
 _VIEWS = ("raw", "calibrated")
 
 
@@ -166,8 +167,9 @@ def _moments(
     return Drawn(
         name,
         heading,
-        f"Each point is the mean over the {most:,} labels before it. Where the line is broken the "
-        "mean is infinite or unknown.",
+        f"Each point is the mean over the {most:,} labels before it, or as many as there were. Where "
+        "the line is broken it is infinite or unknown."
+        + (" Infinite losses are left out." if name in _LEAVING_OUT else ""),
         plots.series(labels, known, title=heading, y_name=unit),
         Table(["labels so far", "over", *known], rows),
     )

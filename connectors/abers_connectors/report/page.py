@@ -133,6 +133,8 @@ def _facts(report: Report) -> Table:
     ):
         if not belongs:
             del known[name]
+    if report.settings["distributions"]:  # a CRPS is finite only for a support, so it is named
+        known["support"] = report.settings["support"] or "from the smallest to the largest label"
     if report.delay is not None:
         known["labels late by"] = f"{report.delay:,} observations"
     rows = [[name, _text(value)] for name, value in known.items() if value not in (None, [], ())]
