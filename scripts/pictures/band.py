@@ -1,7 +1,7 @@
 """Draws a band of predictive CDFs, for regression.md.
 
-Governing rule: as of `make_pictures`; the isotonic fit at the query is taken from its definition, the
-largest over the blocks that begin before it of the smallest mean of those that end after it.
+Governing rule: as of `make_pictures`; the isotonic fit at the query is taken from its definition,
+the largest over the places before it of the smallest mean from there to a place after it.
 """  # noqa: INP001 - beside a script
 
 from __future__ import annotations

@@ -167,8 +167,8 @@ def _moments(
     return Drawn(
         name,
         heading,
-        f"Each point is the mean over the {most:,} labels before it, or as many as there were. Where "
-        "the line is broken it is infinite or unknown."
+        f"Each point is the mean over the {most:,} labels before it, or as many as there were. "
+        "Where the line is broken it is infinite or unknown."
         + (" Infinite losses are left out." if name in _LEAVING_OUT else ""),
         plots.series(labels, known, title=heading, y_name=unit),
         Table(["labels so far", "over", *known], rows),
