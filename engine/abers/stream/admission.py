@@ -331,12 +331,11 @@ def _named(events: Events) -> _Named | None:
     if models is None or segments is None:
         return None
     (model, names), (segment, parts) = models, segments
-    # A pair as one number, of which there can be too many for a table.
+    if len(names) == len(parts) == 1:  # sorting costs more than the rest
+        return _Named(names, model, [(names[0], parts[0])], segment)
+    # A pair is one number, as there can be too many of them for a table.
     pairs = model[seen].astype(np.int64) * len(parts) + segment
-    if len(names) == len(parts) == 1:  # sorting them costs more than the rest
-        found, first, pair = pairs[:1], np.zeros(1, np.int64), np.zeros(len(pairs), np.int64)
-    else:
-        found, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+    found, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty(len(order), np.uint32)
     place[order] = np.arange(len(order), dtype=np.uint32)
