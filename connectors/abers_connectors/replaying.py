@@ -41,6 +41,8 @@ class Words(NamedTuple):
     learner: str | None = None
     columns: Mapping[str, str | None] = {}
     probabilities: bool = False
+    task: str | None = None
+    distributions: bool = False
     forgetting: Mapping[str, int | str | None] = {}
     from_: str | None = None
     since: str | None = None
@@ -130,6 +132,8 @@ def _of_words(words: Words, delay: int) -> Job:
         words.learner,
         _said(words.columns),
         words.probabilities,
+        words.task,
+        words.distributions,
         {name: _span(word) for name, word in _said(words.forgetting).items()},
     )
     return of_stream(asked)
@@ -140,6 +144,8 @@ def _of_config(words: Words) -> Job:
         "delay": words.delay,
         "learner": words.learner,
         "probabilities": words.probabilities or None,
+        "task": words.task,
+        "distributions": words.distributions or None,
         **words.columns,
         **words.forgetting,
     }

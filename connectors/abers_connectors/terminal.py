@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from abers_connectors._means import called, number, worded
+from abers_connectors._means import called, left_out, number, worded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -140,6 +140,11 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
             "if these are probabilities, "
             + ('set task.scores = "probability".' if delay is None else "add --probabilities.")
         )
+    for sentence in left_out(summary.calibrated or {}, summary.labels):
+        say(sentence)
+    if "crps" in (summary.calibrated or {}):
+        say("The CRPS puts the mass beyond the labels seen at the ends of the support, which are")
+        say("the smallest and the largest label held if calibrator.support says nothing else.")
     if delay is None and summary.observations and not summary.counters.get("labels_in"):
         say("No label came yet; if each record carries its own, set input.delay.")
     if delay is not None and not summary.observations:
@@ -160,7 +165,7 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
         What was run.
     """
     first = next(iter(found.values()))
-    told = called(first.calibrated or {}, widths=False)
+    told = called(first.calibrated or {}, briefly=True)
     table = Table("", title=Text(title), box=box.SIMPLE)
     for column in (*told.values(), "mean width", "events/s"):
         table.add_column(column, justify="right")
@@ -235,7 +240,7 @@ def show_inspected(found: Inspected) -> None:
         table.add_row(name, Text(text))
     console.print(table)
     held = Table("model", "segment", box=box.SIMPLE)
-    told = called({name: None for one in found.held for name in one.scores}, widths=False)
+    told = called({name: None for one in found.held for name in one.scores}, briefly=True)
     for column in ("labels held", *told.values()):
         held.add_column(column, justify="right")
     for one in found.held:

@@ -67,7 +67,8 @@ class RegressionMonitor:
     The pinball loss of a quantile v at level q is q (y - v) for a label y above it, and
     (1 - q) (v - y) otherwise; it is averaged over the levels. An interval covers a label at one
     of its ends. The raw score is judged as a distribution of one point, whose quantiles are all
-    the score, and whose CRPS is its distance from the label. Means leave out what is infinite.
+    the score, and whose CRPS is its distance from the label. Means leave out what is infinite,
+    and where it is the calibrated loss, the raw one beside it: both are of the same predictions.
 
     Examples
     --------
@@ -141,18 +142,25 @@ class RegressionMonitor:
         scores, quantiles = rows[:, 0], rows[:, 1 : 1 + len(self._levels)]
         # What no double holds is infinite too; infinite ends on one side have no distance.
         with np.errstate(over="ignore", invalid="ignore"):
-            self._raw["crps"].update(np.abs(labels - scores))
-            self._raw["pinball"].update(self._pinball(rows[:, :1], labels))
-            self._calibrated["pinball"].update(self._pinball(quantiles, labels))
+            self._compare(
+                "pinball", self._pinball(rows[:, :1], labels), self._pinball(quantiles, labels)
+            )
+            crps = rows[:, -3] if self._pit is not None else np.zeros(len(labels))
+            self._compare("crps", np.abs(labels - scores), crps)
             for (low, high, _), width in zip(self._pairs, self._widths, strict=True):
                 width.update(quantiles[:, high] - quantiles[:, low])
         for number, (low, high, _) in enumerate(self._pairs):
             inside = (quantiles[:, low] <= labels) & (labels <= quantiles[:, high])
             self._covered[number] += int(inside.sum())
         if self._pit is not None:
-            self._calibrated["crps"].update(rows[:, -3])
             spread = _spread(rows[:, -2], rows[:, -1])
             self._pit = np.cumsum(np.vstack([self._pit, spread]), axis=0)[-1]
+
+    def _compare(self, name: str, raw: Floats, calibrated: Floats) -> None:
+        """Judge both views by the same predictions: those that calibration can be judged by."""
+        self._raw[name].update(np.where(np.isfinite(calibrated), raw, np.inf))
+        if name in self._calibrated:
+            self._calibrated[name].update(calibrated)
 
     def _pinball(self, quantiles: Floats, labels: Floats) -> Floats:
         over = labels[:, np.newaxis] - quantiles

@@ -209,9 +209,10 @@ class RegressionPrediction(
         that is infinite, since too few labels are held to bound it, is null on the wire.
     n
         Number of labels the calibrator held when it answered.
-    mean, cdf
-        Where whole distributions are wanted: the mean of the merged distribution, and the band as
-        `PredictiveDistribution.to_dict` gives it.
+    mean
+        Of the merged distribution, where whole distributions are judged or told.
+    cdf
+        The band as `PredictiveDistribution.to_dict` gives it, where it is told.
     """
 
     id: str
@@ -246,7 +247,7 @@ class RegressionOutcome(
     score, quantiles, low, high, mean
         Those of the prediction.
     crps
-        Of the merged distribution, where whole distributions are wanted.
+        Of the merged distribution, where whole distributions are judged or told.
     """
 
     id: str

@@ -118,8 +118,9 @@ class Regression:
             "support": settings.support or None,
         }
         self._lowest, self._highest = settings.support or (-math.inf, math.inf)
-        self.distributions = settings.distributions
-        self._calibrator = _WholeCalibrator if settings.distributions else _Calibrator
+        self.distributions = settings.distributions != "none"
+        self._told = settings.distributions == "told"
+        self._calibrator = _WholeCalibrator if self.distributions else _Calibrator
         self.answer_width = 3 * len(self._levels) + self.distributions
 
     def score(self, given: object, id_: str) -> float:
@@ -177,10 +178,9 @@ class Regression:
 
     def predictions(self, events: Events, answers: Answers) -> Rows[RegressionPrediction]:
         """Word predictions, a row each."""
-        more = {}
-        if answers.bands is not None:
-            cdfs = objects([band.to_dict() for band in answers.bands])
-            more = {"mean": answers.rows[:, self.answer_width], "cdf": cdfs}
+        more = {"mean": answers.rows[:, self.answer_width]} if self.distributions else {}
+        if self._told and answers.bands is not None:
+            more["cdf"] = objects([band.to_dict() for band in answers.bands])
         said = self._worded(answers.rows)
         return wording.predictions(RegressionPrediction, events, said, answers.held, more)
 

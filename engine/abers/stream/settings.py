@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALIBRATORS",
+    "DISTRIBUTIONS",
     "LARGEST_TIME",
     "OF_PROBABILITIES",
     "QUANTILES",
@@ -37,6 +38,8 @@ CALIBRATORS = {
 """Kinds of calibrators by task, the usual one first."""
 OF_PROBABILITIES = ("beta", "uncalibrated")
 """Those that need scores in [0, 1]."""
+DISTRIBUTIONS = ("none", "judged", "told")
+"""What becomes of whole distributions, the usual one first."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
@@ -63,7 +66,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Where it knows the distribution, ascending, so that a prediction takes microseconds for
         each; by default at every label held, which takes time in proportion to those.
     distributions
-        Whether it tells the whole of them, band and mean, and is judged by their CRPS.
+        What becomes of the whole of them: "judged" adds their mean to a prediction, and their CRPS
+        and PIT values to the scores; "told" does that, and adds the band to each prediction.
     support
         The ends between which all labels lie, where the mean and the CRPS put the masses beyond
         the labels seen; by default the smallest and the largest label held.
@@ -104,7 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     classes: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = QUANTILES
     thresholds: tuple[float, ...] = ()
-    distributions: bool = False
+    distributions: Literal["none", "judged", "told"] = "none"
     support: tuple[float, ...] = ()
     calibrator: str | None = None
     folds: int = 5
@@ -140,8 +144,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.dedup_for is not None:
             self._require("dedup_for", 0, LARGEST_TIME)
-        if type(self.distributions) is not bool:
-            msg = f"distributions={shown(self.distributions)} is neither True nor False"
+        if self.distributions not in DISTRIBUTIONS:
+            msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
         self._keep("classes", _text, "texts")
         self._keep("quantiles", _real, "numbers")
@@ -170,7 +174,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.task == "regression":
             self._require_distribution()
-        elif self.distributions:
+        elif self.distributions != "none":
             msg = f"distributions belong to a regression task, not to a {self.task} one"
             raise ParameterError(msg)
         if self.support:
@@ -188,8 +192,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
 
     def _require_support(self) -> None:
-        if not self.distributions:
-            msg = f"support={shown(self.support)} is for distributions; set them, or leave it out"
+        if self.distributions == "none":
+            msg = f"support={shown(self.support)} is for distributions; have them judged or told"
             raise ParameterError(msg)
         if len(self.support) != 2 or not ascend(self.support):  # noqa: PLR2004 - a pair
             msg = f"support={shown(self.support)} is no pair of finite ends in order"

@@ -94,22 +94,26 @@ def central(settled: list[Judged], low: int, high: int) -> tuple[float, float]:
 @WHOLE
 @given(settled=SETTLED)
 def test_losses_coverage_and_width(settled: list[Judged], whole: bool) -> None:  # noqa: FBT001
-    """All follow from the definitions; what is infinite is counted, and in no sum."""
+    """All follow from the definitions; what is infinite is counted, and in neither sum."""
     losses = [
         mean([pinball(a, v, one.label) for a, v in zip(LEVELS, one.quantiles, strict=True)])
         if all(map(math.isfinite, one.quantiles))
         else math.inf
         for one in settled
     ]
-    points = [mean([pinball(a, one.score, one.label) for a in LEVELS]) for one in settled]
+    points = [
+        mean([pinball(a, one.score, one.label) for a in LEVELS]) if math.isfinite(loss) else loss
+        for one, loss in zip(settled, losses, strict=True)
+    ]
     crps = of_finite("crps", [one.crps for one in settled]) if whole else {}
+    distances = [
+        one.crps if whole and math.isinf(one.crps) else abs(one.score - one.label)
+        for one in settled
+    ]
     (wide, width), (narrow, less) = central(settled, 0, 4), central(settled, 1, 3)
     monitor = watched(settled, whole=whole)
     assert monitor.views() == {
-        "raw": near(
-            of_finite("crps", [abs(one.score - one.label) for one in settled])
-            | of_finite("pinball", points)
-        ),
+        "raw": near(of_finite("crps", distances) | of_finite("pinball", points)),
         "calibrated": near(
             crps
             | of_finite("pinball", losses)

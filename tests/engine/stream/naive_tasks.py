@@ -7,7 +7,8 @@ left out: probabilities that sum to 1 within a hundredth where the settings say 
 0 for pairs of classes. A label is one of the classes, or the whole number that is written so.
 
 *Numbers.* A score and a label are finite real numbers, the label inside the support if there is
-one. Where distributions are wanted the whole band is predicted, and its CRPS is found by the label.
+one. Where distributions are judged or told the whole band is predicted, of which the label finds
+the CRPS.
 """
 
 from __future__ import annotations
@@ -106,6 +107,11 @@ class NaiveClasses(Naive):
 class NaiveNumbers(Naive):
     """A processor of labels that are numbers."""
 
+    def __init__(self, *given: Any, **options: Any) -> None:  # noqa: ANN401
+        """Begin with no band told."""
+        super().__init__(*given, **options)
+        self.bands: dict[tuple[str, str], PredictiveDistribution] = {}
+
     def is_label(self, value: Any) -> bool:  # noqa: ANN401
         """Tell a finite number inside the support from anything else."""
         low, high = self.settings.support or (-math.inf, math.inf)
@@ -133,8 +139,9 @@ class NaiveNumbers(Naive):
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Put the quantiles of the merged distribution, and those of the band, into words."""
         band = None
-        if self.settings.distributions:
+        if self.settings.distributions != "none":
             band = calibrator.predict_one(self.score, **self.when(event))
+            self.bands[event.model, event.id] = band
         levels = self.settings.quantiles
         when = {name: [time] for name, time in self.when(event).items()}
         times = when.get("time")
@@ -153,12 +160,15 @@ class NaiveNumbers(Naive):
             n=len(calibrator),
             segment=event.segment,
             extra=event.extra,
-            mean=band and band.mean,
-            cdf=band and band.to_dict(),
+            mean=None if band is None else band.mean,
+            cdf=band.to_dict()
+            if band is not None and self.settings.distributions == "told"
+            else None,
         )
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
         """Put a number beside the prediction that it settles."""
+        band = self.bands.get((prediction.model, prediction.id))
         return RegressionOutcome(
             id=prediction.id,
             time=label.time,
@@ -171,14 +181,13 @@ class NaiveNumbers(Naive):
             high=prediction.high,
             segment=prediction.segment,
             mean=prediction.mean,
-            crps=None if prediction.cdf is None else band_of(prediction).crps(number(label.value)),
+            crps=None if band is None else band.crps(number(label.value)),
         )
 
 
-def band_of(prediction: RegressionPrediction) -> PredictiveDistribution:
+def band_of(cdf: Mapping[str, Any] | None) -> PredictiveDistribution:
     """Make the band that stands on the wire; an infinite end of its support is null there."""
-    assert prediction.cdf is not None
-    given: Any = dict(prediction.cdf)
+    given: Any = dict(cdf or {})
     low, high = given.pop("support")
     ends = (-math.inf if low is None else low, math.inf if high is None else high)
     return PredictiveDistribution(**given, support=ends)
@@ -186,7 +195,7 @@ def band_of(prediction: RegressionPrediction) -> PredictiveDistribution:
 
 def naive(settings: Settings, learner: Any = None) -> Naive:  # noqa: ANN401
     """Make the naive processor of a task."""
-    kinds = {"multiclass": NaiveClasses, "regression": NaiveNumbers}
+    kinds: dict[str, type[Naive]] = {"multiclass": NaiveClasses, "regression": NaiveNumbers}
     return kinds[settings.task](settings, learner=learner)
 
 

@@ -14,7 +14,7 @@ from abers.stream import Processor, Settings
 SPANS = ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_for")
 NUMBERS = ("max_pending", "max_early", "max_models")
 FORGETTING = ("window", "max_age", "half_life")
-WHOLE = {"task": "regression", "distributions": True}
+WHOLE = {"task": "regression", "distributions": "judged"}
 NO_NUMBERS = (-1, 1.0, "1", True, float("nan"), 10**30)
 
 
@@ -90,9 +90,15 @@ def test_unknown_settings_are_refused() -> None:
         ({"task": "regression", "thresholds": (0.0, float("inf"))}, "ascending finite numbers"),
         ({"task": "regression", "thresholds": (0, 10**400)}, "is not a list of numbers"),
         ({"task": "regression", "thresholds": (False, True)}, "is not a list of numbers"),
-        ({"distributions": True}, "belong to a regression task"),
-        ({"task": "regression", "distributions": 1}, "distributions=1 is neither"),
-        ({"task": "regression", "support": (0.0, 1.0)}, "is for distributions; set them"),
+        ({"distributions": "told"}, "belong to a regression task"),
+        (
+            {"task": "regression", "distributions": True},
+            "distributions=True is none of none, judged",
+        ),
+        (
+            {"task": "regression", "support": (0.0, 1.0)},
+            "is for distributions; have them judged or told",
+        ),
         ({**WHOLE, "support": (1.0,)}, "no pair of finite ends"),
         ({**WHOLE, "support": (0.0, 1.0, 2.0)}, "no pair of finite ends"),
         ({**WHOLE, "support": (1.0, 0.0)}, "no pair of finite ends"),

@@ -148,7 +148,7 @@ TASKS: dict[str, Any] = {
     "distributions": (
         limited(
             task=st.just("regression"),
-            distributions=st.just(True),  # noqa: FBT003 - drawn
+            distributions=st.sampled_from(("told", "judged")),
             quantiles=st.sampled_from(((0.5,), (0.1, 0.25, 0.75, 0.9))),
             thresholds=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
             support=st.sampled_from(((), (), (-7.0, 3.25))),
@@ -318,10 +318,10 @@ def test_levels_have_names_of_their_own() -> None:
         (classes, lambda: processor(task="multiclass", classes=("7", "cat", "é")), ["classes"]),
         (classes, lambda: classes(calibrator="one-vs-one"), ["calibrator"]),
         (numbers, lambda: numbers(thresholds=(0.0, 1.0)), ["thresholds"]),
-        (numbers, lambda: numbers(distributions=True), ["distributions"]),
+        (numbers, lambda: numbers(distributions="judged"), ["distributions"]),
         (
-            lambda: numbers(distributions=True),
-            lambda: numbers(distributions=True, support=(0.0, 1.0)),
+            lambda: numbers(distributions="told"),
+            lambda: numbers(distributions="told", support=(0.0, 1.0)),
             ["support"],
         ),
     ],
@@ -340,20 +340,32 @@ def test_another_task_is_refused_by_name(before: Any, after: Any, named: list[st
 
 def test_all_is_read_off_one_band() -> None:
     """Mean and quantiles are those of the distribution that is told."""
-    p = numbers(distributions=True)
+    p = numbers(distributions="told")
     for i in range(20):
         p.process_many([obs(f"a{i}", score=i % 7), lab(f"a{i}", value=i % 5)])
     said = only(p.process(obs("b", score=3.0)))
-    band = band_of(said)
+    band = band_of(said.cdf)
     assert said.mean == band.mean
     assert [*said.quantiles.values()] == band.quantile([0.1, 0.5, 0.9]).tolist()
     low, high = band.quantile_ends([0.1, 0.5, 0.9])
     assert ([*said.low.values()], [*said.high.values()]) == (low.tolist(), high.tolist())
 
 
+def test_judged_and_not_told() -> None:
+    """Where distributions are judged only, predictions have a mean, and no band."""
+    told, judged = numbers(distributions="told"), numbers(distributions="judged")
+    events: list[Event] = [lab("a", value=2.0), *(obs(name, score=1.0) for name in "ab")]
+    for one, other in zip(told.process_many(events), judged.process_many(events), strict=True):
+        without = msgspec.structs.replace(one, cdf=None) if hasattr(one, "cdf") else one
+        assert plain(without) == plain(other)
+    assert told.monitor is not None
+    assert judged.monitor is not None
+    assert told.monitor.views() == judged.monitor.views()
+
+
 def test_nothing_held_is_nothing_said() -> None:
     """Before the first label there is no mean, and the CRPS is infinite: null on the wire."""
-    p = numbers(distributions=True)
+    p = numbers(distributions="told")
     said = only(p.process(obs("a", score=3.0)))
     outcome = only(p.process(lab("a", value=2.0)))
     wire = [json.loads(msgspec.json.encode(one)) for one in (said, outcome)]
@@ -366,7 +378,7 @@ def test_nothing_held_is_nothing_said() -> None:
 
 def test_the_monitor_judges_what_was_predicted() -> None:
     """CRPS and PIT values are those of the distributions on the wire, however late labels are."""
-    p = numbers(distributions=True, window=30)
+    p = numbers(distributions="told", window=30)
     rng = np.random.default_rng(4)
     asked = [obs(f"a{i}", score=float(score)) for i, score in enumerate(rng.normal(size=80))]
     labels = [
@@ -374,7 +386,7 @@ def test_the_monitor_judges_what_was_predicted() -> None:
     ]
     bands = []
     for i, one in enumerate(asked):
-        bands += [band_of(only(p.process(one)))]
+        bands += [band_of(only(p.process(one)).cdf)]
         if i >= 7:
             p.process(lab(f"a{i - 7}", value=labels[i - 7]))
     p.process_many([lab(f"a{i}", value=labels[i]) for i in range(73, 80)])
@@ -385,7 +397,7 @@ def test_the_monitor_judges_what_was_predicted() -> None:
     assert calibrated["crps"] == pytest.approx(losses[np.isfinite(losses)].mean())
     assert calibrated["crps_infinite"] == np.isinf(losses).sum() > 0
     distances = np.abs(np.array([one.score for one in asked]) - labels)
-    assert monitor.views()["raw"]["crps"] == pytest.approx(distances.mean())
+    assert monitor.views()["raw"]["crps"] == pytest.approx(distances[np.isfinite(losses)].mean())
     assert monitor.pit_histogram is not None
     assert monitor.pit_histogram.sum() == pytest.approx(80)
     drawn_ones = [
@@ -400,7 +412,7 @@ def test_the_monitor_judges_what_was_predicted() -> None:
 @pytest.mark.parametrize("monitors", [True, False])
 def test_nothing_waits_without_end(monitors: bool) -> None:  # noqa: FBT001
     """A distribution is dropped with its label, also where nobody asks what it was worth."""
-    settings = Settings(task="regression", distributions=True, monitors=monitors)
+    settings = Settings(task="regression", distributions="judged", monitors=monitors)
     p = Processor(settings, outcomes=False)
     p.process_many([obs(f"a{i}", i, score=1.0) for i in range(10)])
     p.process_many([lab(f"a{i}", i, value=1.0) for i in range(10)])
@@ -413,7 +425,7 @@ def test_nothing_waits_without_end(monitors: bool) -> None:  # noqa: FBT001
 @pytest.mark.parametrize("value", [-0.001, 10.5, 1e300])
 def test_labels_outside_the_support(value: float) -> None:
     """A label beyond the ends that were given is a bad record, alone and in a batch."""
-    p = numbers(distributions=True, support=(0.0, 10.0))
+    p = numbers(distributions="told", support=(0.0, 10.0))
     p.process_many([obs("a", score=1.0), obs("b", score=1.0)])
     letter = only(p.process(lab("a", value=value)))
     assert letter.reason == "bad-label"
