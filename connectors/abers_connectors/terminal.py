@@ -167,7 +167,7 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     first = next(iter(found.values()))
     told = called(first.calibrated or {}, briefly=True)
     table = Table("", title=Text(title), box=box.SIMPLE)
-    for column in (*told.values(), "mean width", "events/s"):
+    for column in (*told.values(), "mean width", "events / s"):
         table.add_column(column, justify="right")
 
     def scores(means: Means | None) -> list[str]:

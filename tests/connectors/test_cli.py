@@ -383,3 +383,36 @@ def test_a_signal_stops_cleanly(start: Start, tmp_path: Path, number: int, code:
     assert out == b""
     assert b"Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["endless.csv"]
+
+
+AT_AN_IMPORT = """
+import os, sys
+
+def wait(event, arguments):
+    if event == "import" and arguments[0] == os.environ["AT"]:
+        os.write(1, b"importing")
+        os.read(0, 1)
+
+sys.addaudithook(wait)
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "abers", "numpy", "pydantic", "rich.progress"])
+def test_stopped_while_it_starts(tmp_path: Path, module: str) -> None:
+    """Ctrl-C in the middle of an import ends with the usual code, and a word at most."""
+    (tmp_path / "sitecustomize.py").write_text(AT_AN_IMPORT)  # Python runs it before all else
+    (tmp_path / "in.csv").write_text("score,label\n0.5,1\n")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "abers_connectors", "replay", "in.csv"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "AT": module},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.read(9) == b"importing"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    assert err in {b"", b"Stopped.\n"}  # nothing while the words of the command are understood
