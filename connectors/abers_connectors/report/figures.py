@@ -132,7 +132,7 @@ def _pit(counts: Sequence[float]) -> Drawn:
 def _course(report: Report) -> Iterator[Drawn]:
     """Draw each score in the course of the stream."""
     moments = report.over_time
-    for name, words in called(report.calibrated or {}, widths=False).items():
+    for name, words in called(report.calibrated or {}).items():
         if name in _UNITS:
             views = {view: _means(moments, view, name) for view in _VIEWS}
             yield _moments(f"over-{name}", words, moments, views, _UNITS[name])

@@ -28,7 +28,7 @@ predictions = "{task}.out.jsonl"
 MORE = {
     "binary": 'scores = "probability"',
     "multiclass": 'scores = "probability"\nclasses = ["a", "b", "c"]',
-    "regression": "[calibrator]\ndistributions = true",
+    "regression": '[calibrator]\ndistributions = "told"',
 }
 TASKS = [*MORE]
 SIZE = 260  # labels: more than the last ones that are kept, and stretches that were joined
