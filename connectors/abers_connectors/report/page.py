@@ -133,7 +133,7 @@ def _facts(report: Report) -> Table:
     ):
         if not belongs:
             del known[name]
-    if report.settings["distributions"]:  # a CRPS is finite only for a support, so it is named
+    if report.pit is not None:  # a CRPS is finite only for a support, so it is named
         known["support"] = report.settings["support"] or "from the smallest to the largest label"
     if report.delay is not None:
         known["labels late by"] = f"{report.delay:,} observations"
