@@ -261,7 +261,7 @@ def test_comparisons_of_other_tasks(invoke: Callable[..., Ran]) -> None:
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "stream.md"
 
 
-@pytest.mark.parametrize("name", ["pets", "delivery"])
+@pytest.mark.parametrize("name", ["pets", "delivery", "orders"])
 def test_the_page_shows_what_comes_out(
     name: str, invoke: Callable[..., Ran], tmp_path: Path
 ) -> None:
