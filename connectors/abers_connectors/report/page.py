@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import MissingExtraError
-from abers_connectors._means import called, number, worded
+from abers_connectors._means import called, left_out, number, worded
 from abers_connectors.report.figures import Table, drawn
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Page:
             scripts=self._scripts,
             style=self._style,
             scores=_scores(report),
-            unbounded=_unbounded(report),
+            sentences=left_out(report.calibrated or {}, report.labels),
             facts=_facts(report),
             counts=_counts(report),
             blocks=self._blocks(report),
@@ -111,12 +111,6 @@ def _scores(report: Report) -> Table:
     if report.mean_width is not None and report.task != "regression":  # which has one a level
         rows.append(["mean interval width", "", number(report.mean_width)])
     return Table(["", "raw score", "calibrated"], rows)
-
-
-def _unbounded(report: Report) -> bool:
-    """Tell whether there is an infinite loss."""
-    views = (report.raw or {}, report.calibrated or {})
-    return any(view[name] for view in views for name in view if name.endswith("_infinite"))
 
 
 def _facts(report: Report) -> Table:
