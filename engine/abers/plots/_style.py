@@ -10,10 +10,16 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from abers.exceptions import MissingExtraError
+import numpy as np
+
+from abers.exceptions import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike
+
+    from abers._arrays import Floats
 
 __all__ = [
     "COLOURS",
@@ -26,6 +32,7 @@ __all__ = [
     "figure",
     "graph_objects",
     "line",
+    "numbers",
 ]
 
 Figure: TypeAlias = Any
@@ -106,3 +113,18 @@ def faint(colour: str, share: float) -> str:
     """Make a colour transparent, to fill with."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return f"rgba({red}, {green}, {blue}, {share:g})"
+
+
+def numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
+    """Take numbers that are drawn together with others.
+
+    Raises
+    ------
+    ParameterError
+        If they are of another shape than these have.
+    """
+    found = np.asarray(values, np.float64)
+    if found.shape != shape:
+        msg = f"{name} has shape {found.shape}, not {shape}; give one for each of the others"
+        raise ParameterError(msg)
+    return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abers.plots._style import COLOURS, MAIN, REFERENCE, Figure, faint, figure, line
+from abers.plots._style import COLOURS, MAIN, REFERENCE, Figure, faint, figure, line, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +48,8 @@ def reliability(
 
     Raises
     ------
+    ParameterError
+        If the arrays of a view are not equally long.
     MissingExtraError
         If plotly is not installed.
 
@@ -60,7 +62,11 @@ def reliability(
     drawn = figure(title, "mean forecast of label 1", "share of labels 1")
     drawn.add_trace(_diagonal())
     for name, columns in views.items():
-        forecast, share, count = (np.asarray(column, np.float64) for column in columns)
+        forecast = np.asarray(columns[0], np.float64)
+        share, count = (
+            numbers(column, forecast.shape, f"{what} of {name}")
+            for column, what in zip(columns[1:], ("share", "count"), strict=True)
+        )
         some = count > 0
         forecast, share, count = forecast[some], share[some], count[some]
         drawn.add_trace(
@@ -105,6 +111,8 @@ def coverage(
 
     Raises
     ------
+    ParameterError
+        If a view has not one share for each level.
     MissingExtraError
         If plotly is not installed.
 
@@ -113,13 +121,14 @@ def coverage(
     >>> coverage([0.5, 0.9], {"calibrated": [0.52, 0.88]}, 1_000).data[1].y
     (0.52, 0.88)
     """
+    levels = np.asarray(nominal, np.float64)
     drawn = figure(title, "nominal coverage", "share of labels inside")
     drawn.add_trace(_diagonal())
     for name, shares in views.items():
-        inside = np.asarray(shares, np.float64)
+        inside = numbers(shares, levels.shape, f"coverage of {name}")
         drawn.add_trace(
             line(
-                np.asarray(nominal, np.float64).tolist(),
+                levels.tolist(),
                 inside.tolist(),
                 name,
                 mode="lines+markers",

@@ -8,12 +8,13 @@ and an interval without an end fills the figure up to its edge.
 from __future__ import annotations
 
 import math
+import sys
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.plots._style import LABEL, MAIN, OTHER, Figure, faint, figure, line
+from abers.plots._style import LABEL, MAIN, OTHER, Figure, faint, figure, line, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,6 +59,8 @@ def band(  # noqa: PLR0913 - the parts of a figure
 
     Raises
     ------
+    ParameterError
+        If the CDFs are of another length than the thresholds have them.
     MissingExtraError
         If plotly is not installed.
 
@@ -68,27 +71,30 @@ def band(  # noqa: PLR0913 - the parts of a figure
     ['lower CDF', 'upper CDF', 'merged CDF', 'label']
     """
     places = np.asarray(thresholds, np.float64)
+    low_cdf, high_cdf, own = (
+        numbers(cdf, (len(places) + 1,), called)
+        for cdf, called in ((lower, "lower"), (upper, "upper"), (merged, "merged"))
+    )
     known = places if label is None else np.append(places, label)
     low, high = _around(known)
     x = [low, *places.tolist(), high]
     drawn = figure("Predictive distribution", name, "cumulative probability")
-    for cdf, called, fill in ((lower, "lower CDF", None), (upper, "upper CDF", "tonexty")):
+    for cdf, called, fill in ((low_cdf, "lower CDF", None), (high_cdf, "upper CDF", "tonexty")):
         style = {"fill": fill, "fillcolor": faint(MAIN, 0.2)}
         drawn.add_trace(line(x, _to_the_end(cdf), called, faint(MAIN, 0.6), **style, **_STEPS))
     shape = {"width": 2.5, "shape": "hv"}
-    drawn.add_trace(line(x, _to_the_end(merged), "merged CDF", MAIN, line=shape))
+    drawn.add_trace(line(x, _to_the_end(own), "merged CDF", MAIN, line=shape))
     if label is not None:
         dotted = {"width": 2, "dash": "dot"}
         drawn.add_trace(line([label, label], [0.0, 1.0], "label", OTHER, line=dotted))
-    _tell_masses(drawn, np.asarray(merged, np.float64))
+    _tell_masses(drawn, own)
     drawn.update_xaxes(range=[low, high])
     return drawn.update_yaxes(range=[-0.02, 1.02])
 
 
-def _to_the_end(cdf: ArrayLike) -> list[float]:
+def _to_the_end(cdf: Floats) -> list[float]:
     """Give the heights of a CDF at the left end, at each threshold, and at the right end."""
-    values = np.asarray(cdf, np.float64)
-    return [*values.tolist(), float(values[-1])]
+    return [*cdf.tolist(), float(cdf[-1])]
 
 
 def _tell_masses(drawn: Figure, merged: Floats) -> None:
@@ -142,7 +148,7 @@ def fan_chart(  # noqa: PLR0913 - the parts of a figure
     Raises
     ------
     ParameterError
-        If the levels are not symmetric.
+        If the levels are not symmetric, or there is not one of everything for each `x`.
     MissingExtraError
         If plotly is not installed.
 
@@ -154,10 +160,10 @@ def fan_chart(  # noqa: PLR0913 - the parts of a figure
     """
     at = np.asarray(x, np.float64)
     order = np.argsort(at, kind="stable")
-    values = np.asarray(quantiles, np.float64)[order]
+    values = numbers(quantiles, (len(at), len(levels)), "quantiles")[order]
     points = {
-        called: np.asarray(column, np.float64)[order]
-        for called, column in (("raw", scores), ("label", labels))
+        called: numbers(column, at.shape, name)[order]
+        for called, name, column in (("raw", "scores", scores), ("label", "labels", labels))
         if column is not None
     }
     low, high = _around(np.concatenate([values.ravel(), *points.values()]))
@@ -195,5 +201,6 @@ def _around(values: Floats) -> tuple[float, float]:
     """Find an axis that has room for all finite values, and a margin."""
     finite = values[np.isfinite(values)]
     low, high = (float(np.min(finite)), float(np.max(finite))) if len(finite) else (0.0, 0.0)
-    margin = _MARGIN * (high - low) or max(abs(low), 1.0) * _MARGIN
-    return low - margin, high + margin
+    margin = _MARGIN * high - _MARGIN * low or max(abs(low), 1.0) * _MARGIN
+    most = sys.float_info.max
+    return max(low - margin, -most), min(high + margin, most)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from abers import ParameterError
 from abers.plots import coverage, pit_histogram, reliability
 
 
@@ -57,3 +58,11 @@ def test_a_histogram_is_a_density() -> None:
 def test_a_histogram_of_nothing() -> None:
     """Before the first label all bars are empty."""
     assert pit_histogram(np.zeros(5)).data[0].y == (0.0,) * 5
+
+
+def test_columns_that_do_not_belong_together() -> None:
+    """A view whose columns are not equally long is named."""
+    with pytest.raises(ParameterError, match=r"count of raw has shape \(1,\), not \(2,\)"):
+        reliability({"raw": ([0.1, 0.9], [0.2, 0.8], [5])})
+    with pytest.raises(ParameterError, match=r"coverage of calibrated has shape \(1,\)"):
+        coverage([0.5, 0.9], {"calibrated": [0.5]}, 10)

@@ -91,6 +91,15 @@ def test_one_step_has_a_width(place: float) -> None:
     assert traces(nothing)["upper CDF"].y == (1.0, 1.0)
 
 
+def test_an_axis_ends_where_numbers_do() -> None:
+    """The largest numbers there are have no room around them, and are drawn all the same."""
+    most = 1.7976931348623157e308
+    assert band([-most, most], [0, 0, 1], [0, 1, 1], [0, 0.5, 1]).layout.xaxis.range == (
+        -most,
+        most,
+    )
+
+
 def test_a_fan_is_sorted_by_its_places() -> None:
     """Each interval lies between its two quantiles, the widest behind the others."""
     quantiles = np.arange(15.0).reshape(3, 5)
@@ -126,3 +135,25 @@ def test_levels_that_bound_no_intervals(levels: list[float]) -> None:
     """Levels that have no counterpart bound no central interval."""
     with pytest.raises(ParameterError, match="are not symmetric; give 1 - q beside each q"):
         fan_chart([1], [[0.0] * len(levels)], levels)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"quantiles": [[0.0, 1.0]]}, r"quantiles has shape \(1, 2\), not \(2, 2\)"),
+        ({"quantiles": [[0.0], [1.0]]}, r"quantiles has shape \(2, 1\), not \(2, 2\)"),
+        ({"labels": [1.0]}, r"labels has shape \(1,\), not \(2,\); give one for each"),
+        ({"scores": 1.0}, r"scores has shape \(\), not \(2,\)"),
+    ],
+)
+def test_arrays_that_do_not_belong_together(more: dict[str, Any], message: str) -> None:
+    """Whoever gives too few or too many of something is told of what."""
+    rest: dict[str, Any] = {"x": [1.0, 2.0], "quantiles": [[0.0, 1.0]] * 2, "levels": [0.1, 0.9]}
+    with pytest.raises(ParameterError, match=message):
+        fan_chart(**(rest | more))
+
+
+def test_a_cdf_of_another_length() -> None:
+    """A CDF has a value before the first threshold and after each one."""
+    with pytest.raises(ParameterError, match=r"upper has shape \(1,\), not \(2,\)"):
+        band([1.0], [0.0, 1.0], [1.0], [0.0, 1.0])
