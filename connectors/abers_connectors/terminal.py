@@ -267,5 +267,5 @@ def show_next(stream: Sequence[str]) -> None:
     command = "abers" if shutil.which("abers") == sys.argv[0] else sys.argv[0]
     say("Try next:")
     say(f"  {command} replay {shlex.join(stream)} --window 500 --output windowed.jsonl")
-    say(f"  {command} replay Bananas --learner tree --output bananas.jsonl")
+    say(f"  {command} replay Bananas --learner tree --report bananas.html --output bananas.jsonl")
     say(f"  {command} replay YOURS.csv --score COLUMN --label COLUMN")
