@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from abers.plots._style import Figure
 from abers.plots.calibration import coverage, pit_histogram, reliability
-from abers.plots.distributions import band, fan_chart
+from abers.plots.distributions import band, curve, fan_chart
 from abers.plots.series import series
 
-__all__ = ["Figure", "band", "coverage", "fan_chart", "pit_histogram", "reliability", "series"]
+__all__ = [
+    "Figure",
+    "band",
+    "coverage",
+    "curve",
+    "fan_chart",
+    "pit_histogram",
+    "reliability",
+    "series",
+]

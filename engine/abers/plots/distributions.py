@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from abers._arrays import Floats
 
-__all__ = ["band", "fan_chart"]
+__all__ = ["band", "curve", "fan_chart"]
 
 _MARGIN = 0.06  # of the width of the data, on either side
 _FILLED = (0.12, 0.3)  # how much of the colour: from the widest interval to the narrowest
@@ -78,18 +78,66 @@ def band(  # noqa: PLR0913 - the parts of a figure
     known = places if label is None else np.append(places, label)
     low, high = _around(known)
     x = [low, *places.tolist(), high]
-    drawn = figure("Predictive distribution", name, "cumulative probability")
+    drawn = _axes(name, low, high)
     for cdf, called, fill in ((low_cdf, "lower CDF", None), (high_cdf, "upper CDF", "tonexty")):
         style = {"fill": fill, "fillcolor": faint(MAIN, 0.2)}
         drawn.add_trace(line(x, _to_the_end(cdf), called, faint(MAIN, 0.6), **style, **_STEPS))
     shape = {"width": 2.5, "shape": "hv"}
     drawn.add_trace(line(x, _to_the_end(own), "merged CDF", MAIN, line=shape))
+    _tell_masses(drawn, own)
+    return _with_label(drawn, label)
+
+
+def curve(
+    places: ArrayLike, heights: ArrayLike, *, label: float | None = None, name: str = "label"
+) -> Figure:
+    """Draw a continuous CDF through some of its points.
+
+    Parameters
+    ----------
+    places
+        Array of shape (k,), ascending; at least one.
+    heights
+        Array of shape (k,): the CDF at these.
+    label
+        The label that came, if it did.
+    name
+        What is predicted, with its unit; the name of the axis.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+        The figure.
+
+    Raises
+    ------
+    ParameterError
+        If there is not a height for each place.
+    MissingExtraError
+        If plotly is not installed.
+
+    Examples
+    --------
+    >>> [trace.name for trace in curve([1.0, 2.0, 3.0], [0.1, 0.5, 0.9], label=1.5).data]
+    ['CDF', 'label']
+    """
+    at = np.asarray(places, np.float64)
+    low, high = _around(at if label is None else np.append(at, label))
+    drawn = _axes(name, low, high)
+    drawn.add_trace(line(at.tolist(), numbers(heights, at.shape, "heights"), "CDF", MAIN))
+    return _with_label(drawn, label)
+
+
+def _axes(name: str, low: float, high: float) -> Figure:
+    drawn = figure("Predictive distribution", name, "cumulative probability")
+    return drawn.update_xaxes(range=[low, high]).update_yaxes(range=[-0.02, 1.02])
+
+
+def _with_label(drawn: Figure, label: float | None) -> Figure:
     if label is not None:
         dotted = {"width": 2, "dash": "dot"}
         drawn.add_trace(line([label, label], [0.0, 1.0], "label", OTHER, line=dotted))
-    _tell_masses(drawn, own)
-    drawn.update_xaxes(range=[low, high])
-    return drawn.update_yaxes(range=[-0.02, 1.02])
+    return drawn
 
 
 def _to_the_end(cdf: Floats) -> list[float]:

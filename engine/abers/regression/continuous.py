@@ -13,12 +13,14 @@ import numpy as np
 
 from abers.calibration._logistic import logistic
 from abers.calibration.interval import VennInterval
+from abers.plots import curve
 from abers.regression._asked import finite, levels, plain
 from abers.regression._beta_curve import bounded, logs
 from abers.regression.distribution import PredictiveDistribution
 
 if TYPE_CHECKING:
     from abers._arrays import Floats
+    from abers.plots import Figure
     from abers.regression._beta_curve import Curve
     from abers.regression.distribution import Many
 
@@ -29,6 +31,7 @@ _NODES = np.arange(-37.0, 37.0 + _WIDTH, _WIDTH)
 _AT, _LEFT = logistic(_NODES), logistic(-_NODES)  # probabilities, and what they leave
 _WEIGHTS = _WIDTH * _AT * _LEFT
 _WIRE = np.arange(1, 100) / 100.0  # levels of the quantiles that go over the wire
+_DRAWN = np.arange(1, 400) / 400.0  # and of those that a figure goes through
 
 
 class Smooth(Protocol):
@@ -133,6 +136,39 @@ class CalibratedDistribution:
         inside = self._cdf(at)
         lower, upper = np.append(self.mass_below, inside), np.append(inside, 1.0 - self.mass_above)
         return PredictiveDistribution(at, lower, upper, support=self.support).to_dict()
+
+    def plot(self, label: float | None = None, *, name: str = "label") -> Figure:
+        """Draw the CDF, from its quantile at 0.0025 to that at 0.9975.
+
+        Parameters
+        ----------
+        label, name
+            As of `PredictiveDistribution.plot`.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure, readable on a light and on a dark page.
+
+        Raises
+        ------
+        ParameterError
+            If the label is not finite.
+        MissingExtraError
+            If plotly is not installed.
+
+        Examples
+        --------
+        >>> from scipy import stats
+        >>> from abers.regression import BetaCDF
+        >>> drawn = BetaCDF().distribution(stats.norm(1.0, 2.0)).plot(name="metres")
+        >>> drawn.data[0].x[199], drawn.data[0].y[199]
+        (1.0, 0.5)
+        """
+        came = None if label is None else float(finite(label, "label"))
+        quantiles = self._quantile(_DRAWN, 1.0 - _DRAWN)
+        at = np.unique(quantiles[np.isfinite(quantiles)])
+        return curve(at, self._cdf(at), label=came, name=name)
 
     # Its CDF and its density
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from abers import ParameterError
-from abers.plots import band, fan_chart
-from abers.regression import PredictiveDistribution
+from abers.plots import band, curve, fan_chart
+from abers.regression import BetaCDF, PredictiveDistribution
 
 BAND = PredictiveDistribution([1.0, 2.0], [0.0, 0.25, 0.75], [0.25, 0.75, 1.0])
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
@@ -100,6 +101,20 @@ def test_an_axis_ends_where_numbers_do() -> None:
     )
 
 
+@pytest.mark.parametrize("label", [None, 40.0])
+def test_a_continuous_cdf(label: float | None) -> None:
+    """Its points are those of the CDF, from the lowest to the highest that are drawn."""
+    normal = stats.norm(5.0, 2.0)
+    drawn = BetaCDF().distribution(normal).plot(label, name="metres")  # it has learned nothing
+    found = traces(drawn)
+    low, high = drawn.layout.xaxis.range
+    assert low < found["CDF"].x[0] < found["CDF"].x[-1] < high
+    assert found["CDF"].y == pytest.approx(normal.cdf(found["CDF"].x))
+    assert found["CDF"].y[0] == pytest.approx(0.0025)
+    assert found["CDF"].y[-1] == pytest.approx(0.9975)
+    assert ("label" in found, high > 40.0) == (label is not None,) * 2
+
+
 def test_a_fan_is_sorted_by_its_places() -> None:
     """Each interval lies between its two quantiles, the widest behind the others."""
     quantiles = np.arange(15.0).reshape(3, 5)
@@ -155,5 +170,7 @@ def test_arrays_that_do_not_belong_together(more: dict[str, Any], message: str) 
 
 def test_a_cdf_of_another_length() -> None:
     """A CDF has a value before the first threshold and after each one."""
+    with pytest.raises(ParameterError, match=r"heights has shape \(1,\), not \(2,\)"):
+        curve([1.0, 2.0], [0.5])
     with pytest.raises(ParameterError, match=r"upper has shape \(1,\), not \(2,\)"):
         band([1.0], [0.0, 1.0], [1.0], [0.0, 1.0])
