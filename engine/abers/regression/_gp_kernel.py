@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from abers.regression._products import product
+
 if TYPE_CHECKING:
     from abers._arrays import Floats
 
@@ -72,9 +74,9 @@ def cholesky_back(by_factor: Floats, factor: Floats, inverse: Floats) -> Floats:
 
     Murray (2016), Differentiation of the Cholesky decomposition, section 3.
     """
-    middle = np.tril(factor.T @ by_factor)
+    middle = np.tril(product(factor.T, by_factor))
     diagonal(middle)[:] /= 2.0
-    whole = inverse.T @ middle @ inverse
+    whole = product(product(inverse.T, middle), inverse)
     return np.asarray((whole + whole.T) / 2.0)
 
 

@@ -14,6 +14,7 @@ from abers.regression._gp_fit import fitted
 from abers.regression._gp_kernel import Normals
 from abers.regression._gp_model import LATENT, Batch, Parameters, lower, projected
 from abers.regression._normal import Normal
+from abers.regression._products import product
 
 if TYPE_CHECKING:
     from abers._arrays import Floats
@@ -71,7 +72,7 @@ class Maps(NamedTuple):
         parameters = Parameters.over(self.flat, self.inducing)
         there = projected(parameters, self._places(mean, std))
         factor = lower(parameters.factor).reshape(LATENT, self.inducing, -1)
-        shared = (there.weight.T @ factor).transpose(1, 0, 2)  # (n, 3, 3 m)
+        shared = product(there.weight.T, factor).transpose(1, 0, 2)  # (n, 3, 3 m)
         own = there.rest[:, np.newaxis, np.newaxis] * np.eye(LATENT)
         covariance = shared @ shared.transpose(0, 2, 1) + own
         return (parameters.centre @ there.weight).T, np.linalg.cholesky(covariance)

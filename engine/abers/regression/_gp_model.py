@@ -21,6 +21,7 @@ from abers.regression._gp_kernel import (
     variance,
 )
 from abers.regression._gp_link import log_ratio
+from abers.regression._products import product
 
 if TYPE_CHECKING:
     from abers._arrays import Floats
@@ -121,7 +122,7 @@ def projected(parameters: Parameters, places: Normals) -> Projection:
     factor = np.linalg.cholesky(inner.values + JITTER * np.eye(len(points.mean)))
     inverse = np.linalg.inv(factor)
     own, by_length = variance(places, length)
-    weight = inverse @ outer.values.T
+    weight = product(inverse, outer.values.T)
     # A place has the jitter for itself, so that at least this is left, whatever the rounding.
     rest = np.maximum(own + JITTER - np.einsum("ij,ij->j", weight, weight), JITTER)
     return Projection(inner, factor, inverse, outer, by_length, weight, rest)
@@ -137,7 +138,9 @@ def bound(parameters: Parameters, batch: Batch, noise: Noise) -> tuple[float, Pa
     there, spread = projected(parameters, batch.places), lower(parameters.factor)
     mixing, gamma = lower(parameters.mixing), np.exp(parameters.log_gamma)[:, np.newaxis]
     deviation = np.sqrt(there.rest)
-    v = (parameters.centre.reshape(-1, 1) + spread @ noise.shared).reshape(LATENT, m, samples)
+    v = (parameters.centre.reshape(-1, 1) + product(spread, noise.shared)).reshape(
+        LATENT, m, samples
+    )
     white = (v.transpose(0, 2, 1) @ there.weight + deviation * noise.own).reshape(LATENT, -1)
     latent = mixing / gamma @ white
     curve = (latent + parameters.delta[:, np.newaxis]).reshape(LATENT, samples, n)
@@ -148,10 +151,10 @@ def bound(parameters: Parameters, batch: Batch, noise: Noise) -> tuple[float, Pa
     value = float(divergence / batch.total - ratio.mean())
     by_latent = by_curve.reshape(LATENT, -1) / -(samples * n)
     by_white = ((mixing / gamma).T @ by_latent).reshape(LATENT, samples, n)
-    by_v = (there.weight @ by_white.transpose(0, 2, 1)).reshape(LATENT * m, samples)
+    by_v = product(there.weight, by_white.transpose(0, 2, 1)).reshape(LATENT * m, samples)
     by_rest = np.einsum("ksn,ksn->n", by_white, noise.own) / (2.0 * deviation)
     by_weight = (v @ by_white).sum(axis=0) - 2.0 * there.weight * by_rest
-    by_factor = _lower_back(by_v @ noise.shared.T + spread / batch.total, spread)
+    by_factor = _lower_back(product(by_v, noise.shared.T) + spread / batch.total, spread)
     diagonal(by_factor)[:] -= 1.0 / batch.total
     by_mean, by_log_spread, by_log_length = _points_back(there, by_weight, by_rest)
     return value, Parameters(
@@ -168,8 +171,8 @@ def bound(parameters: Parameters, batch: Batch, noise: Noise) -> tuple[float, Pa
 
 def _points_back(there: Projection, by_weight: Floats, by_rest: Floats) -> tuple[Floats, ...]:
     """Take gradients by the weights and the rests back to the inducing points and the length."""
-    by_outer = there.inverse.T @ by_weight
-    by_factor = -np.tril(by_outer @ there.weight.T)
+    by_outer = product(there.inverse.T, by_weight)
+    by_factor = -np.tril(product(by_outer, there.weight.T))
     by_inner = cholesky_back(by_factor, there.factor, there.inverse)
     outer, inner = there.outer.back(by_outer.T), there.inner.back(by_inner)
     by_length = outer[2] + inner[2] + (by_rest * there.own_by_length).sum()

@@ -19,6 +19,7 @@ from abers.regression._gp_kernel import JITTER, Kernel, Normals, variance
 from abers.regression._gp_link import log_ratio
 from abers.regression._gp_maps import Maps
 from abers.regression._gp_model import Batch, Noise, Parameters, bound, lower, sizes
+from abers.regression._products import product
 
 M, N, DRAWS, TOTAL = 3, 5, 4, 50
 STEP = 1e-5
@@ -222,3 +223,12 @@ def test_draws_have_the_mean_and_nearly_the_covariance_that_they_should() -> Non
     assert not np.array_equal(maps.at(*places, 1), drawn)
     alone = maps.at(places.mean[2:3], places.spread[2:3], 0)
     assert alone[..., 0] == pytest.approx(drawn[..., 2], rel=1e-9)
+
+
+def test_products_in_blocks_are_products() -> None:
+    """Matrices of any size, and several at once on the right, give what numpy gives."""
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(130, 70)), rng.normal(size=(3, 70, 90))
+    for a, b in ((left, right), (left, right[0]), (left[:3], right), (left[:1], right[0, :, :1])):
+        assert product(a, b) == pytest.approx(a @ b, rel=1e-12, abs=1e-12)
+    assert product(left[:1], np.ones((70, 10_000))).shape == (1, 10_000)
