@@ -72,7 +72,7 @@ def variance(places: Normals, length: float) -> tuple[Floats, Floats]:
 def cholesky_back(by_factor: Floats, factor: Floats, inverse: Floats) -> Floats:
     """Take a gradient by a lower Cholesky factor back to the symmetric matrix.
 
-    Murray (2016), Differentiation of the Cholesky decomposition, section 3.
+    Murray (2016), Differentiation of the Cholesky decomposition.
     """
     middle = np.tril(product(factor.T, by_factor))
     diagonal(middle)[:] /= 2.0

@@ -69,7 +69,7 @@ class PredictiveDistribution:
     References
     ----------
     Petej (2018), Inductive Venn-Abers prediction for regression, section 4; Vovk & Petej (2014),
-    Venn-Abers predictors, section 5, for the merge.
+    Venn-Abers predictors, section 4, for the merge.
 
     Examples
     --------

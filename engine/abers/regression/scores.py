@@ -146,8 +146,8 @@ def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
 
     References
     ----------
-    Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
-    equation (21).
+    Gneiting, Raftery, Westveld & Goldman (2005), Calibrated probabilistic forecasting using
+    ensemble model output statistics and minimum CRPS estimation, equation (5).
 
     Examples
     --------
@@ -305,7 +305,8 @@ def interval_score(low: ArrayLike, high: ArrayLike, y: ArrayLike, level: float) 
 
     References
     ----------
-    Gneiting & Raftery (2007), equation (43).
+    Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
+    equation (43).
 
     Examples
     --------
