@@ -6,12 +6,14 @@ in sorted order and of the seed.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers.regression._gp_bound import Batch, Noise, bound
 from abers.regression._gp_kernel import Normals, diagonal
-from abers.regression._gp_model import LATENT, Batch, Noise, Parameters, bound, sizes
+from abers.regression._gp_model import LATENT, Parameters, sizes
 
 if TYPE_CHECKING:
     from abers._arrays import Floats
@@ -44,25 +46,41 @@ def fitted(rows: Batch, inducing: int, steps: int, seed: int) -> Floats:
     """
     rng = np.random.default_rng(seed)
     flat = _start(rows.places, inducing)
-    parameters = Parameters.over(flat, inducing)
-    first, second = np.zeros((2, len(flat)))
-    n = min(_BATCH, rows.total)
-    for step in range(1, steps + 1):
-        taken = rng.choice(rows.total, n, replace=False, shuffle=False)
+    adam = _Adam(flat, steps)
+    for _ in range(steps):
+        batch = _taken(rows, rng)
         noise = Noise(
             rng.standard_normal((LATENT * inducing, _SAMPLES)),
-            rng.standard_normal((LATENT, _SAMPLES, n)),
+            rng.standard_normal((LATENT, _SAMPLES, len(batch.below))),
         )
-        places = Normals(rows.places.mean[taken], rows.places.spread[taken])
-        batch = Batch(places, rows.below[taken], rows.above[taken], rows.total)
-        parts = bound(parameters, batch, noise)[1]
-        gradient = np.concatenate([part.ravel() for part in parts])
-        first += (1.0 - _DECAYS[0]) * (gradient - first)
-        second += (1.0 - _DECAYS[1]) * (gradient**2 - second)
-        rate = _RATE * (1.0 + np.cos(np.pi * (step - 1) / steps)) / 2.0
-        unbiased = second / (1.0 - _DECAYS[1] ** step)
-        flat -= rate / (1.0 - _DECAYS[0] ** step) * first / (np.sqrt(unbiased) + _TINY)
+        parts = bound(Parameters.over(flat, inducing), batch, noise)[1]
+        adam.step(np.concatenate([part.ravel() for part in parts]))
     return flat
+
+
+class _Adam:
+    """Adam (Kingma & Ba 2015, Algorithm 1) on an array, with a rate that falls as a cosine does."""
+
+    def __init__(self, flat: Floats, steps: int) -> None:
+        self._flat, self._steps, self._made = flat, steps, 0
+        self._first, self._second = np.zeros((2, len(flat)))
+
+    def step(self, gradient: Floats) -> None:
+        rate = _RATE * (1.0 + math.cos(math.pi * self._made / self._steps)) / 2.0
+        self._made += 1
+        self._first += (1.0 - _DECAYS[0]) * (gradient - self._first)
+        self._second += (1.0 - _DECAYS[1]) * (gradient**2 - self._second)
+        first = self._first / (1.0 - _DECAYS[0] ** self._made)
+        second = self._second / (1.0 - _DECAYS[1] ** self._made)
+        self._flat -= rate * first / (np.sqrt(second) + _TINY)
+
+
+def _taken(rows: Batch, rng: np.random.Generator) -> Batch:
+    """Take some rows."""
+    n = min(_BATCH, rows.total)
+    taken = rng.choice(rows.total, n, replace=False, shuffle=False)
+    places = Normals(rows.places.mean[taken], rows.places.spread[taken])
+    return Batch(places, rows.below[taken], rows.above[taken], rows.total)
 
 
 def _start(places: Normals, inducing: int) -> Floats:

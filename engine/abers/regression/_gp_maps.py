@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from abers.regression._gp_bound import Batch
 from abers.regression._gp_fit import fitted
 from abers.regression._gp_kernel import Normals
-from abers.regression._gp_model import LATENT, Batch, Parameters, lower, projected
+from abers.regression._gp_model import LATENT, Parameters, lower, projected
 from abers.regression._normal import Normal
 from abers.regression._products import product
 

@@ -1,9 +1,8 @@
 """Three latent Gaussian processes over normal distributions, known at inducing points alone.
 
-Governing rule: everything random is a linear map of standard normal numbers. The values at the
-inducing points are v, which is N(0, 1) in the prior and has any normal distribution q otherwise,
-times the factors of both covariances. So the evidence bound of a batch is a function of the
-parameters and of given random numbers, with exact gradients.
+Governing rule: the values at the inducing points are v times the factors of both covariances, so
+that v is N(0, 1) in the prior and has any normal distribution q otherwise; the values elsewhere are
+a linear map of v, and a rest that is independent of it.
 """
 
 from __future__ import annotations
@@ -20,13 +19,21 @@ from abers.regression._gp_kernel import (
     diagonal,
     variance,
 )
-from abers.regression._gp_link import log_ratio
 from abers.regression._products import product
 
 if TYPE_CHECKING:
     from abers._arrays import Floats
 
-__all__ = ["LATENT", "Batch", "Noise", "Parameters", "bound", "lower", "projected", "sizes"]
+__all__ = [
+    "LATENT",
+    "Parameters",
+    "Projection",
+    "lower",
+    "lower_back",
+    "projected",
+    "projected_back",
+    "sizes",
+]
 
 LATENT = 3  # functions, of ln a, ln b and c
 
@@ -67,22 +74,6 @@ class Parameters(NamedTuple):
         return cls(*(part.reshape(shape) for part, shape in zip(parts, sizes(m), strict=True)))
 
 
-class Batch(NamedTuple):
-    """Labels with their predicted distributions, and how many labels they stand for."""
-
-    places: Normals
-    below: Floats  # ln u of the PIT values
-    above: Floats  # ln(1 - u)
-    total: int
-
-
-class Noise(NamedTuple):
-    """Standard normal numbers: of shape (3 m, s) for v, and (3, s, n) for what v leaves open."""
-
-    shared: Floats
-    own: Floats
-
-
 class Projection(NamedTuple):
     """What the latent functions are at some places, given v."""
 
@@ -108,8 +99,9 @@ def lower(raw: Floats) -> Floats:
     return factor
 
 
-def _lower_back(back: Floats, factor: Floats) -> Floats:
-    raw = np.tril(back)
+def lower_back(by_factor: Floats, factor: Floats) -> Floats:
+    """Take a gradient by such a factor back to the one with the logs of its diagonal."""
+    raw = np.tril(by_factor)
     diagonal(raw)[:] *= diagonal(factor)
     return raw
 
@@ -128,49 +120,9 @@ def projected(parameters: Parameters, places: Normals) -> Projection:
     return Projection(inner, factor, inverse, outer, by_length, weight, rest)
 
 
-def bound(parameters: Parameters, batch: Batch, noise: Noise) -> tuple[float, Parameters]:
-    """Give the negative evidence bound, estimated by a batch, a label; and its gradient.
-
-    Hensman, Matthews & Ghahramani (2015), Scalable variational Gaussian process classification,
-    with the expectation over q by sampling, as Song et al. (2019), equations (11) and (12).
-    """
-    m, n, samples = len(parameters.mean), len(batch.below), noise.shared.shape[1]
-    there, spread = projected(parameters, batch.places), lower(parameters.factor)
-    mixing, gamma = lower(parameters.mixing), np.exp(parameters.log_gamma)[:, np.newaxis]
-    deviation = np.sqrt(there.rest)
-    v = (parameters.centre.reshape(-1, 1) + product(spread, noise.shared)).reshape(
-        LATENT, m, samples
-    )
-    white = (v.transpose(0, 2, 1) @ there.weight + deviation * noise.own).reshape(LATENT, -1)
-    latent = mixing / gamma @ white
-    curve = (latent + parameters.delta[:, np.newaxis]).reshape(LATENT, samples, n)
-    ratio, by_curve = log_ratio(curve, batch.below, batch.above)
-    divergence = ((spread**2).sum() + (parameters.centre**2).sum() - LATENT * m) / 2.0 - diagonal(
-        parameters.factor
-    ).sum()
-    value = float(divergence / batch.total - ratio.mean())
-    by_latent = by_curve.reshape(LATENT, -1) / -(samples * n)
-    by_white = ((mixing / gamma).T @ by_latent).reshape(LATENT, samples, n)
-    by_v = product(there.weight, by_white.transpose(0, 2, 1)).reshape(LATENT * m, samples)
-    by_rest = np.einsum("ksn,ksn->n", by_white, noise.own) / (2.0 * deviation)
-    by_weight = (v @ by_white).sum(axis=0) - 2.0 * there.weight * by_rest
-    by_factor = _lower_back(product(by_v, noise.shared.T) + spread / batch.total, spread)
-    diagonal(by_factor)[:] -= 1.0 / batch.total
-    by_mean, by_log_spread, by_log_length = _points_back(there, by_weight, by_rest)
-    return value, Parameters(
-        by_v.sum(axis=1).reshape(LATENT, m) + parameters.centre / batch.total,
-        by_factor,
-        _lower_back(by_latent @ white.T / gamma, mixing),
-        by_mean,
-        by_log_spread,
-        by_log_length,
-        -(by_latent * latent).sum(axis=1),
-        by_latent.sum(axis=1),
-    )
-
-
-def _points_back(there: Projection, by_weight: Floats, by_rest: Floats) -> tuple[Floats, ...]:
-    """Take gradients by the weights and the rests back to the inducing points and the length."""
+def projected_back(there: Projection, by_weight: Floats, by_rest: Floats) -> tuple[Floats, ...]:
+    """Take gradients by weights and rests back to the inducing points and the length."""
+    by_weight = by_weight - 2.0 * there.weight * by_rest
     by_outer = product(there.inverse.T, by_weight)
     by_factor = -np.tril(product(by_outer, there.weight.T))
     by_inner = cholesky_back(by_factor, there.factor, there.inverse)

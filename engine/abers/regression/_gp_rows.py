@@ -16,14 +16,12 @@ import numpy as np
 
 from abers._arrays import packed, parsed
 from abers._sealed import REMEDY, seal, unseal
-from abers._shown import shown
 from abers.calibration import _checks
-from abers.calibration._forgetting import Forgetting
 from abers.calibration._packing import pack, unpack
-from abers.calibration._refitted import share
-from abers.exceptions import InputError, ParameterError, StateError
+from abers.exceptions import InputError, StateError
 from abers.regression._gp_fit import size
 from abers.regression._gp_maps import Maps
+from abers.regression._gp_options import Options
 from abers.regression._normal import special
 
 if TYPE_CHECKING:
@@ -34,10 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["GPRows", "checked"]
 
 _MAGIC = b"abersGB\x01"
-_HEADER = struct.Struct("<QQQdQQ")
+_DUE = struct.Struct("<Q")
 _SCALES = struct.Struct("<dd")
 _COLUMNS = 3
-_LARGEST = 1 << 63
 
 
 class GPRows:
@@ -52,54 +49,41 @@ class GPRows:
         refit: float = 0.5,
         seed: int = 0,
     ) -> None:
-        self._begin(window, inducing, steps, refit, seed)
+        self._begin(Options.checked(window, inducing, steps, refit, seed))
 
-    def _options(self) -> tuple[int, int, float, int]:
-        return self._inducing, self._steps, self._refit, self._seed
-
-    def _begin(
-        self, window: int | None, inducing: int, steps: int, refit: float, seed: int
-    ) -> None:
+    def _begin(self, options: Options) -> None:
         special()
-        self._window = Forgetting(window).window
-        self._inducing, self._steps = _count(inducing, "inducing", 1), _count(steps, "steps", 1)
-        self._refit, self._seed = share(refit), _count(seed, "seed", 0)
-        if self._window is not None and self._window < self._inducing:
-            msg = (
-                f"window={window} holds fewer labels than inducing={inducing}; a fit needs as many"
-            )
-            raise ParameterError(msg)
-        self._held: deque[tuple[float, ...]] = deque(maxlen=self._window)
-        self._due = self._inducing
+        self._options, self._lock = options, threading.Lock()
+        self._held: deque[tuple[float, ...]] = deque(maxlen=options.window)
+        self._due = options.inducing
         self._maps: Maps | None = None
-        self._lock = threading.Lock()
 
     # What it is
 
     @property
     def window(self) -> int | None:
         """Number of labels kept at most, None without a window."""
-        return self._window
+        return self._options.window
 
     @property
     def inducing(self) -> int:
         """Number of inducing points."""
-        return self._inducing
+        return self._options.inducing
 
     @property
     def steps(self) -> int:
         """Steps of gradient descent a fit."""
-        return self._steps
+        return self._options.steps
 
     @property
     def refit(self) -> float:
         """Share of the labels held after which as many new ones make a fit due."""
-        return self._refit
+        return self._options.refit
 
     @property
     def seed(self) -> int:
         """Seed of the fits and of the draws of predictions."""
-        return self._seed
+        return self._options.seed
 
     def __len__(self) -> int:
         """Count the labels held."""
@@ -111,11 +95,7 @@ class GPRows:
 
     def __repr__(self) -> str:
         """Name the options and the number of labels."""
-        window = "" if self._window is None else f"window={self._window}, "
-        return (
-            f"<GPBeta({window}inducing={self._inducing}, steps={self._steps}, "
-            f"refit={self._refit}, seed={self._seed}) of {len(self)} labels>"
-        )
+        return f"<{type(self).__name__}({self._options}) of {len(self)} labels>"
 
     # Learning
 
@@ -168,8 +148,8 @@ class GPRows:
         held.extend(rows)
         if due <= 0:
             columns = np.array(held, np.float64).T
-            self._maps = Maps.fitted(columns, self._inducing, self._steps, self._seed)
-            due = max(1, math.ceil(self._refit * len(held)))
+            self._maps = Maps.fitted(columns, self.inducing, self.steps, self.seed)
+            due = max(1, math.ceil(self.refit * len(held)))
         self._held, self._due = held, due
 
     # Saving
@@ -183,12 +163,10 @@ class GPRows:
             What `from_bytes` takes.
         """
         with self._lock:
-            held = self._held if self._window is not None else sorted(self._held)
+            held = sorted(self._held) if self.window is None else self._held
             rows = np.array(held, np.float64).reshape(-1, _COLUMNS)
-            pieces = [
-                _HEADER.pack(self._window or 0, *self._options(), self._due),
-                *(b"".join(packed(column)) for column in rows.T),
-            ]
+            columns = [b"".join(packed(column)) for column in rows.T]
+            pieces = [self._options.to_bytes(), _DUE.pack(self._due), *columns]
             if self._maps is not None:
                 middle, scale, _, flat = self._maps
                 pieces += [_SCALES.pack(middle, scale), b"".join(packed(flat))]
@@ -223,20 +201,19 @@ class GPRows:
         return restored
 
     def _restore(self, pieces: list[bytes]) -> None:
-        header, mean, std, y, *fit = pieces
-        window, inducing, steps, refit, seed, due = _HEADER.unpack(header)
-        self._begin(window or None, inducing, steps, refit, seed)
+        options, due, mean, std, y, *fit = pieces
+        self._begin(Options.from_bytes(options))
         means, stds = checked(_floats(mean), _floats(std))
         labels = _checks.reals(_floats(y), len(means))
         held = list(zip(means.tolist(), stds.tolist(), labels.tolist(), strict=True))
-        orderly = len(held) <= window if window else held == sorted(held)
-        if not orderly or not due:
+        (self._due,) = _DUE.unpack(due)
+        orderly = held == sorted(held) if self.window is None else len(held) <= self.window
+        if not orderly or not self._due:
             msg = "rows"
             raise ValueError(msg)
         self._held.extend(held)
-        self._due = due
         if fit:
-            self._maps = _fit(fit, self._inducing)
+            self._maps = _fit(fit, self.inducing)
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
         """Pickle and copy by way of the saved form."""
@@ -266,11 +243,3 @@ def _fit(pieces: list[bytes], inducing: int) -> Maps:
         msg = "parameters"
         raise ValueError(msg)
     return Maps(middle, scale, inducing, flat)
-
-
-def _count(value: int, name: str, least: int) -> int:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value < _LARGEST:
-        msg = f"{name}={shown(value)} is not a whole number of {least} or more"
-        raise ParameterError(msg)
-    return int(value)

@@ -128,7 +128,7 @@ class GPBeta(GPRows):
         maps = self._maps
         if maps is None:
             return CalibratedDistribution(base, BetaCurve())
-        curves = maps.at(np.array([base.mean]), np.array([base.std]), self._seed)
+        curves = maps.at(np.array([base.mean]), np.array([base.std]), self.seed)
         return CalibratedDistribution(base, BetaMixture(curves[..., 0]))
 
     def cdf_many(self, mean: ArrayLike, std: ArrayLike, t: ArrayLike) -> Floats:
@@ -230,6 +230,6 @@ class GPBeta(GPRows):
             base = Normal(means[block, np.newaxis], stds[block, np.newaxis])
             curve: Curve = BetaCurve()
             if maps is not None:
-                curve = BetaMixture(maps.at(means[block], stds[block], self._seed))
+                curve = BetaMixture(maps.at(means[block], stds[block], self.seed))
             found[block] = ask(CalibratedDistribution(base, curve), columns[block])
         return found.reshape(asked.shape)

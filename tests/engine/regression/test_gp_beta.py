@@ -418,8 +418,9 @@ def test_damaged_and_senseless_bytes_are_refused() -> None:
     for at in range(0, len(blob), 7):
         with pytest.raises(StateError):
             GPBeta.from_bytes(blob[:at] + bytes([blob[at] ^ 1]) + blob[at + 1 :])
-    header, mean, std, y, scales, flat = unpack(memoryview(blob[len(MAGIC) : -16]))
-    whole = [header, mean, std, y, scales, flat]
+    whole = unpack(memoryview(blob[len(MAGIC) : -16]))
+    options, due, mean, std, y, scales, flat = whole
+    head = [options, due]
     assert GPBeta.from_bytes(seal(MAGIC, pack(whole))).to_bytes() == blob
 
     def column(*values: float) -> bytes:
@@ -427,17 +428,18 @@ def test_damaged_and_senseless_bytes_are_refused() -> None:
 
     endless = b"".join(packed(np.full(len(flat[9:]) // 8, np.inf)))
     for wrong in (
-        [header[:-1], *whole[1:]],
-        [header[:-8] + bytes(8), *whole[1:]],
-        [header, mean, column(1.0, -1.0, 1.0), y, scales, flat],
-        [header, mean, std, column(1.0), scales, flat],
-        [header, *(column(*[1.0] * 5) for _ in range(3)), scales, flat],
-        [header, b"".join(packed(np.zeros(3, np.uint8))), std, y, scales, flat],
-        [header, mean, std, y, scales],
-        [header, mean, std, y, bytes(16), flat],
-        [header, mean, std, y, scales, column(0.0)],
-        [header, mean, std, y, scales, endless],
-        [header, mean, std],
+        [options[:-1], *whole[1:]],
+        [options[:8] + bytes(8) + options[16:], *whole[1:]],
+        [options, bytes(8), *whole[2:]],
+        [*head, mean, column(1.0, -1.0, 1.0), y, scales, flat],
+        [*head, mean, std, column(1.0), scales, flat],
+        [*head, *(column(*[1.0] * 5) for _ in range(3)), scales, flat],
+        [*head, b"".join(packed(np.zeros(3, np.uint8))), std, y, scales, flat],
+        [*head, mean, std, y, scales],
+        [*head, mean, std, y, bytes(16), flat],
+        [*head, mean, std, y, scales, column(0.0)],
+        [*head, mean, std, y, scales, endless],
+        [*head, mean, std],
     ):
         with pytest.raises(StateError):
             GPBeta.from_bytes(seal(MAGIC, pack(wrong)))

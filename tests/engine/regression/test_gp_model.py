@@ -14,11 +14,12 @@ import pytest
 from scipy import integrate, special
 
 from abers.regression._beta_curve import BetaCurve
+from abers.regression._gp_bound import Batch, Noise, bound
 from abers.regression._gp_fit import size
 from abers.regression._gp_kernel import JITTER, Kernel, Normals, variance
 from abers.regression._gp_link import log_ratio
 from abers.regression._gp_maps import Maps
-from abers.regression._gp_model import Batch, Noise, Parameters, bound, lower, sizes
+from abers.regression._gp_model import Parameters, lower, sizes
 from abers.regression._products import product
 
 M, N, DRAWS, TOTAL = 3, 5, 4, 50
