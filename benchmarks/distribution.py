@@ -31,7 +31,7 @@ FIT, SCORES = "a fit, {} inducing points", "log scores of 5\u202f000 predictions
 CDF, QUANTILES = "CDFs of 5\u202f000 predictions", "five quantiles of 5\u202f000 predictions"
 LABELS, NEW = 1_000, 5_000
 POINTS = (8, 16, 32, 64)
-_DEFAULT = 32
+_DEFAULT, _STEPS = 32, 1_000
 _SHAPE = 1.5  # of gamma noise
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -81,19 +81,19 @@ _KINDS: dict[str, Callable[[int, int], Rows]] = {
 }
 
 
-def _fitted(rows: Rows, inducing: int = _DEFAULT) -> GPBeta:
-    calibrator = GPBeta(inducing=inducing, seed=SEED)
+def _fitted(rows: Rows, steps: int, inducing: int = _DEFAULT) -> GPBeta:
+    calibrator = GPBeta(inducing=inducing, steps=steps, seed=SEED)
     calibrator.learn_many(*rows[:3])
     return calibrator
 
 
-def _times(plan: Plan) -> dict[str, Spread]:
+def _times(plan: Plan, steps: int) -> dict[str, Spread]:
     rows, (mean, std, y, _) = scattering(LABELS, SEED), scattering(NEW, SEED + 1)
-    calibrator = _fitted(rows)
+    calibrator = _fitted(rows, steps)
     return in_turns(
-        min(3, plan.rounds),
+        plan.passes,
         {
-            **{FIT.format(m): partial(seconds, partial(_fitted, rows, m)) for m in POINTS},
+            **{FIT.format(m): partial(seconds, partial(_fitted, rows, steps, m)) for m in POINTS},
             SCORES: lambda: seconds(lambda: calibrator.log_score_many(mean, std, y)),
             CDF: lambda: seconds(lambda: calibrator.cdf_many(mean, std, y)),
             QUANTILES: lambda: seconds(lambda: calibrator.quantiles_many(mean, std, _LEVELS)),
@@ -101,33 +101,31 @@ def _times(plan: Plan) -> dict[str, Spread]:
     )
 
 
-def _gains(make: Callable[[int, int], Rows]) -> list[str]:
+def _gains(make: Callable[[int, int], Rows], steps: int) -> list[str]:
     """Score the base, one map for all, a map for each, and what knows everything; nats a label."""
-    (mean, std, y, _), new = make(LABELS, SEED), make(NEW, SEED + 1)
+    rows, (mean, std, y, best) = make(LABELS, SEED), make(NEW, SEED + 1)
     one = BetaCDF()
-    one.learn_many(np.exp(Normal(mean, std).logcdf(y)))
-    each = _fitted(Rows(mean, std, y, y)).log_score_many(*new[:3])
-    base = log_score_normal(*new[:3])
-    mapped = [
-        one.distribution(Normal(m, s)).log_score(label)
-        for m, s, label in zip(*(column.tolist() for column in new[:3]), strict=True)
-    ]
-    return [f"{np.mean(found):.3f}" for found in (base, mapped, each, new.best)]
+    one.learn_many(np.exp(Normal(rows.mean, rows.std).logcdf(rows.y)))
+    mapped = one.distribution(Normal(mean, std)).log_score(y)
+    each = _fitted(rows, steps).log_score_many(mean, std, y)
+    base = log_score_normal(mean, std, y)
+    return [f"{found.mean():.3f}" for found in (base, mapped, each, best)]
 
 
 def distribution(plan: Plan) -> Section:
     """Measure fits, predictions and gains."""
-    found = _times(plan)
+    steps = min(_STEPS, plan.probes)
+    found = _times(plan, steps)
     values: dict[Key, Spread] = {("gp-beta", name, LABELS): each for name, each in found.items()}
     body = (
-        f"`GPBeta`, fitted to {size(LABELS)} labels in 1\u202f000 steps, as any number is.\n\n"
+        f"`GPBeta`, fitted to {size(LABELS)} labels in {size(steps)} steps, as any number is.\n\n"
         + table(["", "s"], [[name, spread] for name, spread in found.items()])
         + f"Mean log scores of {size(NEW)} new labels in nats (smaller is better): of a normal base"
         " model, of it through one beta map for all inputs, through a map for each by `GPBeta` with"
         f" {_DEFAULT} inducing points, and of the true distributions.\n\n"
         + table(
             ["noise", "base", "`BetaCDF`", "`GPBeta`", "truth"],
-            [[name, *_gains(make)] for name, make in _KINDS.items()],
+            [[name, *_gains(make, steps)] for name, make in _KINDS.items()],
         )
     )
     return Section("Distribution calibration", body, values)
