@@ -14,7 +14,7 @@ import numpy as np
 from abers.calibration._logistic import logistic
 from abers.calibration.interval import VennInterval
 from abers.plots import curve
-from abers.regression._asked import finite, levels, plain
+from abers.regression._asked import finite, levels, places, plain
 from abers.regression._beta_curve import bounded, logs
 from abers.regression.distribution import PredictiveDistribution
 
@@ -182,7 +182,7 @@ class CalibratedDistribution:
         Parameters
         ----------
         t
-            A finite number, or an array of any shape.
+            A number, or an array of any shape; infinity too, where every CDF is 1.
 
         Returns
         -------
@@ -192,9 +192,9 @@ class CalibratedDistribution:
         Raises
         ------
         ParameterError
-            If `t` is no finite number.
+            If `t` is no number.
         """
-        return plain(self._cdf(finite(t, "t")))
+        return plain(self._at(t))
 
     lower = upper = cdf
 
@@ -215,7 +215,7 @@ class CalibratedDistribution:
         VennInterval or tuple
             The pair; for an array two arrays.
         """
-        p = 1.0 - self._cdf(finite(t, "t"))
+        p = 1.0 - self._at(t)
         return (p, p) if p.ndim else VennInterval(float(p), float(p))
 
     @overload
@@ -265,6 +265,12 @@ class CalibratedDistribution:
         labels = finite(y, "y")
         log_density = np.asarray(self._base.logpdf(labels), np.float64)
         return -(log_density + self._curve.log_slope(*self._logs(labels)))
+
+    def _at(self, t: float | Many) -> Floats:
+        where = places(t)
+        endless = np.isinf(where)
+        inside = self._cdf(np.where(endless, 0.0, where))
+        return np.where(endless, where > 0.0, inside).astype(np.float64)
 
     def _cdf(self, t: Floats) -> Floats:
         return self._curve.mapped(*self._logs(t))

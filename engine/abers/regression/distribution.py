@@ -16,7 +16,7 @@ from abers._predictive import merged
 from abers.calibration.interval import VennInterval
 from abers.exceptions import ParameterError
 from abers.plots import band
-from abers.regression._asked import finite, levels, plain
+from abers.regression._asked import finite, levels, places, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -598,10 +598,7 @@ def _made(
 
 
 def _at(thresholds: Floats, values: Floats, t: ArrayLike) -> Floats:
-    where = np.asarray(t, np.float64)
-    if np.isnan(where).any():
-        msg = "t is not a number; ask for the CDF at numbers"
-        raise ParameterError(msg)
+    where = places(t)
     found = values[np.searchsorted(thresholds, where, side="right")]
     return np.where(np.isinf(where), where > 0.0, found).astype(np.float64)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abers._arrays import Floats, Integers
+    from abers.regression.continuous import CalibratedDistribution
     from abers.regression.distribution import PredictiveDistribution
 
 __all__ = [
@@ -60,7 +61,9 @@ class Uniformity(NamedTuple):
     kolmogorov_smirnov: float
 
 
-def crps(distributions: Sequence[PredictiveDistribution], y: ArrayLike) -> Floats:
+def crps(
+    distributions: Sequence[PredictiveDistribution | CalibratedDistribution], y: ArrayLike
+) -> Floats:
     """Continuous ranked probability score of each distribution for its label.
 
     Parameters

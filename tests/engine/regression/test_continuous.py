@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from abers import ParameterError
-from abers.regression import CalibratedDistribution, PredictiveDistribution
+from abers.regression import CalibratedDistribution, PredictiveDistribution, scores
 from abers.regression._beta_curve import BetaCurve, BetaMixture, logs
 from abers.regression.scores import crps_normal
 
@@ -97,6 +97,20 @@ def test_it_has_the_calls_of_a_predictive_distribution() -> None:
     assert repr(found).startswith("<CalibratedDistribution: median ")
 
 
+@EVERY_ONE
+def test_at_infinity_a_cdf_is_0_or_1(found: CalibratedDistribution) -> None:
+    """As of a step CDF, also where mass lies below all labels."""
+    ends = np.array([-np.inf, 0.5, np.inf])
+    assert found.cdf(ends).tolist() == [0.0, found.cdf(0.5), 1.0]
+    assert found.probability_above(np.inf).p1 == 0.0
+    assert CalibratedDistribution(stats.norm(), BetaCurve(0.0, 2.0, -1.0)).cdf(-np.inf) == 0.0
+
+
+def test_scores_take_it() -> None:
+    """`scores.crps` takes these as it takes step CDFs."""
+    assert scores.crps(EVERY[:2], [0.5, 0.5]).tolist() == [each.crps(0.5) for each in EVERY[:2]]
+
+
 def test_mass_beyond_all_labels_is_not_dropped() -> None:
     """With a = 0 the mean and the CRPS of a normal are infinite, of a bounded base finite."""
     flat = BetaCurve(0.0, 2.0, -1.0)
@@ -112,7 +126,9 @@ def test_mass_beyond_all_labels_is_not_dropped() -> None:
 
 def test_what_is_no_number_or_level_is_refused() -> None:
     """Labels are finite, levels inside (0, 1)."""
-    for call in (EVERY[0].cdf, EVERY[0].crps, EVERY[0].log_score, EVERY[0].pit):
+    with pytest.raises(ParameterError, match="t is not a number"):
+        EVERY[0].cdf(float("nan"))
+    for call in (EVERY[0].crps, EVERY[0].log_score, EVERY[0].pit):
         with pytest.raises(ParameterError, match="not a finite number"):
             call(float("nan"))
     for level in (0.0, 1.0, float("nan")):
@@ -146,9 +162,9 @@ def test_what_the_base_rules_out_costs_infinitely(found: CalibratedDistribution)
     """Beyond the ends of the support the density is 0, and nowhere is a score NaN."""
     y = np.array([-1e3, -3.0, 0.5, 3.0, 1e3])
     low, high = found.support
-    scores = found.log_score(y)
-    assert (np.isposinf(scores) == ((y < low) | (y > high))).all()
-    assert not np.isnan(scores).any()
+    found_scores = found.log_score(y)
+    assert (np.isposinf(found_scores) == ((y < low) | (y > high))).all()
+    assert not np.isnan(found_scores).any()
 
 
 # Mass at the ends
