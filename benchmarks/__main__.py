@@ -16,7 +16,6 @@ from abers import backend
 from benchmarks import (
     agreement,
     cross,
-    distribution,
     floor,
     footprint,
     growth,
@@ -54,7 +53,6 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "multiclass": multiclass.multiclass,
     "wrapped": wrapped.wrapped,
     "predictive": predictive.predictive,
-    "distribution": distribution.distribution,
     "stream": processor.stream,
 }
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from abers.exceptions import ConfigError
-from abers.learners.river import USUAL
 from abers.stream.settings import QUANTILES, Settings
 from abers_connectors._config_checks import conflicts, dead_letters_beside
 from abers_connectors._config_errors import problems_of
@@ -92,8 +91,6 @@ class Calibrator(_Section):
     kind: Calibrators | None = None
     folds: Annotated[int, Field(ge=2, le=100)] = 5
     thresholds: Numbers = ()
-    distributions: Literal["none", "judged", "told"] = "none"
-    support: Numbers = ()
     window: Count | None = None
     max_age: Span | None = None
     half_life: Span | None = None
@@ -102,7 +99,7 @@ class Calibrator(_Section):
 class Learner(_Section):
     """Section [learner]: what scores the features."""
 
-    name: Name | None = None
+    name: Name = "logistic"
 
 
 class InputFields(_Section):
@@ -222,15 +219,11 @@ class Config(_Section):
             quantiles=self.task.quantiles,
             calibrator=self.calibrator.kind,
             scores=self.task.scores,
-            learner=self.learner_name(),
+            learner=self.learner.name if self.learner else None,
             monitors=self.monitoring.enabled,
             **self.calibrator.model_dump(exclude={"kind"}),
             **self.limits.model_dump(),
         )
-
-    def learner_name(self) -> str | None:
-        """Name what scores the features, by default the usual one of the task; None if nothing."""
-        return (self.learner.name or USUAL[self.task.kind]) if self.learner else None
 
     def reads(self) -> Reads:
         """Tell how scores and labels are read."""

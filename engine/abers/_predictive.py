@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from abers._arrays import Bytes, Floats, Integers
 
-__all__ = ["PredictiveSet", "merged"]
+__all__ = ["PredictiveSet", "merged", "reached"]
 
 Bag: TypeAlias = "list[tuple[float, list[tuple[float, int]]]]"
 """For each score, ascending, its (label, weight) pairs."""
@@ -60,6 +60,10 @@ class PredictiveSet(Memory):
                 steps.append((t, *values))
         lo, hi = (labels[0], labels[-1]) if labels else (-math.inf, math.inf)
         return lo, hi, np.array(steps).T
+
+    def quantile(self, score: float, level: float, time: float = math.nan) -> float:
+        """Give the quantile of the merged CDF at `score`; infinity where it is never reached."""
+        return float(reached(self.predict(score, time)[2], np.array([level]))[0, 0])
 
     def predict_many(self, scores: Floats, times: Floats | None) -> list[Answer]:
         """Give `predict` of every score."""
@@ -90,7 +94,7 @@ class PredictiveSet(Memory):
             weight = ONE if weights is None else int(weights[i])
             time = math.nan if times is None else float(times[i])
             if step == PREDICT:
-                quantiles[:, i] = _quantiles(self.predict(score, time)[2], levels)
+                quantiles[:, i] = reached(self.predict(score, time)[2], levels)
             elif not (
                 self.learn(score, label, weight, time)
                 if step == LEARN
@@ -171,7 +175,7 @@ def merged(lower: Floats, upper: Floats) -> Floats:
         return np.asarray(1.0 / (1.0 + (1.0 - lower) / upper))
 
 
-def _quantiles(steps: Floats, levels: Floats) -> Floats:
+def reached(steps: Floats, levels: Floats) -> Floats:
     """Where the merged, the upper and the lower CDF reach each level; infinity where never."""
     thresholds, lower, upper = steps
     places = np.append(thresholds, np.inf)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
-from band import draw_band
 from life import draw_life
 from svg import P, Picture, Plot, slope
 
@@ -263,7 +262,6 @@ def main() -> None:
     draw_slopes()
     draw_bucket()
     draw_life()
-    draw_band()
 
 
 if __name__ == "__main__":

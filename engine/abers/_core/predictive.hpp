@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "arithmetic.hpp"
+#include "predictive_items.hpp"
 
 namespace abers {
 
@@ -39,86 +40,7 @@ class CdfSolver {
   using Sum = typename A::Sum;
   using Product = typename A::Product;
   using Stored = typename A::Stored;
-
-  enum Side : std::uint8_t { kLeft = 0, kRight = 1 };
-  enum Half : std::uint8_t { kBelow = 0, kAbove = 1 };
-
-  // Begins a query of that weight; observations follow, from the query outwards on each side, the
-  // group of the query's own score first on the right.
-  void begin(Sum weight) {
-    weight_ = weight;
-    random_ = 1;
-    smallest_ = std::numeric_limits<double>::infinity();
-    largest_ = -smallest_;
-    totals_ = {};
-    for (const Side side : {kLeft, kRight}) {
-      arena_[side].labels = 0;
-      arena_[side].marks = 0;
-    }
-  }
-
-  void add(Side side, double label, Sum weight) {
-    arena_[side].append(Label{label, static_cast<Stored>(weight)});
-    totals_[side] += weight;
-    smallest_ = std::min(smallest_, label);
-    largest_ = std::max(largest_, label);
-  }
-
-  // Ends a group of equal scores: here a stretch may end.
-  void mark(Side side) {
-    arena_[side].append(Mark{static_cast<Stored>(totals_[side]), 0,
-                             static_cast<std::uint32_t>(arena_[side].labels)});
-  }
-
-  double smallest() const { return smallest_; }
-  double largest() const { return largest_; }
-
-  // Solves for all steps, the first of them before all thresholds. `own` is the weight of the
-  // group at the query's score. With levels only the steps where a CDF reaches one are sure to
-  // be there.
-  const std::vector<CdfStep>& solve(Sum own, const double* levels, std::size_t count) {
-    levels_ = levels;
-    level_count_ = count;
-    steps_.clear();
-    const Product w = weight_;
-    const Product upto = static_cast<Product>(totals_[kLeft]) + own;
-    const Ends before = ends({1, 1}, {upto, upto + w});
-    steps_.push_back({-std::numeric_limits<double>::infinity(), before.lower, before.upper});
-    if (smallest_ > largest_) return steps_;  // nothing is held
-    const Ends after = ends({w, static_cast<Product>(totals_[kRight]) + w}, {0, 1});
-    Range whole{steps_[0].threshold, -steps_[0].threshold, before, after, {}};
-    for (const Side side : {kLeft, kRight}) {
-      whole.stretch[side] = {0, arena_[side].marks, 0, arena_[side].labels};
-    }
-    if (wanted(before, after)) split(whole, 0);
-    return steps_;
-  }
-
-  std::size_t bytes() const {
-    return arena_[kLeft].bytes() + arena_[kRight].bytes() + steps_.capacity() * sizeof(CdfStep);
-  }
-
- private:
-  // A label that is a hit at some thresholds of the range and none at others.
-  struct Label {
-    double value;
-    Stored weight;
-  };
-
-  // An end that a stretch may have: weight so far, weight of the hits that are hits in the whole
-  // range, and the end of its open labels.
-  struct Mark {
-    Stored x;
-    Stored y;
-    std::uint32_t end;
-  };
-
-  struct Ratio {
-    Product num;
-    Product den;
-
-    Ratio complement() const { return {den - num, den}; }
-  };
+  using Ratio = Slope<A>;
 
   // Both probabilities at a threshold, and the CDFs they make.
   struct Ends {
@@ -128,59 +50,29 @@ class CdfSolver {
     double upper;
   };
 
-  struct Vertex {
-    Sum x;
-    Sum y;
+  // Thresholds from one cut to another, with the answers there.
+  struct Span {
+    std::size_t first, last;  // cuts
+    Ends at_first, at_last;
+    std::size_t steps;  // found so far, those of this span among them
   };
 
-  struct Stretch {  // a part of an arena
-    std::size_t first_mark, last_mark, first_label, last_label;
+  // Begins a query of that weight.
+  void begin(Sum weight, const std::vector<double>& cuts, const double* levels, std::size_t count) {
+    weight_ = weight;
+    random_ = 1;
+    cuts_ = cuts.data();
+    levels_ = levels;
+    level_count_ = count;
+  }
 
-    std::size_t labels() const { return last_label - first_label; }
-  };
-
-  // Thresholds between two at which the answer is known; labels inside are open.
-  struct Range {
-    double low, high;
-    Ends at_low, at_high;
-    std::array<Stretch, 2> stretch;
-  };
-
-  // Below all values y * den - x * num.
-  static constexpr Product kLowest =
-      -((static_cast<Product>(1) << (8 * sizeof(Product) - 2)) - 1) * 2;
-
-  // Stacked stretches, those of a range above those of the range it is part of. Memory is kept
-  // from query to query, and grows before it is written to by pointer.
-  struct Arena {
-    std::vector<Label> label;
-    std::vector<Mark> mark;
-    std::size_t labels = 0;
-    std::size_t marks = 0;
-
-    void reserve(std::size_t more_labels, std::size_t more_marks) {
-      if (label.size() < labels + more_labels) label.resize(2 * (labels + more_labels));
-      if (mark.size() < marks + more_marks) mark.resize(2 * (marks + more_marks));
-    }
-
-    void append(const Label& l) {
-      if (labels == label.size()) label.resize(std::max<std::size_t>(64, 2 * labels));
-      label[labels++] = l;
-    }
-
-    void append(const Mark& m) {
-      if (marks == mark.size()) mark.resize(std::max<std::size_t>(64, 2 * marks));
-      mark[marks++] = m;
-    }
-
-    std::size_t bytes() const {
-      return label.capacity() * sizeof(Label) + mark.capacity() * sizeof(Mark);
-    }
-  };
-
-  Ends ends(const Ratio& p1, const Ratio& p0) const {
-    return {p1, p0, rounded_ratio(static_cast<Product>(p1.den - p1.num), p1.den),
-            rounded_ratio(static_cast<Product>(p0.den - p0.num), p0.den)};
+  // The answers before all thresholds and after all of them, of a query with so much to its left,
+  // to its right and at its own score.
+  std::array<Ends, 2> extremes(Sum left, Sum own, Sum right) const {
+    const Product w = weight_;
+    const Product upto = static_cast<Product>(left) + own;
+    return {ends({1, 1}, {upto, upto + w}),
+            ends({w, static_cast<Product>(own) + right + w}, {0, 1})};
   }
 
   // Whether a step is wanted that lies between two thresholds with these answers.
@@ -194,110 +86,189 @@ class CdfSolver {
     });
   }
 
-  // Solves the thresholds inside a range in which at least one label is open.
-  void split(const Range& range, int depth) {
-    const double t = pivot(range, depth);
-    make_hull<kLeft>(t, range);
-    make_hull<kRight>(t, range);
-    const Ends at = tangents();
-    if (wanted(range.at_low, at)) {
-      narrow_to<kBelow>({range.low, t, range.at_low, at, {}}, range, depth);
+  // Begins to read for the thresholds from one cut to another. Observations follow, from the query
+  // at that score outwards on each side, the group of its own score first on the right.
+  void open(std::size_t first, std::size_t last, double score) {
+    first_ = first;
+    last_ = last;
+    for (Items<A>& side : items_) side.open(score, cuts_[first], cuts_[last]);
+  }
+
+  Items<A>& side(Side side) { return items_[side]; }
+
+  // Solves for all steps between the cuts, of whose answers bounds are given; those at the first
+  // may be known. With levels only the steps where a CDF reaches one are sure to be there, and only
+  // their spans.
+  void solve(const Ends& at_first, bool known, const Ends& at_last) {
+    steps_.clear();
+    spans_.clear();
+    whole_ = {first_, last_, cuts_[first_], cuts_[last_], at_first, at_last, {}};
+    for (const Side side : {kLeft, kRight}) {
+      whole_.stretch[side] = {0, items_[side].size(), 1};
     }
-    if (wanted(at, range.at_high)) {
-      narrow_to<kAbove>({t, range.high, at, range.at_high, {}}, range, depth);
+    if (!known && !std::isinf(whole_.low)) whole_.at_low = answer(whole_.low, whole_);
+    if (!std::isinf(whole_.high)) whole_.at_high = answer(whole_.high, whole_);
+    descend(whole_, 0);
+  }
+
+  // The answers at the ends of what was solved.
+  const Ends& at_first() const { return whole_.at_low; }
+  const Ends& at_last() const { return whole_.at_high; }
+
+  // The spans into which the one that was solved has been cut, and the steps that were found.
+  const std::vector<Span>& spans() const { return spans_; }
+  const std::vector<CdfStep>& steps() const { return steps_; }
+
+  // The least slope that a side can have at thresholds between two: p1 at the lower one is the
+  // greatest probability there, p0 at the higher one the least.
+  template <Side side>
+  static Ratio gentlest(const Ends& at_low, const Ends& at_high) {
+    return side == kLeft ? at_high.p0 : at_low.p1.complement();
+  }
+
+  std::size_t bytes() const {
+    return items_[kLeft].bytes() + items_[kRight].bytes() + steps_.capacity() * sizeof(CdfStep) +
+           spans_.capacity() * sizeof(Span);
+  }
+
+ private:
+  enum Half : std::uint8_t { kBelow = 0, kAbove = 1 };
+
+  struct Vertex {
+    Sum x;
+    Sum y;
+  };
+
+  struct Stretch {  // a part of the items of a side
+    std::size_t first, last;
+    Sum labels;  // weight of the labels
+  };
+
+  // Thresholds between two at which the answer is known; labels inside are open.
+  struct Range {
+    std::size_t first, last;  // the innermost cuts around it
+    double low, high;
+    Ends at_low, at_high;
+    std::array<Stretch, 2> stretch;
+  };
+
+  Ends ends(const Ratio& p1, const Ratio& p0) const {
+    return {p1, p0, rounded_ratio(static_cast<Product>(p1.den - p1.num), p1.den),
+            rounded_ratio(static_cast<Product>(p0.den - p0.num), p0.den)};
+  }
+
+  // Solves a range whose ends are cuts: at the cuts between them first, then from cut to cut.
+  void descend(const Range& range, int depth) {
+    const bool deeper = wanted(range.at_low, range.at_high);
+    if (deeper && range.last - range.first > 1) return split(range, depth);
+    if (deeper) solve_inside(range, depth);
+    if (deeper || level_count_ == 0) {
+      spans_.push_back({range.first, range.last, range.at_low, range.at_high, steps_.size()});
+    }
+  }
+
+  // Solves a range between two cuts in succession.
+  void solve_inside(const Range& range, int depth) {
+    if (range.stretch[kLeft].labels + range.stretch[kRight].labels > 0) {
+      split(range, depth);
+    } else {
+      steps_.push_back({range.high, range.at_high.lower, range.at_high.upper});
+    }
+  }
+
+  // Solves a range by way of a threshold inside.
+  void split(const Range& range, int depth) {
+    const bool by_cuts = range.last - range.first > 1;
+    const std::size_t cut = range.first + (range.last - range.first) / 2;
+    const double t = by_cuts ? cuts_[cut] : pivot(range, depth);
+    const Ends at = answer(t, range);
+    if (by_cuts || wanted(range.at_low, at)) {
+      const std::size_t last = by_cuts ? cut : range.last;
+      narrow_to<kBelow>({range.first, last, range.low, t, range.at_low, at, {}}, range, depth);
+    }
+    if (by_cuts || wanted(at, range.at_high)) {
+      const std::size_t first = by_cuts ? cut : range.first;
+      narrow_to<kAbove>({first, range.last, t, range.high, at, range.at_high, {}}, range, depth);
     }
   }
 
   // Solves a range from what is kept for a wider one, and the step at its high end.
   template <Half half>
   void narrow_to(Range range, const Range& wider, int depth) {
-    const std::array<std::size_t, 4> top{arena_[0].labels, arena_[0].marks, arena_[1].labels,
-                                         arena_[1].marks};
+    const std::array<std::size_t, 2> top{items_[kLeft].size(), items_[kRight].size()};
     range.stretch[kLeft] = narrow<kLeft, half>(wider.stretch[kLeft], range);
     range.stretch[kRight] = narrow<kRight, half>(wider.stretch[kRight], range);
-    if (range.stretch[kLeft].labels() + range.stretch[kRight].labels() > 0) {
-      split(range, depth + 1);
+    if (wider.last - wider.first > 1) {
+      descend(range, depth + 1);
     } else {
-      steps_.push_back({range.high, range.at_high.lower, range.at_high.upper});
+      solve_inside(range, depth + 1);
     }
-    arena_[0].labels = top[0];
-    arena_[0].marks = top[1];
-    arena_[1].labels = top[2];
-    arena_[1].marks = top[3];
+    items_[kLeft].resize(top[kLeft]);
+    items_[kRight].resize(top[kRight]);
   }
 
   // Keeps what can matter for the thresholds of the wider range below t, or above it. Between two
-  // marks the value y - slope * x changes by at most what it does with all open labels hits and
-  // the least slope, and at least by what it does with no open label a hit and the greatest. So a
-  // mark that is no record of `most` is never better than an earlier one, and one whose `least`
-  // does not exceed that of a later mark is never better than that. Both passes go without
+  // ends the value y - slope * x changes by at most what it does with all open labels hits and
+  // the least slope, and at least by what it does with no open label a hit and the greatest. So an
+  // end that is no record of `most` is never better than an earlier one, and one whose `least`
+  // does not exceed that of a later end is never better than that. Both passes go without
   // branches, which could not be predicted.
   template <Side side, Half half>
   Stretch narrow(const Stretch& from, const Range& range) {
-    Arena& arena = arena_[side];
-    const std::size_t count = from.last_mark - from.first_mark;
-    arena.reserve(from.labels() + 1, count + 1);
+    Items<A>& items = items_[side];
+    items.reserve(from.last - from.first);
     const Ratio gentle = gentlest<side>(range);
     const Ratio steep = steepest<side>(range);
     const double t = half == kBelow ? range.high : range.low;
-    const Label* const labels = arena.label.data();
-    const Label* read = labels + from.first_label;
-    Label* write = arena.label.data() + arena.labels;
-    const Mark* const wider = arena.mark.data() + from.first_mark;
-    Mark* const marks = arena.mark.data() + arena.marks;
-    std::size_t kept = 0;
+    const Item<A>* const last = items.data() + from.last;
+    Item<A>* const base = items.data() + items.size();
+    Item<A>* write = base;
     Sum hits = 0;  // labels open in the wider range that are hits throughout this one
     Sum open = 0;
-    Product record = kLowest;
-    // Invariant: of the marks read so far those kept are the records of `most`.
-    for (std::size_t i = 0; i < count; ++i) {
-      for (const Label* const end = labels + wider[i].end; read < end; ++read) {
-        const double value = read->value;
-        const Stored weight = read->weight;
-        const bool opens = half == kBelow ? value < t : value > t;
-        open += opens ? weight : 0;
-        // A label at or beyond t: above all thresholds left, or below them.
-        if constexpr ((side == kLeft) == (half == kBelow)) hits += opens ? 0 : weight;
-        write->value = value;
-        write->weight = weight;
-        write += opens;
-      }
-      const Stored x = wider[i].x;
-      const Sum y = wider[i].y + hits;
-      const Product most = gentle.den * (y + open) - gentle.num * x;
-      marks[kept].x = x;
-      marks[kept].y = static_cast<Stored>(y);
-      marks[kept].end = static_cast<std::uint32_t>(write - labels);
-      kept += most > record;
+    Product record = Ratio::kLowest;
+    // Invariant: of the ends read so far those kept are the records of `most`.
+    for (const Item<A>* read = items.data() + from.first; read < last; ++read) {
+      const Item<A> item = *read;
+      const Stored still = item.weight & -Stored{half == kBelow ? item.label < t : item.label > t};
+      open += still;
+      // A label at or beyond t: above all thresholds left, or below them.
+      if constexpr ((side == kLeft) == (half == kBelow)) hits += item.weight - still;
+      const Sum y = item.y + hits;
+      const Product most = only(item.ends, gentle.den * (y + open) - gentle.num * item.x);
+      const bool ends = most > record;
       record = std::max(record, most);
+      write->label = item.label;
+      write->weight = still;
+      write->x = item.x;
+      write->y = static_cast<Stored>(y);
+      write->ends = ends;
+      write += (ends | still) != 0;
     }
-    const std::size_t last_label = marks[kept - 1].end;
-    // Invariant: of the marks read so far those kept, at the end, are the records of `least`.
-    std::size_t first = kept;
-    record = kLowest;
-    for (std::size_t i = kept; i-- > 0;) {
-      const Stored x = marks[i].x;
-      const Stored y = marks[i].y;
-      const Product least = steep.den * y - steep.num * x;
-      marks[first - 1].x = x;
-      marks[first - 1].y = y;
-      marks[first - 1].end = marks[i].end;
-      first -= least > record;
+    for (; !(write - 1)->ends; --write) open -= (write - 1)->weight;
+    // Invariant: of the ends read so far those kept, at the end, are the records of `least`.
+    record = Ratio::kLowest;
+    for (Item<A>* item = write; item-- > base;) {
+      const Product least = only(item->ends, steep.den * item->y - steep.num * item->x);
+      item->ends = least > record;
       record = std::max(record, least);
     }
-    const Stretch found{arena.marks + first, arena.marks + kept, arena.labels, last_label};
-    arena.marks = found.last_mark;
-    arena.labels = found.last_label;
-    return found;
+    const std::size_t first = items.size();
+    items.resize(static_cast<std::size_t>(write - items.data()));
+    return {first, items.size(), open};
   }
 
-  // The least and the greatest slope that a side can have in a range: p1 at the low end is the
-  // greatest probability there, p0 at the high end the least.
+  // The value if a stretch may end there, else the lowest.
+  static Product only(Stored ends, Product value) {
+    const Product mask = -static_cast<Product>(ends);
+    return (value & mask) | (Ratio::kLowest & ~mask);
+  }
+
   template <Side side>
   static Ratio gentlest(const Range& range) {
-    return side == kLeft ? range.at_high.p0 : range.at_low.p1.complement();
+    return gentlest<side>(range.at_low, range.at_high);
   }
 
+  // The greatest slope likewise.
   template <Side side>
   static Ratio steepest(const Range& range) {
     return side == kLeft ? range.at_low.p1 : range.at_high.p0.complement();
@@ -308,57 +279,62 @@ class CdfSolver {
   double pivot(const Range& range, int depth) {
     constexpr std::size_t kSample = 15;
     constexpr int kPatience = 60;
-    const Stretch& left = range.stretch[kLeft];
-    const Stretch& right = range.stretch[kRight];
-    const std::size_t n = left.labels() + right.labels();
-    const auto label = [&](std::size_t i) {
-      return i < left.labels() ? arena_[kLeft].label[left.first_label + i].value
-                               : arena_[kRight].label[right.first_label + i - left.labels()].value;
+    const std::array<Stretch, 2>& parts = range.stretch;
+    const std::size_t lefts = parts[kLeft].last - parts[kLeft].first;
+    const std::size_t n = lefts + parts[kRight].last - parts[kRight].first;
+    const auto take = [&](std::size_t i) {
+      const Item<A>& item = i < lefts ? items_[kLeft].data()[parts[kLeft].first + i]
+                                      : items_[kRight].data()[parts[kRight].first + i - lefts];
+      if (item.weight != 0) sample_.push_back(item.label);
     };
     sample_.clear();
-    if (n <= kSample || depth > kPatience) {
-      for (std::size_t i = 0; i < n; ++i) sample_.push_back(label(i));
-    } else {
+    if (n > kSample && depth <= kPatience) {
       for (std::size_t i = 0; i < kSample; ++i) {
         random_ = random_ * 6364136223846793005u + 1442695040888963407u;
-        sample_.push_back(label((random_ >> 33) % n));
+        take((random_ >> 33) % n);
       }
+    }
+    if (sample_.empty()) {
+      for (std::size_t i = 0; i < n; ++i) take(i);
     }
     const auto middle = sample_.begin() + static_cast<std::ptrdiff_t>(sample_.size() / 2);
     std::nth_element(sample_.begin(), middle, sample_.end());
     return *middle;
   }
 
-  // The upper hull of a side's marks at a threshold, where its slopes are in the range.
+  // Both probabilities at a threshold of a range.
+  Ends answer(double t, const Range& range) {
+    make_hull<kLeft>(t, range);
+    make_hull<kRight>(t, range);
+    return tangents();
+  }
+
+  // The upper hull of a side's ends at a threshold, where its slopes are in the range.
   template <Side side>
   void make_hull(double t, const Range& range) {
     const Stretch& part = range.stretch[side];
-    const Arena& arena = arena_[side];
     const Ratio gentle = gentlest<side>(range);
     const Ratio steep = steepest<side>(range);
     std::vector<Vertex>& hull = hull_[side];
-    hull.resize(std::max(hull.size(), part.last_mark - part.first_mark + 1));
-    const Label* const labels = arena.label.data();
-    const Label* read = labels + part.first_label;
+    if (hull.size() <= part.last - part.first) hull.resize(part.last - part.first + 1);
+    const Item<A>* read = items_[side].data() + part.first;
+    const Item<A>* const last = items_[side].data() + part.last;
     std::size_t kept = 0;
     Sum hits = 0;
-    Product record = kLowest;
-    // Invariant: of the marks read so far those kept are the records at the gentle end.
-    for (std::size_t i = part.first_mark; i < part.last_mark; ++i) {
-      const Mark& m = arena.mark[i];
-      for (const Label* const end = labels + m.end; read < end; ++read) {
-        const bool above = read->value > t;
-        hits += above == (side == kLeft) ? read->weight : 0;
-      }
-      const Vertex v{static_cast<Sum>(m.x), static_cast<Sum>(m.y) + hits};
-      const Product value = gentle.den * v.y - gentle.num * v.x;
+    Product record = Ratio::kLowest;
+    // Invariant: of the ends read so far those kept are the records at the gentle end.
+    for (; read < last; ++read) {
+      const Stored mask = -Stored{(read->label > t) == (side == kLeft)};
+      hits += read->weight & mask;
+      const Vertex v{static_cast<Sum>(read->x), static_cast<Sum>(read->y) + hits};
+      const Product value = only(read->ends, gentle.den * v.y - gentle.num * v.x);
       hull[kept] = v;
       kept += value > record;
       record = std::max(record, value);
     }
-    // Invariant: of the marks read so far those kept, at the end, are the records at the steep end.
+    // Invariant: of the ends read so far those kept, at the end, are the records at the steep end.
     std::size_t first = kept;
-    record = kLowest;
+    record = Ratio::kLowest;
     for (std::size_t i = kept; i-- > 0;) {
       const Vertex v = hull[i];
       const Product value = steep.den * v.y - steep.num * v.x;
@@ -366,7 +342,7 @@ class CdfSolver {
       first -= value > record;
       record = std::max(record, value);
     }
-    // Invariant: the first `size` are the upper hull of the marks read so far, its slopes descend.
+    // Invariant: the first `size` are the upper hull of the ends read so far, its slopes descend.
     std::size_t size = 0;
     for (std::size_t i = first; i < kept; ++i) {
       const Vertex v = hull[i];
@@ -429,15 +405,17 @@ class CdfSolver {
 
   Sum weight_ = 1;
   std::uint64_t random_ = 1;
-  double smallest_ = 0;
-  double largest_ = 0;
-  std::array<Sum, 2> totals_{};
+  std::size_t first_ = 0;
+  std::size_t last_ = 0;
+  const double* cuts_ = nullptr;
+  Range whole_{};
   const double* levels_ = nullptr;
   std::size_t level_count_ = 0;
-  std::array<Arena, 2> arena_;
+  std::array<Items<A>, 2> items_;
   std::array<std::vector<Vertex>, 2> hull_;
   std::array<std::size_t, 2> hull_size_{};
   std::vector<double> sample_;
+  std::vector<Span> spans_;
   std::vector<CdfStep> steps_;
 };
 

@@ -117,7 +117,7 @@ void pooled(const PredictiveSet& set, const Column<double>& scores, const Column
   const std::size_t n = set.pooled_count();
   require(scores.size() == n && labels.size() == n && weights.size() == n);
   std::size_t i = 0;
-  set.for_each([&](const Entry& entry) {
+  set.for_each([&](const BufferEntry& entry) {
     scores.data()[i] = entry.score;
     labels.data()[i] = entry.label;
     weights.data()[i++] = entry.weight;
@@ -142,7 +142,7 @@ void load_pooled(PredictiveSet& set, const Column<const double>& scores,
                  std::int64_t size) {
   const std::size_t n = scores.size();
   require(labels.size() == n && weights.size() == n);
-  std::vector<Entry> all(n);
+  std::vector<BufferEntry> all(n);
   for (std::size_t i = 0; i < n; ++i) {
     const std::int64_t weight = weights.data()[i];
     all[i] = {scores.data()[i], labels.data()[i], 0, weight, weight};
@@ -178,6 +178,7 @@ void bind_predictive(nb::module_& m) {
             return answer(set.predict(score, time));
           },
           "score"_a, "time"_a = std::nan(""))
+      .def("quantile", &PredictiveSet::quantile, "score"_a, "level"_a, "time"_a = std::nan(""))
       .def("predict_many", &abers::predict_many, "scores"_a, "times"_a.none())
       .def("learn", &PredictiveSet::learn, "score"_a, "label"_a, "weight"_a = kOne,
            "time"_a = std::nan(""))

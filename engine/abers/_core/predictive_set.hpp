@@ -14,12 +14,13 @@
 #include <limits>
 #include <sstream>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "check.hpp"
 #include "forgetting.hpp"
-#include "predictive.hpp"
 #include "predictive_buffer.hpp"
+#include "predictive_search.hpp"
 
 namespace abers {
 
@@ -53,19 +54,20 @@ class PredictiveSet {
     return {smallest_, largest_, steps};
   }
 
-  // Where the merged, the upper and the lower CDF reach each level; infinity where never.
+  // Where the merged CDF reaches a level; infinity where never.
+  double quantile(double score, double level, double time) {
+    return reach(solve(score, time, &level, 1), level,
+                 [](const CdfStep& step) { return step.merged(); });
+  }
+
+  // Where the merged, the upper and the lower CDF reach each level.
   void quantiles(double score, double time, const double* levels, std::size_t count, double* merged,
                  double* upper, double* lower) {
     const std::vector<CdfStep>& steps = solve(score, time, levels, count);
-    const auto reach = [&](double q, const auto& cdf) {
-      const auto at = std::partition_point(steps.begin(), steps.end(),
-                                           [&](const CdfStep& step) { return cdf(step) < q; });
-      return at == steps.end() ? std::numeric_limits<double>::infinity() : at->threshold;
-    };
     for (std::size_t i = 0; i < count; ++i) {
-      merged[i] = reach(levels[i], [](const CdfStep& step) { return step.merged(); });
-      upper[i] = reach(levels[i], [](const CdfStep& step) { return step.upper; });
-      lower[i] = reach(levels[i], [](const CdfStep& step) { return step.lower; });
+      merged[i] = reach(steps, levels[i], [](const CdfStep& step) { return step.merged(); });
+      upper[i] = reach(steps, levels[i], [](const CdfStep& step) { return step.upper; });
+      lower[i] = reach(steps, levels[i], [](const CdfStep& step) { return step.lower; });
     }
   }
 
@@ -89,7 +91,7 @@ class PredictiveSet {
 
   // False, with nothing changed, if that weight is not held.
   bool remove(double score, double label, std::int64_t weight) {
-    const Entry* held = buffer_.find(score, label);
+    const BufferEntry* held = buffer_.find(score, label);
     if (!held || held->weight < weight || (size_ == 1) != (total_ == weight)) return false;
     --size_;
     total_ -= weight;
@@ -123,7 +125,7 @@ class PredictiveSet {
   std::size_t pooled_count() const {
     std::size_t count = 0;
     if (lifetime_ == 0) {
-      for (const auto& block : buffer_.blocks()) count += block.size();
+      for (const BufferBlock& block : buffer_.blocks()) count += block.entries.size();
     }
     return count;
   }
@@ -131,15 +133,15 @@ class PredictiveSet {
   // Calls visit(entry) for every entry in order.
   template <class Visit>
   void for_each(const Visit& visit) const {
-    for (const auto& block : buffer_.blocks()) {
-      for (const Entry& entry : block) visit(entry);
+    for (const BufferBlock& block : buffer_.blocks()) {
+      for (const BufferEntry& entry : block.entries) visit(entry);
     }
   }
 
   // Fills an empty set that keeps everything from its entries in order.
-  void load_pooled(const std::vector<Entry>& entries, std::int64_t size) {
+  void load_pooled(const std::vector<BufferEntry>& entries, std::int64_t size) {
     size_ = size;
-    for (const Entry& entry : entries) {
+    for (const BufferEntry& entry : entries) {
       total_ += entry.weight;
       bits_ |= entry.weight;
     }
@@ -154,8 +156,8 @@ class PredictiveSet {
 
   void check() const {
     std::int64_t total = 0;
-    const Entry* before = nullptr;
-    for_each([&](const Entry& entry) {
+    const BufferEntry* before = nullptr;
+    for_each([&](const BufferEntry& entry) {
       const bool ascends = !before || *before < entry || (lifetime_ > 0 && !(entry < *before));
       if (entry.weight <= 0 || !ascends) {
         std::ostringstream shown;
@@ -176,6 +178,13 @@ class PredictiveSet {
   }
 
  private:
+  template <class Cdf>
+  static double reach(const std::vector<CdfStep>& steps, double level, const Cdf& cdf) {
+    const auto at = std::partition_point(steps.begin(), steps.end(),
+                                         [&](const CdfStep& step) { return cdf(step) < level; });
+    return at == steps.end() ? std::numeric_limits<double>::infinity() : at->threshold;
+  }
+
   bool learn_aging(const Labelled& observation) {
     if (observation.time < newest_ - lifetime_) {
       ++late_;
@@ -200,7 +209,8 @@ class PredictiveSet {
     if (half_life_ > 0) rescale(scale_at(newest_, half_life_));
     ages_.push_back(observation);
     std::push_heap(ages_.begin(), ages_.end(), std::greater<>());
-    Entry entry{observation.score, observation.label, observation.time, observation.weight, 0};
+    BufferEntry entry{observation.score, observation.label, observation.time, observation.weight,
+                      0};
     entry.seen = seen(entry);
     bits_ |= entry.weight;
     buffer_.insert(entry);
@@ -216,21 +226,20 @@ class PredictiveSet {
     return true;
   }
 
-  std::int64_t seen(const Entry& entry) const {
+  std::int64_t seen(const BufferEntry& entry) const {
     return half_life_ > 0 ? decayed(entry.weight, entry.time, half_life_, exponent_) : entry.weight;
   }
 
   // Adds weight to the entry of a pair, or takes some away; one without weight is dropped.
   void pool(double score, double label, std::int64_t weight) {
-    Entry* held = buffer_.find(score, label);
+    const BufferEntry* held = buffer_.find(score, label);
     bits_ |= weight;
     if (!held) {
       buffer_.insert({score, label, 0, weight, weight});
     } else if (held->weight + weight == 0) {
       buffer_.erase({score, label, 0, 0, 0});
     } else {
-      held->weight += weight;
-      held->seen = held->weight;
+      buffer_.reweigh(*held, weight);
     }
   }
 
@@ -256,50 +265,19 @@ class PredictiveSet {
   void rescale(std::int64_t exponent) {
     if (exponent == exponent_) return;
     exponent_ = exponent;
-    buffer_.for_each([&](Entry& entry) { entry.seen = seen(entry); });
+    buffer_.for_each([&](BufferEntry& entry) { entry.seen = seen(entry); });
   }
 
   template <class A>
-  const std::vector<CdfStep>& solve(CdfSolver<A>& solver, double score, double now,
+  const std::vector<CdfStep>& solve(CdfSearch<A>& search, double score, double now,
                                     std::int64_t weight, const double* levels, std::size_t count) {
-    using Side = typename CdfSolver<A>::Side;
     const double horizon = lifetime_ > 0 ? now - lifetime_ : 0;
-    const auto& blocks = buffer_.blocks();
-    const auto start = buffer_.first_not([&](const Entry& e) { return e.score < score; });
-    solver.begin(weight);
-    // Outwards on each side, with a mark between two scores, one before all and one after all.
-    double at = score;
-    std::int64_t own = 0;
-    const auto read = [&](Side side, const Entry& entry) {
-      if (entry.time < horizon) return;
-      const std::int64_t seen = entry.seen >> A::kShift;
-      if (seen == 0) return;
-      if (entry.score != at) {
-        solver.mark(side);
-        at = entry.score;
-      }
-      if (entry.score == score) own += seen;
-      solver.add(side, entry.label, seen);
-    };
-    for (std::size_t b = std::min(start.block + 1, blocks.size()); b-- > 0;) {
-      const auto& block = blocks[b];
-      for (std::size_t i = b == start.block ? start.entry : block.size(); i-- > 0;) {
-        read(CdfSolver<A>::kLeft, block[i]);
-      }
+    std::tie(smallest_, largest_) = buffer_.outline(horizon);
+    if (smallest_ <= largest_) {
+      return search.solve(buffer_, score, horizon, weight, levels, count);
     }
-    solver.mark(CdfSolver<A>::kLeft);
-    at = score;
-    for (std::size_t b = start.block; b < blocks.size(); ++b) {
-      const auto& block = blocks[b];
-      for (std::size_t i = b == start.block ? start.entry : 0; i < block.size(); ++i) {
-        read(CdfSolver<A>::kRight, block[i]);
-      }
-    }
-    solver.mark(CdfSolver<A>::kRight);
-    const bool empty = solver.smallest() > solver.largest();
-    smallest_ = empty ? solver.largest() : solver.smallest();
-    largest_ = empty ? solver.smallest() : solver.largest();
-    return solver.solve(static_cast<typename A::Sum>(own), levels, count);
+    std::swap(smallest_, largest_);
+    return search.vacuous();
   }
 
   std::size_t window_;
@@ -316,8 +294,8 @@ class PredictiveSet {
   PredictiveBuffer buffer_;
   std::deque<Labelled> arrivals_;  // with a window, oldest first
   std::vector<Labelled> ages_;     // with a lifetime, a heap, the oldest in front
-  CdfSolver<Counted> counted_;
-  CdfSolver<Weighted> weighted_;
+  CdfSearch<Counted> counted_;
+  CdfSearch<Weighted> weighted_;
 };
 
 }  // namespace abers

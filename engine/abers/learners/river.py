@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "LEARNERS",
     "REGRESSORS",
-    "USUAL",
     "RiverClassifier",
     "RiverFolds",
     "RiverMultiClassifier",
@@ -52,9 +51,6 @@ REGRESSORS = {
     "tree": "river.tree.HoeffdingTreeRegressor",
 }
 """The same for labels that are numbers."""
-
-USUAL = {"binary": "logistic", "multiclass": "softmax", "regression": "linear"}
-"""The learner of each task where none is named."""
 
 _SEED = 1
 
@@ -240,7 +236,7 @@ def make_multi(name: str, classes: Sequence[str]) -> RiverMultiClassifier:
 
 
 def make_regressor(name: str) -> RiverRegressor:
-    """Make a learner of labels that are numbers by name; as `make`, the label standardised too.
+    """Make a learner of labels that are numbers by name; as `make`.
 
     Parameters
     ----------
@@ -259,10 +255,7 @@ def make_regressor(name: str) -> RiverRegressor:
     MissingExtraError
         If river is not installed.
     """
-    from river.preprocessing import TargetStandardScaler
-
-    regressor = TargetStandardScaler(regressor=_made(name, REGRESSORS))
-    return RiverRegressor(_scaled(regressor))
+    return RiverRegressor(_scaled(_made(name, REGRESSORS)))
 
 
 def _scaled(estimator: Classifier | Regressor) -> Pipeline:

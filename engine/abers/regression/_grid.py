@@ -17,7 +17,7 @@ import numpy as np
 
 from abers._arrays import ONE, PREDICT
 from abers._backend import core
-from abers._predictive import merged
+from abers._predictive import merged, reached
 from abers.regression import _codec
 
 if TYPE_CHECKING:
@@ -101,6 +101,10 @@ class GridSet:
         pairs = [cdf.predict(-score + 0.0, time=time) for cdf in self._sets]
         lower, upper = np.array(pairs).T
         return self._answer(lower, upper)
+
+    def quantile(self, score: float, level: float, time: float = math.nan) -> float:
+        """Give the quantile of the bracketed merged CDF at `score`."""
+        return float(reached(self.predict(score, time)[2], np.array([level]))[0, 0])
 
     def predict_many(self, scores: Floats, times: Floats | None) -> list[Answer]:
         """Give `predict` of every score."""

@@ -114,8 +114,9 @@ class IVAPR:
 
     **Ties** in the score and in the label are pooled; the order of arrival never matters.
 
-    **Cost.** A prediction takes time and memory in proportion to the observations held, and a few
-    quantiles less than the whole band. With `thresholds` a prediction takes a few microseconds
+    **Cost.** A prediction reads the observations near its score, as many as can matter (about
+    n^(2/3) of n where the score tells much, in the worst case all), and a few quantiles take a
+    fraction of the whole band. With `thresholds` a prediction takes a few microseconds
     for each of them, and so does a label.
 
     **Weights and times** are as in `abers.VennAbers`. **Threads** may share a calibrator.
@@ -267,9 +268,11 @@ class IVAPR:
         >>> calibrator.quantile_one(3.5, 0.5)
         3.0
         """
-        times = None if time is None else [time]
-        quantiles = self.quantiles_many([_checks.score(score)], [q], times=times)
-        return float(quantiles.merged[0, 0])
+        score = _checks.score(score)
+        when = _NO_TIME if time is None else self._forgetting.time(time)
+        (level,) = _levels([q]).tolist()
+        with self._lock:
+            return self._held.quantile(score, level, when)
 
     def learn_one(
         self, score: float, y: float, *, weight: float = 1.0, time: float | None = None

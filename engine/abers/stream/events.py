@@ -209,10 +209,6 @@ class RegressionPrediction(
         that is infinite, since too few labels are held to bound it, is null on the wire.
     n
         Number of labels the calibrator held when it answered.
-    mean
-        Of the merged distribution, where whole distributions are judged or told.
-    cdf
-        The band as `PredictiveDistribution.to_dict` gives it, where it is told.
     """
 
     id: str
@@ -225,8 +221,6 @@ class RegressionPrediction(
     n: int
     segment: str = ""
     extra: dict[str, Any] | None = None
-    mean: float | None = None
-    cdf: dict[str, list[float | None]] | None = None
 
 
 class RegressionOutcome(
@@ -244,10 +238,8 @@ class RegressionOutcome(
         Event time of the observation.
     label
         The number that came.
-    score, quantiles, low, high, mean
+    score, quantiles, low, high
         Those of the prediction.
-    crps
-        Of the merged distribution, where whole distributions are judged or told.
     """
 
     id: str
@@ -260,8 +252,6 @@ class RegressionOutcome(
     low: dict[str, float]
     high: dict[str, float]
     segment: str = ""
-    mean: float | None = None
-    crps: float | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):

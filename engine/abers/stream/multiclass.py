@@ -20,7 +20,6 @@ from abers.monitoring import MultiClassMonitor
 from abers.stream import wording
 from abers.stream.columns import objects
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
-from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,12 +48,12 @@ class _Calibrator:
         self._calibrator = calibrator
         self._aging = calibrator.max_age is not None or calibrator.half_life is not None
 
-    def run(self, steps: Steps) -> Answers:
+    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
         held = np.empty(len(steps.kinds), np.int64)
         times = steps.times if self._aging else None
         labels = steps.values.astype(np.int64)
         answers = self._calibrator.run(steps.kinds, steps.scores, labels, times=times, held=held)
-        return Answers(np.hstack(answers), held)
+        return np.hstack(answers), held
 
     def __len__(self) -> int:
         return len(self._calibrator)
@@ -74,7 +73,6 @@ class MultiClass:
 
     prediction = MultiClassPrediction
     outcome = MultiClassOutcome
-    distributions = False
 
     def __init__(self, settings: Settings) -> None:
         self._classes = settings.classes
@@ -176,11 +174,11 @@ class MultiClass:
             return MultiClassMonitor(raw=self._probabilities)
         return MultiClassMonitor.restore(state)
 
-    def predictions(self, events: Events, answers: Answers) -> Rows[MultiClassPrediction]:
+    def predictions(
+        self, events: Events, rows: Floats, held: NDArray[np.int64]
+    ) -> Rows[MultiClassPrediction]:
         """Word predictions, a row each."""
-        return wording.predictions(
-            MultiClassPrediction, events, self._worded(answers.rows), answers.held
-        )
+        return wording.predictions(MultiClassPrediction, events, self._worded(rows), held)
 
     def outcomes(self, settled: Settled) -> Rows[MultiClassOutcome]:
         """Word outcomes."""

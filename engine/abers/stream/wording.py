@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-import numpy as np
 
 from abers.stream.columns import Rows
 
@@ -23,17 +22,8 @@ __all__ = ["outcomes", "predictions"]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def predictions(
-    kind: type[T],
-    events: Events,
-    said: Mapping[str, Column],
-    held: Column,
-    more: Mapping[str, Column] | None = None,
-) -> Rows[T]:
-    """Make predictions of what is said of observations, with the labels that were held.
-
-    What is said only at times comes last.
-    """
+def predictions(kind: type[T], events: Events, said: Mapping[str, Column], held: Column) -> Rows[T]:
+    """Make predictions of what is said of observations, with the labels that were held."""
     columns = {
         "id": events.ids,
         "time": events.times,
@@ -44,19 +34,13 @@ def predictions(
     }
     if events.extra is not None:
         columns["extra"] = events.extra
-    elif more:
-        columns["extra"] = np.full(len(events), None)
-    return Rows(kind, {**columns, **(more or {})})
+    return Rows(kind, columns)
 
 
 def outcomes(
-    kind: type[T],
-    settled: Settled,
-    labels: Column,
-    said: Mapping[str, Column],
-    more: Mapping[str, Column] | None = None,
+    kind: type[T], settled: Settled, labels: Column, said: Mapping[str, Column]
 ) -> Rows[T]:
-    """Make outcomes of labels, and of what was said before they came; as `predictions`."""
+    """Make outcomes of labels, and of what was said before they came."""
     return Rows(
         kind,
         {
@@ -67,6 +51,5 @@ def outcomes(
             "label": labels,
             **said,
             "segment": settled.segments,
-            **(more or {}),
         },
     )

@@ -96,6 +96,64 @@ def test_definition_with_larger_bags(size: int) -> None:
             assert np.array_equal(quantiles(held, float(query)), reached(table))
 
 
+def scattered(kind: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Make scores and labels that depend on them in one way or another."""
+    scores = rng.normal(size=n)
+    if kind == "tied":
+        scores = scores.round(1)
+    elif kind == "one great tie":
+        scores = np.where(rng.random(n) < 0.4, 0.0, scores)
+    noise = rng.standard_t(1.5, n) if kind == "outliers" else rng.normal(size=n)
+    signal = {"none": 0.0, "reversed": -1.0, "two levels": 0.0}.get(kind, 1.0)
+    steps = 4.0 * (scores > 0.3) if kind == "two levels" else 0.0
+    return scores, (signal * scores + steps + 0.4 * noise).round(3) + 0.0
+
+
+@pytest.mark.large(4_000, reference=120)
+@pytest.mark.parametrize(
+    "kind", ["plain", "tied", "one great tie", "outliers", "none", "reversed", "two levels"]
+)
+def test_what_is_far_from_a_query(size: int, kind: str) -> None:
+    """Bags of many blocks, of which a query reads few, obey the definition while they grow."""
+    rng = np.random.default_rng(23)
+    scores, labels = scattered(kind, rng, size)
+    held = core.PredictiveSet()
+    grid = np.sort(rng.choice(labels, 40, replace=False)).tolist()
+    binary = [core.CalibrationSet() for _ in grid]
+    for i, (score, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True)):
+        weight = ONE if kind != "tied" else int(rng.choice([ONE, ONE // 3, 5 * ONE]))
+        held.learn(score, label, weight)
+        for t, one in zip(grid, binary, strict=True):
+            one.learn(-score + 0.0, label <= t, weight)
+        if i % (size // 5):
+            continue
+        for query in (*rng.normal(size=3).tolist(), score, -9.0, 9.0):
+            smallest, largest, (thresholds, *cdfs) = held.predict(query)
+            assert (smallest, largest) == (labels[: i + 1].min(), labels[: i + 1].max())
+            at = np.searchsorted(thresholds, grid, "right") - 1
+            found = np.array([cdf[at] for cdf in cdfs]).T
+            expected = [one.predict(-query + 0.0) for one in binary]
+            assert [tuple(pair) for pair in found.tolist()] == expected
+            assert np.array_equal(quantiles(held, query), reached(held.predict(query)[2]))
+            assert held.quantile(query, 0.3) == quantiles(held, query)[0, 1]
+
+
+def test_looking_ahead_hides_nothing_for_good() -> None:
+    """A query at a later time sees less; the next one at the usual time sees everything again."""
+    held, rng = core.PredictiveSet(0, 50.0, 0.0), np.random.default_rng(24)
+    rows = rng.normal(size=(300, 2)).tolist()
+    for i, (score, label) in enumerate(rows):
+        held.learn(score, label, ONE, i / 10)
+    now = held.predict(0.1)
+    few = core.PredictiveSet()
+    for score, label in rows[200:]:
+        few.learn(score, label)
+    ahead = held.predict(0.1, 70.0)
+    assert ahead[:2] == few.predict(0.1)[:2]
+    assert np.array_equal(ahead[2], few.predict(0.1)[2])
+    assert np.array_equal(held.predict(0.1)[2], now[2])
+
+
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from((*FEW, *EXTREMES)) | SCORES,
