@@ -16,6 +16,7 @@ from abers import backend
 from benchmarks import (
     agreement,
     cross,
+    distribution,
     floor,
     footprint,
     growth,
@@ -53,6 +54,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "multiclass": multiclass.multiclass,
     "wrapped": wrapped.wrapped,
     "predictive": predictive.predictive,
+    "distribution": distribution.distribution,
     "stream": processor.stream,
 }
 

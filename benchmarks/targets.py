@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.contenders import BRUTE, NATIVE
 from benchmarks.cross import BATCH, PACKAGE
+from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import ONE
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
@@ -144,6 +145,12 @@ TARGETS = (
     Target("one-vs-rest of 10 classes: at most 1.2 times its binary calibrators", 1.2, _rest),
     Target("a river learner wrapped, with ids: 10 µs more", 10, _time(ADDED, WITH_IDS, EVENTS)),
     Target("a river learner wrapped, without ids: 10 µs more", 10, _time(ADDED, WITHOUT, EVENTS)),
+    Target(
+        "GP-Beta, 1 000 labels, 32 inducing points, a fit: 6 s",
+        6,
+        _time("gp-beta", FIT.format(32), LABELS, unit="s"),
+    ),
+    Target("GP-Beta, 5 000 predictions: 0.3 s", 0.3, _time("gp-beta", SCORES, LABELS, unit="s")),
     Target(
         "replay, JSON Lines: the goal, 300 thousand a second",
         300,

@@ -7,6 +7,7 @@ native one), or fails at once; and in CI it tests all that it was asked for.
 from __future__ import annotations
 
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,10 +41,15 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is marked `long` unless it is asked for, and `native` on the reference."""
+    """Leave out what is marked `long` unless it is asked for, and what cannot run here.
+
+    That is `native` on the reference, and `browser` where there is none.
+    """
     out = {"native"} if BACKEND != "native" else set()
     if "long" not in config.getoption("markexpr"):
         out.add("long")
+    if shutil.which("chromium") is None:
+        out.add("browser")
     kept = [item for item in items if out.isdisjoint(mark.name for mark in item.iter_markers())]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept

@@ -160,12 +160,19 @@ def _values(given: Given | None, rows: Mask, read: Callable[[Any], Any]) -> Colu
     """Read the labels of some rows; None if one of them is none."""
     if given is None or not rows.any() or not _there(given, len(rows))[rows].all():
         return None
-    found = given.values[rows].tolist()
+    there = given.values[rows]
+    found = there.tolist()
     try:
         known = {value: read(value) for value in dict.fromkeys(found)}
     except BadRecordError:
         return None
+    if there.dtype != object and all(_is_same(value, label) for value, label in known.items()):
+        return _spread(there, rows)
     return _spread(column([known[value] for value in found]), rows)
+
+
+def _is_same(value: object, label: object) -> bool:
+    return type(value) is type(label) and value == label
 
 
 def _texts(given: Given | None) -> Column | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river import LEARNERS, REGRESSORS, make, make_multi, make_regressor
-from abers.stream.settings import CALIBRATORS, OF_PROBABILITIES, QUANTILES, ascend
+from abers.stream.settings import CALIBRATORS, DISTRIBUTIONS, OF_PROBABILITIES, QUANTILES, ascend
 from abers_connectors._config_layers import Problem
 from abers_connectors._config_types import is_number, shown
 from abers_connectors._suggest import closest
@@ -28,7 +28,6 @@ _FORMATS = ("csv", "jsonl", "parquet")
 _SUFFIXES = "end its name in .csv or .jsonl (.gz or .zst may follow), or in .parquet"
 _OUTPUTS = ("output.predictions", "output.outcomes", "output.dead_letters")
 _DEFAULTS = {"output.predictions": STANDARD}
-_LEARNER = "logistic"  # that of a section without a name
 _INPUTS = ("input.observations", "input.labels")
 
 
@@ -135,6 +134,26 @@ def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
         elif not ascend(given, low, high) or (path == "task.quantiles" and not given):
             between = " between 0 and 1" if high == 1.0 else ""
             yield path, f"{shown(given)} is not an ascending list of numbers{between}"
+    yield from _whole(values, kind)
+
+
+def _whole(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
+    """Look at what belongs to whole distributions."""
+    wanted, given = (values.get(f"calibrator.{name}") for name in ("distributions", "support"))
+    whole = isinstance(wanted, str) and wanted in DISTRIBUTIONS[1:]
+    if whole and kind != "regression":
+        yield "calibrator.distributions", f"is for the task {shown('regression')}; leave it out"
+    if not isinstance(given, list | tuple) or not given or not all(map(is_number, given)):
+        return
+    within = values.get("calibrator.thresholds")
+    thresholds = within if isinstance(within, list | tuple) else ()
+    if not whole:
+        told = f"{shown('judged')} or {shown('told')}"
+        yield "calibrator.support", f"is for calibrator.distributions = {told}; leave it out"
+    elif len(given) != len(("low", "high")) or not ascend(given):
+        yield "calibrator.support", f"{shown(given)} is not two numbers, the smaller one first"
+    elif not all(given[0] <= one <= given[1] for one in thresholds if is_number(one)):
+        yield "calibrator.support", f"{shown(given)} does not span calibrator.thresholds; widen it"
 
 
 def _scores(values: _Values, kind: str, classes: Sequence[str] | None) -> Iterator[tuple[str, str]]:
@@ -217,10 +236,7 @@ def _files(values: _Values) -> Iterator[tuple[str, str]]:
 
 def _learner(values: _Values) -> Iterator[tuple[str, str]]:
     """Make the learner, where river is installed; the short names are known without it."""
-    name = values.get("learner.name")
-    if name is None and isinstance(values.get("learner"), Mapping):
-        name = _LEARNER
-    kind = values.get("task.kind")
+    name, kind = values.get("learner.name"), values.get("task.kind") or "binary"
     known = REGRESSORS if kind == "regression" else LEARNERS
     if not isinstance(name, str) or not name or (name in known and kind != "multiclass"):
         return

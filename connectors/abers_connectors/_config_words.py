@@ -58,7 +58,7 @@ def described(config: Config) -> dict[str, str]:
     dict
         A sentence for each part.
     """
-    learner = f"the learner {config.learner.name}" if config.learner else "the records"
+    learner = f"the learner {config.learner_name()}" if config.learner else "the records"
     state = f"{config.state.path}, every {_counted(config.state.every, 'record')}"
     return {
         "task": _task(config),
@@ -78,7 +78,9 @@ def _task(config: Config) -> str:
         return f"the probabilities of {', '.join(config.task.classes)} (multiclass)"
     if config.task.kind == "regression":
         levels = ", ".join(f"{level:g}" for level in config.task.quantiles)
-        return f"the quantiles {levels} of the label (regression)"
+        whole = {"none": "", "judged": "the mean and ", "told": "the distribution, the mean and "}
+        first = whole[config.calibrator.distributions]
+        return f"{first}the quantiles {levels} of the label (regression)"
     return "the probability of label 1 (binary)"
 
 

@@ -6,6 +6,9 @@ which any record is not plainly right is not taken here but read one by one.
 
 from __future__ import annotations
 
+import math
+from itertools import repeat
+from operator import is_not
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,11 +39,15 @@ class Typed:
         What a record is decoded into.
     names
         Of the fields in the records, by the attributes of `record`.
+    numbers
+        Whether every score is a number, NaN if there is none: JSON has no NaN.
     """
 
-    def __init__(self, record: type[msgspec.Struct], names: Mapping[str, str]) -> None:
+    def __init__(
+        self, record: type[msgspec.Struct], names: Mapping[str, str], *, numbers: bool
+    ) -> None:
         self.record = record
-        self._names = names
+        self._names, self._numbers = names, numbers
 
     def columns(self, records: Sequence[Any]) -> Columns:
         """Give the columns of some records, which are of the type `record`."""
@@ -49,26 +56,26 @@ class Typed:
             "id": Given(objects([r.id for r in records])),
             "time": Given(column([r.time for r in records])),
             "model": Given(objects([r.model for r in records])),
-            "score": _scores([r.score for r in records]),
+            "score": self._scores([r.score for r in records]),
             "label": _given([r.label for r in records]),
         }
         if "segment" in self._names:
             found["segment"] = Given(objects([r.segment for r in records]))
         return {self._names[attribute]: one for attribute, one in found.items()}
 
-
-def _scores(found: list[Any]) -> Given:
-    if {*map(type, found)} & {dict, list}:
-        return _given(found)
-    scores = np.array(found, float)  # NaN in place of None: JSON has no other
-    there = ~np.isnan(scores)
-    return Given(scores, None if there.all() else there)
+    def _scores(self, found: list[Any]) -> Given:
+        if not self._numbers and {*map(type, found)} & {dict, list}:
+            return _given(found)
+        scores = np.array(found, float)  # NaN in place of None too
+        there = ~np.isnan(scores)
+        return Given(scores, None if there.all() else there)
 
 
 def _given(found: list[Any]) -> Given:
     if None not in found:
         return Given(objects(found))
-    return Given(objects(found), np.array([value is not None for value in found]))
+    there = np.fromiter(map(is_not, found, repeat(None)), bool, len(found))
+    return Given(objects(found), there)
 
 
 def typed(fields: Fields, reads: Reads) -> Typed | None:
@@ -77,11 +84,12 @@ def typed(fields: Fields, reads: Reads) -> Typed | None:
         return None
     names = {"id": fields.id, "time": fields.time, "model": fields.model}
     names |= {"score": fields.score, "label": fields.label}
+    numbers = reads.type is float
     types: list[tuple[str, Any] | tuple[str, Any, Any]] = [
         ("id", str),
         ("time", int),
         ("model", str, values.DEFAULT_MODEL),
-        ("score", reads.type | None, None),
+        ("score", reads.type | None, math.nan if numbers else None),
         ("label", _Value | None, None),
     ]
     if fields.segment is not None:
@@ -91,6 +99,8 @@ def typed(fields: Fields, reads: Reads) -> Typed | None:
     if fields.x or fields.extra or len({*paths}) < len(paths) or not all(map(is_plain, paths)):
         return None
     try:
-        return Typed(msgspec.defstruct("Record", types, rename=names, gc=False), names)
+        return Typed(
+            msgspec.defstruct("Record", types, rename=names, gc=False), names, numbers=numbers
+        )
     except ValueError:  # a name that would have to be escaped
         return None

@@ -1,7 +1,8 @@
 """A bundled stream or a file, replayed without a configuration.
 
 Governing rule: what has a suffix or a directory is a file, which brings its
-scores; everything else is the name of a bundled stream, which needs a learner.
+scores, and whose task is told and never guessed; everything else is the name of
+a bundled stream, which knows its task and needs a learner.
 An option that belongs to the other kind is refused, not ignored; and a message
 names the option of the command, not the key of a configuration.
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import ConfigError, ParameterError, RecordError
-from abers.learners.river import LEARNERS, make
+from abers.learners.river import USUAL
 from abers.stream.settings import LARGEST_TIME
 from abers_connectors import config as configuration
 from abers_connectors._paths import root
@@ -31,6 +32,9 @@ __all__ = ["Asked", "of_stream"]
 
 _FIELDS = {"score": "score", "label": "label", "id": "id", "time": "time"}
 _OPTIONS = {
+    "task.kind": "--task",
+    "calibrator.distributions": "--distributions",
+    "learner.name": "--learner",
     "input.delay": "--delay",
     "output.predictions": "--output",
     "input.observations": "the input",
@@ -55,11 +59,15 @@ class Asked(NamedTuple):
     output
         Where predictions go.
     learner
-        What scores a bundled stream, by default a logistic regression.
+        What scores a bundled stream, by default the usual learner of its task.
     columns
         Names of a file's columns, where they differ from the default.
     probabilities
         Whether the scores of a file are probabilities.
+    task
+        Of a file, "binary" or "regression"; a bundled stream has its own.
+    distributions
+        Whether the whole distributions of a regression are written.
     forgetting
         Of `config.Calibrator`: at most one of window, max_age, half_life.
     """
@@ -70,6 +78,8 @@ class Asked(NamedTuple):
     learner: str | None = None
     columns: Mapping[str, str] = {}
     probabilities: bool = False
+    task: str | None = None
+    distributions: bool = False
     forgetting: Mapping[str, Any] = {}
 
 
@@ -103,18 +113,18 @@ def of_stream(asked: Asked) -> Job:
 
 def _of_bundled(asked: Asked) -> Job:
     source = BundledStream(asked.stream)
-    for option in [*asked.columns, *(["probabilities"] if asked.probabilities else [])]:
+    of_files = {"probabilities": asked.probabilities, "task": asked.task is not None}
+    for option in [*asked.columns, *(name for name, given in of_files.items() if given)]:
         msg = f"--{option} is for files; {asked.stream} is scored by its learner, leave it out"
         raise ParameterError(msg)
-    name = asked.learner or "logistic"
-    try:
-        make(name)  # so that a mistake is told before anything is read
-    except ParameterError as error:
-        msg = f"--learner {error}{did_you_mean(name, LEARNERS)}"
-        raise ParameterError(msg) from None
-    read = {"input.observations": "-", "input.format": "jsonl"}  # which the stream takes place of
-    flags = {**read, "task.scores": "probability", "learner.name": name}
-    return _job(asked, flags)._replace(source=Delayed(source, count=asked.delay))
+    flags = {
+        "input.observations": "-",  # which the stream takes the place of
+        "input.format": "jsonl",
+        "task.scores": "any" if source.task == "regression" else "probability",
+        "task.classes": source.classes,
+        "learner.name": asked.learner or USUAL[source.task],
+    }
+    return _job(asked, source.task, flags)._replace(source=Delayed(source, count=asked.delay))
 
 
 def _of_file(asked: Asked, path: Path) -> Job:
@@ -122,17 +132,26 @@ def _of_file(asked: Asked, path: Path) -> Job:
     if asked.learner is not None:
         msg = f"--learner is for bundled streams; {asked.stream} brings its scores, leave it out"
         raise ParameterError(msg)
+    if asked.task == "regression" and asked.probabilities:
+        msg = "--probabilities is for labels 0 and 1; leave it out where they are numbers"
+        raise ParameterError(msg)
+    if asked.task == "multiclass":
+        msg = "--task multiclass needs the classes and a column for each; write a configuration"
+        raise ParameterError(msg)
     flags = {
         "input.observations": asked.stream,
         "task.scores": "probability" if asked.probabilities else "any",
         **{f"input.fields.{one}": path for one, path in _fields(asked, path).items()},
     }
-    return _job(asked, flags)
+    return _job(asked, asked.task or "binary", flags)
 
 
-def _job(asked: Asked, flags: Mapping[str, Any]) -> Job:
+def _job(asked: Asked, task: str, flags: Mapping[str, Any]) -> Job:
     """Make the job of a configuration that says what is asked, and no state is kept."""
+    distributions = "judged" if task == "regression" else "none"
     common = {
+        "task.kind": task,
+        "calibrator.distributions": "told" if asked.distributions else distributions,
         "input.delay": asked.delay,
         "output.predictions": asked.output,
         "output.on_bad_record": "stop",

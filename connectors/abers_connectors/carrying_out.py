@@ -5,6 +5,7 @@ Governing rule: what came of a run is said after its outputs are in their places
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ import msgspec
 import typer
 
 from abers_connectors import terminal
+from abers_connectors.report import Reporter
 from abers_connectors.summary import summarised
 
 if TYPE_CHECKING:
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["carry_out"]
 
 
-def carry_out(
+def carry_out(  # noqa: PLR0913 - what a command can say
     job: Job,
     title: str,
     *,
     as_json: bool,
     pace: Pace | None = None,
     delay: int | None = None,
+    report: str | None = None,
 ) -> None:
     """Carry out a job, under a progress bar where somebody watches, and say what came of it.
 
@@ -44,21 +47,30 @@ def carry_out(
         How fast; None is as fast as can be.
     delay
         How many observations late the labels are, if that is the rule.
+    report
+        Path of a report, if there is to be one.
     """
     piped = "-" in job.outputs.values()
-    started = perf_counter()
-    with job.start(pace) as running:
-        before = _events(running)
-        with terminal.watching(job.source, hidden=piped) as watched:
-            for _ in watched(running.run()):
-                pass
-    events = _events(running) - before
-    summary = summarised(running, events, perf_counter() - started)
+    with nullcontext() if report is None else Reporter(report) as reporter:
+        started = perf_counter()
+        with job.start(pace) as running:
+            before = _events(running)
+            if reporter is not None:
+                reporter.watch(running.processor)
+            with terminal.watching(job.source, hidden=piped) as watched:
+                for _ in watched(running.run()):
+                    pass
+        events = _events(running) - before
+        summary = summarised(running, events, perf_counter() - started)
+        if reporter is not None:
+            reporter.write(title, job.source, summary, delay)
     if as_json:
         typer.echo(msgspec.json.encode(summary), err=piped)
     else:
         terminal.show_summary(summary, title, delay)
         terminal.show_outputs(summary, job.outputs)
+        if report is not None:
+            terminal.say(f"The report is in {report}.")
 
 
 def _events(running: Run) -> int:

@@ -140,8 +140,10 @@ def replay(  # noqa: PLR0913 - the options of the command
         str,
         typer.Argument(
             metavar="STREAM",
-            help="A stream that river brings along (Phishing, Bananas, Shuttle), a file of "
-            "scores and labels (.csv, .jsonl, .parquet), or a configuration (.toml).",
+            help="A stream that river brings along (of two classes Bananas, Phishing, Shuttle; of "
+            "several ImageSegments; of numbers AirlinePassengers, ChickWeights, SP500Stocks, "
+            "TrumpApproval, WaterFlow), a file of scores and labels (.csv, .jsonl, .parquet), or "
+            "a configuration (.toml).",
         ),
     ],
     *,
@@ -186,7 +188,8 @@ def replay(  # noqa: PLR0913 - the options of the command
         typer.Option(
             metavar="NAME",
             help="What scores a bundled stream, its features standardised: bayes, forest, "
-            "logistic (the default), softmax, tree, or the full name of a river classifier.",
+            "logistic (the default), softmax (that of several classes), tree; of a regression "
+            "forest, linear (the default), tree; or the full name of river.",
         ),
     ] = None,
     score: Annotated[
@@ -196,7 +199,8 @@ def replay(  # noqa: PLR0913 - the options of the command
     label: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Of its labels (0 or 1, false or true), by default label."
+            metavar="COLUMN",
+            help="Of its labels (0 or 1, false or true, or numbers), by default label.",
         ),
     ] = None,
     id_: Annotated[
@@ -213,6 +217,20 @@ def replay(  # noqa: PLR0913 - the options of the command
             "number.",
         ),
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TASK",
+            help="What a file's labels are: binary (0 or 1, the default), or regression (numbers).",
+        ),
+    ] = None,
+    distributions: Annotated[
+        bool,
+        typer.Option(
+            "--distributions",
+            help="Write the whole predictive distributions of a regression, not only quantiles.",
+        ),
+    ] = False,
     probabilities: Annotated[
         bool,
         typer.Option(
@@ -242,6 +260,14 @@ def replay(  # noqa: PLR0913 - the options of the command
             "platt, isotonic, dir, beta, uncalibrated, with commas between them.",
         ),
     ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what came of it as a page that needs nothing else (.html), or the numbers "
+            "of that page (.json).",
+        ),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Replay a historical stream: predict, wait for the label, learn.
@@ -259,12 +285,15 @@ def replay(  # noqa: PLR0913 - the options of the command
             learner=learner,
             columns={"score": score, "label": label, "id": id_, "time": time},
             probabilities=probabilities,
+            task=task,
+            distributions=distributions,
             forgetting={"window": window, "max_age": max_age, "half_life": half_life},
             from_=from_,
             since=since,
             until=until,
             speed=speed,
             compare=compare,
+            report=report,
         )
         plan = planned(words)
     with sentences(parameter=CONFIG if plan.configured and compare is None else USAGE):
@@ -275,10 +304,13 @@ def replay(  # noqa: PLR0913 - the options of the command
 
             comparing.compare(plan.job, compare, stream, as_json=as_json)
             return
-        carry_out(plan.job, stream, pace=plan.pace, delay=plan.delay, as_json=as_json)
+        carry_out(
+            plan.job, stream, pace=plan.pace, delay=plan.delay, report=report, as_json=as_json
+        )
         if not as_json and not plan.configured:
             from abers_connectors import terminal
 
             named = {"score": score, "label": label, "id": id_, "time": time}
+            named["task"] = task
             options = [f"--{name}={column}" for name, column in named.items() if column]
             terminal.show_next([stream, *options, *(["--probabilities"] * probabilities)])

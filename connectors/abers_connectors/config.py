@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from abers.exceptions import ConfigError
+from abers.learners.river import USUAL
 from abers.stream.settings import QUANTILES, Settings
 from abers_connectors._config_checks import conflicts, dead_letters_beside
 from abers_connectors._config_errors import problems_of
@@ -91,6 +92,8 @@ class Calibrator(_Section):
     kind: Calibrators | None = None
     folds: Annotated[int, Field(ge=2, le=100)] = 5
     thresholds: Numbers = ()
+    distributions: Literal["none", "judged", "told"] = "none"
+    support: Numbers = ()
     window: Count | None = None
     max_age: Span | None = None
     half_life: Span | None = None
@@ -99,7 +102,7 @@ class Calibrator(_Section):
 class Learner(_Section):
     """Section [learner]: what scores the features."""
 
-    name: Name = "logistic"
+    name: Name | None = None
 
 
 class InputFields(_Section):
@@ -219,11 +222,15 @@ class Config(_Section):
             quantiles=self.task.quantiles,
             calibrator=self.calibrator.kind,
             scores=self.task.scores,
-            learner=self.learner.name if self.learner else None,
+            learner=self.learner_name(),
             monitors=self.monitoring.enabled,
             **self.calibrator.model_dump(exclude={"kind"}),
             **self.limits.model_dump(),
         )
+
+    def learner_name(self) -> str | None:
+        """Name what scores the features, by default the usual one of the task; None if nothing."""
+        return (self.learner.name or USUAL[self.task.kind]) if self.learner else None
 
     def reads(self) -> Reads:
         """Tell how scores and labels are read."""

@@ -50,6 +50,8 @@ def sentences(parameter: int = USAGE) -> Iterator[None]:
         )
     except ImportError as error:  # such as a backend that is asked for and not there
         fail(str(error), FAILURE)
+    except KeyboardInterrupt:
+        _stopped()
     try:
         yield
     except ParameterError as error:
@@ -64,5 +66,9 @@ def sentences(parameter: int = USAGE) -> Iterator[None]:
         drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None
     except KeyboardInterrupt:
-        typer.echo("Stopped.", err=True)
-        raise typer.Exit(128 + signal.SIGINT) from None
+        _stopped()
+
+
+def _stopped() -> NoReturn:
+    typer.echo("Stopped.", err=True)
+    raise typer.Exit(128 + signal.SIGINT) from None

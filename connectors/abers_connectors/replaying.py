@@ -20,6 +20,7 @@ from abers_connectors.delayed import Delayed
 from abers_connectors.jobs import Job, of_config
 from abers_connectors.pace import Pace, speed
 from abers_connectors.records import BadRecordError
+from abers_connectors.report import require_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,12 +41,15 @@ class Words(NamedTuple):
     learner: str | None = None
     columns: Mapping[str, str | None] = {}
     probabilities: bool = False
+    task: str | None = None
+    distributions: bool = False
     forgetting: Mapping[str, int | str | None] = {}
     from_: str | None = None
     since: str | None = None
     until: str | None = None
     speed: str = "max"
     compare: str | None = None
+    report: str | None = None
 
 
 class Plan(NamedTuple):
@@ -93,10 +97,13 @@ def planned(words: Words) -> Plan:
     if since is not None and until is not None and since >= until:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
-    for option, given in (("output", words.output), ("speed", words.speed != "max" or None)):
+    rest = {"output": words.output, "speed": words.speed != "max" or None, "report": words.report}
+    for option, given in rest.items():
         if words.compare is not None and given is not None:
             msg = f"--{option} does not go with --compare, which writes only its table"
             raise ParameterError(msg)
+    if words.report is not None:
+        require_name(words.report)
     multiple = speed(words.speed)
     configured = Path(words.stream).suffix == ".toml"
     delay = None if configured else (_DELAY if words.delay is None else words.delay)
@@ -125,6 +132,8 @@ def _of_words(words: Words, delay: int) -> Job:
         words.learner,
         _said(words.columns),
         words.probabilities,
+        words.task,
+        words.distributions,
         {name: _span(word) for name, word in _said(words.forgetting).items()},
     )
     return of_stream(asked)
@@ -135,6 +144,8 @@ def _of_config(words: Words) -> Job:
         "delay": words.delay,
         "learner": words.learner,
         "probabilities": words.probabilities or None,
+        "task": words.task,
+        "distributions": words.distributions or None,
         **words.columns,
         **words.forgetting,
     }

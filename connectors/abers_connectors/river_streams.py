@@ -1,4 +1,4 @@
-"""river's bundled binary streams as sources.
+"""river's bundled streams as sources.
 
 Governing rule: river is imported when a stream is asked for, never before,
 because that takes most of a second.
@@ -9,6 +9,7 @@ because that takes most of a second.
 from __future__ import annotations
 
 import inspect
+from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from abers_connectors._suggest import did_you_mean
 from abers_connectors.records import Batch, Labelled, Origin, gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from river.datasets.base import FileDataset
 
@@ -30,11 +31,22 @@ if TYPE_CHECKING:
 
 __all__ = ["BundledStream", "bundled_streams"]
 
+_TASKS = {
+    "Binary classification": "binary",
+    "Multi-class classification": "multiclass",
+    "Regression": "regression",
+}
+"""What river calls the tasks of streams."""
+_LABELS: Mapping[str, Callable[[Any], Any]] = {
+    "binary": int,
+    "multiclass": str,
+    "regression": float,
+}
 _BATCH = 100  # a learner takes milliseconds for them: a progress bar moves
 
 
 def bundled_streams() -> dict[str, FileDataset]:
-    """Find river's streams with a binary label that ship inside it.
+    """Find river's streams with one label that ship inside it.
 
     Returns
     -------
@@ -48,8 +60,8 @@ def bundled_streams() -> dict[str, FileDataset]:
 
     Examples
     --------
-    >>> sorted(bundled_streams())
-    ['Bananas', 'Phishing', 'Shuttle']
+    >>> sorted(bundled_streams())  # doctest: +ELLIPSIS
+    ['AirlinePassengers', 'Bananas', 'ChickWeights', ..., 'TrumpApproval', 'WaterFlow']
     """
     require_river()
     from river import datasets
@@ -61,16 +73,25 @@ def bundled_streams() -> dict[str, FileDataset]:
 
     exported = (getattr(datasets, name) for name in datasets.__all__)
     shipped = [kind() for kind in exported if ships(kind)]
-    return {type(one).__name__: one for one in shipped if one.task == base.BINARY_CLF}
+    return {type(one).__name__: one for one in shipped if one.task in _TASKS}
 
 
 class BundledStream:
     """One of river's bundled streams; ids and times are the numbers of the observations.
 
+    A feature that is a moment becomes seconds since 1970, for learners take numbers.
+
     Parameters
     ----------
     name
         Its name in ``river.datasets``.
+
+    Attributes
+    ----------
+    task
+        "binary", "multiclass" or "regression".
+    classes
+        Of a multi-class stream, in alphabetical order.
 
     Raises
     ------
@@ -90,21 +111,24 @@ class BundledStream:
         streams = bundled_streams()
         if name not in streams:
             msg = (
-                f"{name}: no such stream; river's bundled binary streams are {', '.join(streams)}, "
+                f"{name}: no such stream; river's bundled streams are {', '.join(streams)}, "
                 f"and a file ends in .csv, .jsonl, .ndjson or .parquet{did_you_mean(name, streams)}"
             )
             raise ParameterError(msg)
         self.name = name
         self._dataset = streams[name]
         self._done = 0
+        self.task = _TASKS[self._dataset.task]
+        several = self.task == "multiclass"
+        self.classes = sorted({str(y) for _, y in self._dataset}) if several else []
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the observations with their labels, after a number of them."""
         self._done = position["records"] if position else 0
-        rest = islice(self._dataset, self._done, None)
+        rest, label = islice(self._dataset, self._done, None), _LABELS[self.task]
         while rows := list(islice(rest, _BATCH)):
             events = [
-                Labelled(Observation(str(number), number, x=x), int(y))
+                Labelled(Observation(str(number), number, x=_numbers(x)), label(y))
                 for number, (x, y) in enumerate(rows, start=self._done + 1)
             ]
             origin = partial(self._origin, self._done, events)
@@ -119,3 +143,12 @@ class BundledStream:
         """Give the share of the observations that has been read."""
         total: int = self._dataset.n_samples
         return self._done / total
+
+
+def _numbers(x: dict[Any, Any]) -> dict[Any, Any]:
+    return {name: _seconds(one) if isinstance(one, datetime) else one for name, one in x.items()}
+
+
+def _seconds(moment: datetime) -> float:
+    # Without a zone a moment would be one of the machine's.
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -33,8 +33,8 @@ class Summary(msgspec.Struct, frozen=True):
     observations, labels
         How many were predicted, and learned, since the beginning of the state.
     raw, calibrated, mean_width
-        What the predictions are worth; `raw` is None where the scores are not declared
-        probabilities.
+        What the predictions are worth; `raw` is None where the scores are no numbers, and not
+        declared probabilities.
     events_per_second
         The speed of this run.
     waiting

@@ -19,6 +19,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from abers_connectors._means import called, left_out, number, worded
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -47,20 +49,6 @@ _REST = {
     "forgotten": "finished ids beyond limits.dedup_max",
 }
 """Counters that are told, and what they count."""
-
-
-_MEANS = {
-    "log_loss": "log loss",
-    "brier": "Brier score",
-    "ece": "ECE, 10 bins",
-    "accuracy": "accuracy",
-    "pinball": "pinball loss",
-    "coverage_50": "coverage of the 50 % interval",
-    "coverage_80": "coverage of the 80 % interval",
-    "coverage_90": "coverage of the 90 % interval",
-    "coverage_95": "coverage of the 95 % interval",
-}
-"""Mean scores that are told, and what they are called."""
 
 
 class _Console(Console):
@@ -135,11 +123,12 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
     if summary.calibrated is not None:
-        for name, called in _MEANS.items():
-            if name in summary.calibrated:
-                views = (summary.raw, summary.calibrated)
-                table.add_row(called, *(_mean(one, name, summary.labels) for one in views))
-        table.add_row("mean interval width", "", _number(summary.mean_width))
+        views = (summary.raw, summary.calibrated)
+        told = called(summary.calibrated)
+        for name, text in told.items():
+            table.add_row(text, *(worded(one, name, summary.labels) for one in views))
+        if not any(name.startswith("width_") for name in told):
+            table.add_row("mean interval width", "", number(summary.mean_width))
         table.add_section()
     table.add_row("observations", "", f"{summary.observations:,}")
     table.add_row("labels", "", f"{summary.labels:,}")
@@ -151,6 +140,11 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
             "if these are probabilities, "
             + ('set task.scores = "probability".' if delay is None else "add --probabilities.")
         )
+    for sentence in left_out(summary.calibrated or {}, summary.labels):
+        say(sentence)
+    if "crps" in (summary.calibrated or {}):
+        say("The CRPS puts the mass beyond the labels seen at the ends of the support, which are")
+        say("the smallest and the largest label held if calibrator.support says nothing else.")
     if delay is None and summary.observations and not summary.counters.get("labels_in"):
         say("No label came yet; if each record carries its own, set input.delay.")
     if delay is not None and not summary.observations:
@@ -171,19 +165,19 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
         What was run.
     """
     first = next(iter(found.values()))
-    names = [name for name in _MEANS if name in (first.calibrated or {})]
+    told = called(first.calibrated or {}, briefly=True)
     table = Table("", title=Text(title), box=box.SIMPLE)
-    for column in (*(_MEANS[name] for name in names), "mean width", "events/s"):
+    for column in (*told.values(), "mean width", "events / s"):
         table.add_column(column, justify="right")
 
     def scores(means: Means | None) -> list[str]:
-        return [_mean(means, name, first.labels) for name in names]
+        return [worded(means, name, first.labels) for name in told]
 
     if first.raw is not None:
         table.add_row("raw score", *scores(first.raw))
     for name, one in found.items():
         speed = f"{one.events_per_second:,.0f}"
-        table.add_row(name, *scores(one.calibrated), _number(one.mean_width), speed)
+        table.add_row(name, *scores(one.calibrated), number(one.mean_width), speed)
     _console(stderr=False).print(table)
     say(f"{first.observations:,} observations and {first.labels:,} labels for each.")
 
@@ -246,11 +240,11 @@ def show_inspected(found: Inspected) -> None:
         table.add_row(name, Text(text))
     console.print(table)
     held = Table("model", "segment", box=box.SIMPLE)
-    names = [name for name in _MEANS if any(name in one.scores for one in found.held)]
-    for column in ("labels held", *(_MEANS[name] for name in names)):
+    told = called({name: None for one in found.held for name in one.scores}, briefly=True)
+    for column in ("labels held", *told.values()):
         held.add_column(column, justify="right")
     for one in found.held:
-        scores = (_number(one.scores.get(name)) for name in names)
+        scores = (number(one.scores.get(name)) for name in told)
         held.add_row(Text(one.model), Text(one.segment), f"{one.labels:,}", *scores)
     console.print(held)
 
@@ -273,17 +267,5 @@ def show_next(stream: Sequence[str]) -> None:
     command = "abers" if shutil.which("abers") == sys.argv[0] else sys.argv[0]
     say("Try next:")
     say(f"  {command} replay {shlex.join(stream)} --window 500 --output windowed.jsonl")
-    say(f"  {command} replay Bananas --learner tree --output bananas.jsonl")
+    say(f"  {command} replay Bananas --learner tree --report bananas.html --output bananas.jsonl")
     say(f"  {command} replay YOURS.csv --score COLUMN --label COLUMN")
-
-
-def _mean(means: Means | None, name: str, labels: int) -> str:
-    if means is None:
-        return "-"
-    if infinite := name == "log_loss" and means["log_loss_infinite"]:
-        return f"inf ({infinite:,.0f} of {labels:,})"
-    return _number(means[name])
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

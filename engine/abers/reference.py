@@ -28,6 +28,7 @@ from abers._isotonic import Block, covering, pool
 from abers._ledger import Ledger
 from abers._memory import LIFETIME, LIMIT, Memory, Observation, decayed
 from abers._predictive import PredictiveSet
+from abers._texts import are_names, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,9 @@ __all__ = [
     "Ledger",
     "Observation",
     "PredictiveSet",
+    "are_names",
     "decayed",
+    "distinct",
     "pool",
 ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 
+from band import draw_band
 from life import draw_life
 from svg import P, Picture, Plot, slope
 
@@ -262,6 +263,7 @@ def main() -> None:
     draw_slopes()
     draw_bucket()
     draw_life()
+    draw_band()
 
 
 if __name__ == "__main__":

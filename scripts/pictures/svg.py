@@ -82,6 +82,11 @@ class Picture:
             f'stroke-dasharray="{DASHES[dash]}" stroke-linejoin="round" stroke-linecap="round"/>'
         )
 
+    def area(self, points: list[P], colour: str) -> None:
+        """Fill what lies between points, so that what is behind shows through."""
+        corners = " ".join(f"{p.x:.1f},{p.y:.1f}" for p in points)
+        self.parts.append(f'<polygon points="{corners}" class="f-{colour}" fill-opacity="0.2"/>')
+
     def arrow(self, start: P, end: P, colour: str, width: float = 1.5) -> None:
         """Draw a line with a head at its end."""
         length = ((end.x - start.x) ** 2 + (end.y - start.y) ** 2) ** 0.5

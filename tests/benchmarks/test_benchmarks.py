@@ -12,6 +12,7 @@ import pytest
 from benchmarks.agreement import TOLERANCE, differences
 from benchmarks.contenders import MAKERS, NATIVE, contenders
 from benchmarks.cross import BATCH, CONTENDERS, folds, ours, theirs
+from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
 from benchmarks.kept import LOST, POINTS, over_a_stream
 from benchmarks.multiclass import BINARY, REST
@@ -58,6 +59,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Several classes",
         "## A river learner, wrapped",
         "## Predictive distributions",
+        "## Distribution calibration",
         "## The stream processor",
         "## The machine",
     ]
@@ -124,6 +126,7 @@ def everything(value: float) -> dict[Key, Spread]:
     values |= {("replayed", f"{ONE}, {suffix}", 10**5): spread for suffix in FORMATS}
     values |= {(BATCH, name, 10**5): spread for name in CONTENDERS}
     values |= {(ADDED, name, EVENTS): spread for name in (WITH_IDS, WITHOUT)}
+    values |= {("gp-beta", name, LABELS): spread for name in (FIT.format(32), SCORES)}
     values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     return values

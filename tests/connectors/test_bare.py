@@ -65,6 +65,41 @@ def test_a_name_is_a_bundled_stream() -> None:
     assert given.outputs == {"predictions": "-"}
 
 
+@pytest.mark.parametrize(
+    ("name", "task", "learner", "scores", "distributions"),
+    [
+        ("Bananas", "binary", "logistic", "probability", "none"),
+        ("ImageSegments", "multiclass", "softmax", "probability", "none"),
+        ("TrumpApproval", "regression", "linear", "any", "judged"),
+    ],
+)
+def test_a_bundled_stream_knows_its_task(
+    name: str, task: str, learner: str, scores: str, distributions: str
+) -> None:
+    """Task, classes and learner are those of the stream, and distributions are judged."""
+    given = job(name).settings
+    assert (given.task, given.learner, given.scores) == (task, learner, scores)
+    assert given.distributions == distributions
+    assert len(given.classes) == 7 * (task == "multiclass")
+    assert job(name, learner="tree").settings.learner == "tree"
+
+
+def test_distributions_are_told_if_they_are_asked_for() -> None:
+    """With the option each prediction has its band; without it a mean and quantiles."""
+    given = job("ChickWeights", distributions=True)
+    assert given.settings.distributions == "told"
+
+
+def test_labels_of_a_file_are_what_is_told(file: Path) -> None:
+    """Labels 0 and 1 are classes, unless the task says that they are numbers."""
+    assert job(file.name).settings.task == job(file.name, task="binary").settings.task == "binary"
+    given = job(file.name, task="regression")
+    assert (given.settings.task, given.settings.distributions) == ("regression", "judged")
+    first, second = predictions(given)
+    assert (first["mean"], second["mean"]) == (None, 0.0)
+    assert second["quantiles"]["0.5"] == 0.0
+
+
 @pytest.mark.parametrize(("declared", "scores"), [(False, "any"), (True, "probability")])
 def test_a_path_is_a_file(file: Path, *, declared: bool, scores: str) -> None:
     """A path is a file, whose scores are probabilities only if that is declared."""
@@ -96,9 +131,25 @@ def test_a_declaration_does_not_go_with_a_bundled_stream() -> None:
         ("./.", {}, "no such stream|is a directory"),
         ("../folder.csv", {}, "is a directory; name a CSV, JSON Lines or Parquet file in it"),
         ("scores.txt", {}, r"scores\.txt: unknown kind of file; abers knows \.csv"),
-        ("phising", {}, r"Bananas, Phishing, Shuttle.* mean Phishing\?"),
+        ("phising", {}, r"Bananas, .*Phishing, .* mean Phishing\?"),
         ("scores.csv", {"learner": "tree"}, "--learner is for bundled streams"),
-        ("Phishing", {"learner": "tre"}, r"--learner tre: no such learner.*did you mean tree\?"),
+        ("Phishing", {"learner": "tre"}, r'--learner: tre: no such learner.*did you mean "tree"\?'),
+        (
+            "WaterFlow",
+            {"learner": "logistic"},
+            "--learner: logistic: no such .* forest, linear, tree",
+        ),
+        ("ImageSegments", {"learner": "logistic"}, "--learner: logistic knows two classes only"),
+        ("Phishing", {"task": "binary"}, "--task is for files; Phishing is scored by its learner"),
+        ("Phishing", {"distributions": True}, '--distributions: is for the task "regression"'),
+        ("scores.csv", {"distributions": True}, '--distributions: is for the task "regression"'),
+        ("scores.csv", {"task": "multiclass"}, "--task multiclass needs the classes"),
+        ("scores.csv", {"task": "regresion"}, '--task: .*did you mean "regression"'),
+        (
+            "scores.csv",
+            {"task": "regression", "probabilities": True},
+            "--probabilities is for labels 0 and 1",
+        ),
         ("Phishing", {"forgetting": {"window": 0}}, "^--window: 0 is too small"),
         ("scores.csv", {"forgetting": {"max_age": "5x"}}, '^--max-age: "5x" is not a duration'),
         (

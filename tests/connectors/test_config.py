@@ -111,6 +111,23 @@ def test_fields() -> None:
     assert config.label_fields() == Fields(id="txn", model="const:fraud", extra=("country",))
 
 
+@pytest.mark.parametrize(
+    ("task", "name"),
+    [
+        ({}, "logistic"),
+        ({"task__kind": "multiclass", "task__classes": ["a", "b"]}, "softmax"),
+        ({"task__kind": "regression"}, "linear"),
+    ],
+)
+def test_the_usual_learner(task: dict[str, Any], name: str) -> None:
+    """A section without a name means the usual learner of the task, which can be made."""
+    config = loaded(**task, learner={}, input__fields__x="x")
+    assert config.settings().learner == name
+    assert Processor(config.settings()).process(Observation("a", 0, x={"b": 1.0}))
+    assert loaded(**task, learner__name="tree").settings().learner == "tree"
+    assert loaded(**task).settings().learner is None
+
+
 def test_features() -> None:
     """Features are at "x" if there is a learner, or where they are said to be."""
     assert loaded().fields().x is None

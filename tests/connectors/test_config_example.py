@@ -54,7 +54,7 @@ def test_it_has_the_defaults() -> None:
     """What is in force in the example is the default, and what is only shown has none."""
     assert load(EXAMPLE, environ={}) == Config(input=STREAM)
     shown = {path for path, only_shown, _ in entries() if only_shown}
-    assert shown == {path for path, value in keys().items() if value is None} | {"learner.name"}
+    assert shown == {path for path, value in keys().items() if value is None}
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ def test_the_page_shows_what_is_told(told: Callable[..., list[str]]) -> None:
     assert sorted(shown[1].splitlines()) == sorted(lines)
 
 
+WHOLE = "task.kind = 'regression'\ncalibrator = {distributions = 'told',"
 MISTAKES = {
     # unknown keys
     "calibrator = {halflife = '1d'}": 'calibrator.halflife: unknown key, did you mean "half_life"?',
@@ -178,6 +179,19 @@ MISTAKES = {
     "[Infinity] is not a list of finite numbers; write one such as [0.1, 0.5]",
     f"task.kind = 'regression'\ncalibrator.thresholds = [{10**400}]": "calibrator.thresholds: "
     f"[1{'0' * 58}… is not a list of finite numbers; write one such as [0.1, 0.5]",
+    "calibrator.distributions = 'told'": "calibrator.distributions: is for the task "
+    '"regression"; leave it out',
+    "task.kind = 'regression'\ncalibrator.distributions = 'jugded'": "calibrator.distributions: "
+    '"jugded" is none of "none", "judged", "told", did you mean "judged"?',
+    "task.kind = 'regression'\ncalibrator.support = [0, 1]": "calibrator.support: is for "
+    'calibrator.distributions = "judged" or "told"; leave it out',
+    f"{WHOLE} support = [1, 0]}}": "calibrator.support: [1, 0] is not two numbers, the smaller one "
+    "first",
+    f"{WHOLE} support = [1]}}": "calibrator.support: [1] is not two numbers, the smaller one first",
+    f"{WHOLE} support = [0, inf]}}": "calibrator.support: [0, Infinity] is not a list of finite "
+    "numbers; write one such as [0.1, 0.5]",
+    f"{WHOLE} support = [0, 1], thresholds = [0, 2]}}": "calibrator.support: [0, 1] does not span "
+    "calibrator.thresholds; widen it",
     "task.kind = 'regression'\ncalibrator.kind = 'ivap'": 'calibrator.kind: "ivap" is none for '
     'the task "regression": "ivapr"',
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'ivapr'": ""
@@ -190,11 +204,12 @@ MISTAKES = {
     'write a path, or one by class: {cat = "p_cat"}',
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ninput.fields.score = {a = 'x'}": ""
     'input.fields.score: names a field for each of ["a", "b"], and no other',
-    "task = {kind = 'multiclass', classes = ['a', 'b']}\nlearner = {}": "learner.name: logistic "
-    "knows two classes only; choose softmax, or another of bayes, forest, logistic, softmax, tree",
-    "task.kind = 'regression'\nlearner = {}": "learner.name: logistic: no such learner; short "
-    "names are forest, linear, tree, and other regressors of river go by their full name, such "
-    "as river.tree.HoeffdingTreeRegressor",
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\nlearner.name = 'logistic'": ""
+    "learner.name: logistic knows two classes only; choose softmax, or another of bayes, forest, "
+    "logistic, softmax, tree",
+    "task.kind = 'regression'\nlearner.name = 'logistic'": "learner.name: logistic: no "
+    "such learner; short names are forest, linear, tree, and other regressors of river go by their "
+    "full name, such as river.tree.HoeffdingTreeRegressor",
     "task.kind = 'regression'\nlearner.name = 'lineer'": "learner.name: lineer: no such learner; "
     "short names are forest, linear, tree, and other regressors of river go by their full name, "
     'such as river.tree.HoeffdingTreeRegressor, did you mean "linear"?',

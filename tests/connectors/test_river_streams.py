@@ -24,22 +24,54 @@ def rows(source: BundledStream, position: dict[str, int] | None = None) -> list[
 
 
 @pytest.mark.parametrize("name", sorted(bundled_streams()))
-def test_what_is_bundled_is_binary_and_there(name: str) -> None:
-    """Each stream found gives labels 0 and 1 from the installed files, numbered from 1."""
+def test_what_is_bundled_is_there(name: str) -> None:
+    """Each stream found gives labels of its task from the installed files, numbered from 1."""
     source = BundledStream(name)
-    batches = list(islice(source.batches(), 10))
-    found = [event for batch in batches for event in batch.events]
+    batches = list(source.batches())[:10]  # all are read, which closes the file
+    found: list[Any] = [event for batch in batches for event in batch.events]
     awaited = np.concatenate([batch.events.awaited for batch in batches])
-    assert awaited.dtype == np.int64
-    assert {*awaited.tolist()} == {0, 1}
-    assert [one.time for one in found] == list(range(1, 1001))
-    assert [one.id for one in found] == [str(n) for n in range(1, 1001)]
-    assert batches[-1].origin(99).where == f"{name} observation 1000"
+    count = min(1000, len(list(getattr(datasets, name)())))
+    if source.task == "regression":
+        assert awaited.dtype == np.float64
+    else:
+        classes = source.classes if source.task == "multiclass" else [0, 1]
+        assert sorted({*awaited.tolist()}) == classes
+    assert [one.time for one in found] == list(range(1, count + 1))
+    assert [one.id for one in found] == [str(n) for n in range(1, count + 1)]
+    kinds = {type(value) for one in found for value in one.x.values()}
+    assert kinds <= {int, float}
+    where = batches[-1].origin(len(batches[-1].events) - 1).where
+    assert where == f"{name} observation {count}"
+
+
+def test_there_are_streams_of_every_task() -> None:
+    """Binary ones, one of several classes, and those of numbers."""
+    tasks: dict[str, list[str]] = {}
+    for name in sorted(bundled_streams()):
+        tasks.setdefault(BundledStream(name).task, []).append(name)
+    assert tasks == {
+        "binary": ["Bananas", "Phishing", "Shuttle"],
+        "multiclass": ["ImageSegments"],
+        "regression": [
+            "AirlinePassengers",
+            "ChickWeights",
+            "SP500Stocks",
+            "TrumpApproval",
+            "WaterFlow",
+        ],
+    }
 
 
 def test_what_would_be_downloaded_is_not_offered() -> None:
-    """Neither remote streams nor other tasks are in the list."""
-    assert not {"CreditCard", "Elec2", "ImageSegments", "TrumpApproval"} & set(bundled_streams())
+    """Neither remote streams nor those of several labels are in the list."""
+    assert not {"CreditCard", "Elec2", "Bikes", "SolarFlare", "Yeast"} & set(bundled_streams())
+
+
+def test_moments_are_numbers() -> None:
+    """A moment is told in seconds, one without a zone in the same on every machine."""
+    first: list[Any] = [rows(BundledStream(name))[0] for name in ("AirlinePassengers", "WaterFlow")]
+    january_1949, march_2022 = -662_688_000.0, 1_647_770_400.0  # the second at 11:00 +01:00
+    assert [one.x for one in first] == [{"month": january_1949}, {"Time": march_2022}]
 
 
 def test_the_features_are_those_of_river() -> None:

@@ -247,6 +247,19 @@ def test_dead_letters_and_outcomes(tmp_path: Path) -> None:
     assert row == {"v": 1, "segment": ""} | json.loads(msgspec.json.encode(outcome))
 
 
+@pytest.mark.parametrize("models", ["mm", "mn"])
+def test_names_in_parquet(tmp_path: Path, models: str) -> None:
+    """One model or many: each row has its own, and row groups can be skipped by model and time."""
+    rows = [msgspec.structs.replace(ROWS[0], model=model) for model in models]
+    with open_sink(str(tmp_path / "out.parquet"), Prediction) as sink:
+        sink.write(rows)
+    assert pq.read_table(tmp_path / "out.parquet")["model"].to_pylist() == [*models]
+    group = pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    kept = {one.path_in_schema for one in columns if one.is_stats_set}
+    assert kept == {"time", "model", "segment"}
+
+
 def test_large_files_are_written_as_they_come(tmp_path: Path) -> None:
     """Rows are handed on long before the end, compressed or in row groups."""
     for form in ("jsonl.zst", "parquet"):

@@ -9,9 +9,11 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 from tests.connectors.test_resume import kill_after, run_to_the_end
+from tests.engine.stream.naive_tasks import band_of
 
 from abers.stream import Label, Observation, Processor, Settings
 
@@ -37,11 +39,20 @@ quantiles = [0.1, 0.5, 0.9]
 [calibrator]
 window = 50
 """,
+    "distributions": """
+[task]
+kind = "regression"
+quantiles = [0.1, 0.5, 0.9]
+[calibrator]
+window = 50
+distributions = "told"
+""",
 }
 SETTINGS = {
     "multiclass": Settings(task="multiclass", classes=CLASSES, scores="probability"),
     "regression": Settings(task="regression", quantiles=(0.1, 0.5, 0.9), window=50),
 }
+SETTINGS["distributions"] = msgspec.structs.replace(SETTINGS["regression"], distributions="told")
 FILES = """
 [input]
 observations = "in.jsonl"
@@ -96,8 +107,9 @@ def expected(task: str, made: list[dict[str, Any]]) -> tuple[list[Any], list[Any
 
 def worded(output: Any) -> dict[str, Any]:  # noqa: ANN401
     """Write an output as it stands on the wire: null in place of what is infinite."""
-    names = [name for name in type(output).__struct_fields__ if name not in {"segment", "extra"}]
-    return {"v": 1} | {name: finite(getattr(output, name)) for name in names}
+    given = msgspec.structs.asdict(output)
+    left_out = ("segment", "extra", *(name for name, value in given.items() if value is None))
+    return {"v": 1} | {name: finite(one) for name, one in given.items() if name not in left_out}
 
 
 def finite(value: Any) -> Any:  # noqa: ANN401
@@ -117,7 +129,7 @@ def test_json_lines(task: str, invoke: Callable[..., Ran], tmp_path: Path) -> No
         lines = (tmp_path / f"{name}.jsonl").read_text().splitlines()
         assert [json.loads(line) for line in lines] == [worded(one) for one in outputs]
     nulls = "null" in (tmp_path / "predictions.jsonl").read_text()
-    assert nulls is (task == "regression")
+    assert nulls is (task != "multiclass")
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -132,7 +144,7 @@ def test_parquet(task: str, invoke: Callable[..., Ran], tmp_path: Path) -> None:
         for row, output in zip(rows, outputs, strict=True):
             for column, value in worded(output).items():
                 found = json.loads(row[column]) if isinstance(value, dict) else row[column]
-                assert found == value
+                assert finite(found) == value
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -141,11 +153,16 @@ def test_check_and_inspect(task: str, invoke: Callable[..., Ran], tmp_path: Path
     made = prepare(tmp_path, task, "jsonl")
     checked = invoke("check", "abers.toml", "--sample", "in.jsonl")
     assert checked.code == 0, checked.err
-    said = {"multiclass": "the probabilities of cat, dog, 7", "regression": "0.1, 0.5, 0.9"}
+    said = {
+        "multiclass": "the probabilities of cat, dog, 7",
+        "regression": "task: the quantiles 0.1, 0.5, 0.9",
+        "distributions": "the distribution, the mean and the quantiles 0.1, 0.5, 0.9",
+    }
     assert said[task] in checked.out
     ran = invoke("run", "abers.toml")
-    means = {"multiclass": "accuracy", "regression": "coverage of the 80 % interval"}
-    assert means[task] in ran.err
+    means = {"multiclass": "accuracy", "regression": "pinball loss", "distributions": "CRPS"}
+    assert re.search(rf"{means[task]} +[\d.]+ +[\d.]+", ran.err)
+    assert ("coverage of the 80 % interval" in ran.err) is (task != "multiclass")
     assert "task.scores" not in ran.err
     inspected = invoke("inspect", "abers.state", "--json")
     assert inspected.code == 0, inspected.err
@@ -155,6 +172,7 @@ def test_check_and_inspect(task: str, invoke: Callable[..., Ran], tmp_path: Path
         labels = sum(record["model"] == model for record in made) // 2
         assert one["labels"] == (labels if task == "multiclass" else 50)
         assert ("accuracy" in one["scores"]) is (task == "multiclass")
+        assert ("crps" in one["scores"]) is (task == "distributions")
     table = invoke("inspect", "abers.state")
     assert table.code == 0, table.err
 
@@ -175,10 +193,76 @@ def test_killed_and_started_again(task: str, tmp_path: Path, size: int) -> None:
         assert (killed / name).read_bytes() == (whole / name).read_bytes()
 
 
+# Replays
+
+
+def numbers(path: Path, size: int) -> list[tuple[float, float]]:
+    """Write scores and labels that are numbers as CSV."""
+    draw = random.Random(5)  # noqa: S311 - no secret
+    rows = [
+        (score := draw.uniform(0, 9), score + draw.gauss(1, 1 + score / 5)) for _ in range(size)
+    ]
+    path.write_text("predicted,minutes\n" + "".join(f"{a!r},{b!r}\n" for a, b in rows))
+    return rows
+
+
+def test_a_file_of_numbers(invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """The table of a regression is a function of the distributions as written and of the labels."""
+    rows = numbers(tmp_path / "in.csv", 300)
+    words = ["--task=regression", "--score=predicted", "--label=minutes", "--window=40"]
+    told = ["--distributions", "--delay=5", "--output=out.jsonl", "--json"]
+    ran = invoke("replay", "in.csv", *words, *told)
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    lines = [json.loads(one) for one in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [one["score"] for one in lines] == [score for score, _ in rows]
+    bands = [band_of(one["cdf"]) for one in lines]
+    losses = [band.crps(label) for band, (_, label) in zip(bands, rows, strict=True)]
+    judged = [row for row, loss in enumerate(losses) if math.isfinite(loss)]
+    assert len(judged) == 300 - 6
+    calibrated, raw = summary["calibrated"], summary["raw"]
+    assert calibrated["crps"] == pytest.approx(math.fsum(losses[row] for row in judged) / 294)
+    distances = [abs(rows[row][0] - rows[row][1]) for row in judged]
+    assert raw["crps"] == pytest.approx(math.fsum(distances) / 294)
+    assert calibrated["crps"] < raw["crps"]
+    assert calibrated["crps_infinite"] == raw["crps_infinite"] == 6
+    for level, low, high in (
+        (50, 0.25, 0.75),
+        (80, 0.1, 0.9),
+        (90, 0.05, 0.95),
+        (95, 0.025, 0.975),
+    ):
+        ends = [band.quantile([low, high]) for band in bands]
+        covered = [a <= y <= b for (a, b), (_, y) in zip(ends, rows, strict=True)]
+        assert calibrated[f"coverage_{level}"] == pytest.approx(sum(covered) / 300)
+
+
+@pytest.mark.native
+@pytest.mark.parametrize(("name", "score"), [("TrumpApproval", "crps"), ("ImageSegments", "brier")])
+def test_bundled_streams_gain(invoke: Callable[..., Ran], name: str, score: str) -> None:
+    """Numbers and several classes are calibrated end to end, for the better."""
+    ran = invoke("replay", name, "--json", "--output", "out.jsonl")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert found["calibrated"][score] < found["raw"][score]
+    assert found["labels"] == found["observations"] == found["records"]
+
+
+def test_comparisons_of_other_tasks(invoke: Callable[..., Ran]) -> None:
+    """The calibrators of the task are compared, and those of others refused."""
+    ran = invoke("replay", "ChickWeights", "--compare", "ivapr", "--window=10")
+    assert ran.code == 0, ran.err
+    assert re.search(r"CRPS +in 95 % +in 90 % +in 80 % +in 50 %", ran.out)
+    assert re.search(r"ivapr( +[\d.,-]+){7}", ran.out)
+    refused = invoke("replay", "ChickWeights", "--compare", "ivap")
+    assert refused.code == 2
+    assert "'ivap' is no calibrator of a regression task; these are ivapr" in refused.err
+
+
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "stream.md"
 
 
-@pytest.mark.parametrize("name", ["pets", "delivery"])
+@pytest.mark.parametrize("name", ["pets", "delivery", "orders"])
 def test_the_page_shows_what_comes_out(
     name: str, invoke: Callable[..., Ran], tmp_path: Path
 ) -> None:

@@ -59,6 +59,25 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Phishing, labels 50 late" in rows
 
 
+def test_the_table_of_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has coverage and width of every interval, and tells what a mean leaves out."""
+    raw: Means = {"crps": 0.5, "crps_infinite": 0, "pinball": 0.25, "pinball_infinite": 0}
+    ends: Means = {"coverage_90": 0.875, "width_90": 2.5, "coverage_62.5": 0.5, "width_62.5": None}
+    calibrated: Means = {"crps": 0.375, "crps_infinite": 1, "pinball": None, "pinball_infinite": 9}
+    show_summary(summary(raw=raw, calibrated=calibrated | ends), "ChickWeights", delay=50)
+    rows = shown(capsys)
+    assert rows["CRPS"] == ["0.5000", "0.3750"]
+    assert rows["pinball loss"] == ["0.2500", "-"]
+    assert any("The CRPS leaves out 1 of 1,250 predictions" in row for row in rows)
+    assert any("The pinball loss leaves out 9 of 1,250" in row for row in rows)
+    assert rows["coverage of the 90 % interval"] == ["0.8750"]
+    assert rows["width of the 90 % interval"] == ["2.5000"]
+    assert rows["coverage of the 62.5 % interval"] == ["0.5000"]
+    assert rows["width of the 62.5 % interval"] == ["-"]
+    assert "mean interval width" not in rows
+    assert any("the ends of the support" in row for row in rows)
+
+
 @pytest.mark.parametrize(
     ("delay", "remedy"),
     [

@@ -84,7 +84,7 @@ class JsonLines:
 
     def __init__(self, typed: Typed | None = None) -> None:
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
-        self._typed = None if typed is None else msgspec.json.Decoder(typed.record).decode
+        self._typed = None if typed is None else msgspec.json.Decoder(typed.record)
 
     def frames(self, blocks: Iterable[list[Line]]) -> Iterator[Frames]:
         """Take each line as a record."""
@@ -96,8 +96,8 @@ class JsonLines:
     def events(self, raws: Sequence[Line], mapper: Mapper, done: int) -> Events:
         """Read all lines."""
         with suppress(*UNREADABLE):
-            _require_text(raws)  # the decoder passes over what is not asked for
-            if (events := self._plain(raws, mapper)) is not None:
+            text = _text(raws)  # the decoder passes over what is not asked for
+            if (events := self._plain(text, raws, mapper)) is not None:
                 return events
         records = map(self._decode, raws)  # type: ignore[arg-type]
         return gathered(list(map(mapper.row, records, count(done + 1))))
@@ -105,15 +105,21 @@ class JsonLines:
     def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
         """Read one line, the typed way first: it takes some lines that the other refuses."""
         with suppress(*UNREADABLE):
-            if (events := self._plain([raw], mapper)) is not None:
+            if (events := self._plain(raw, [raw], mapper)) is not None:
                 return row_of(events)
         return mapper.row(self._record(raw), number)
 
-    def _plain(self, raws: Sequence[Line], mapper: Mapper) -> Events | None:
-        """Read lines that are plainly right; None if they need a closer look."""
+    def _plain(self, text: bytes, raws: Sequence[Line], mapper: Mapper) -> Events | None:
+        """Read lines, joined in `text`, that are plainly right; None if they need a closer look."""
         if self._typed is None or mapper.typed is None:
             return None
-        return mapper.columns(mapper.typed.columns([*map(self._typed, raws)]))  # type: ignore[arg-type]
+        # No object goes on over an end of such lines, where a comma would be: as many objects as
+        # lines are one each.
+        if text[:1] == b"{" and text[-1:] == b"}" and text.count(b"}\n{") == len(raws) - 1:
+            records = self._typed.decode_lines(text)
+        else:
+            records = [*map(self._typed.decode, raws)]  # type: ignore[arg-type]
+        return mapper.columns(mapper.typed.columns(records)) if len(records) == len(raws) else None
 
     def is_whole(self, line: Line) -> bool:
         """Say whether a line is an object: no part of one is an object itself."""
@@ -267,10 +273,12 @@ class Csv:
         return header
 
 
-def _require_text(raws: Sequence[Line]) -> None:
+def _text(raws: Sequence[Line]) -> bytes:
+    """Join lines, which have to be UTF-8."""
     joined = b"\n".join(raws)  # type: ignore[arg-type]
     if not joined.isascii():
         joined.decode()
+    return joined
 
 
 def _rows(texts: Iterable[str]) -> list[list[str]]:

@@ -7,7 +7,7 @@ here: what is large in a column is in memory before it can be looked at.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from abers_connectors._columns import Columns
     from abers_connectors.fields import Mapper
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["ParquetSource"]
 
 BATCH = 16_384  # rows: fewer would cost a third more for each
+_SAMPLE, _OFTEN = 64, 8  # rows that are looked at, and how often a text stands in them at least
+_BUFFERS = 2  # of numbers; texts have their lengths besides
 _NOT_TEXT = "a value of the row is no valid text or moment; write the file with valid ones"
 
 
@@ -149,10 +152,9 @@ class ParquetSource:
             column = column.cast(kind)  # noqa: PLW2901
             there = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else None
             try:
-                values = column.fill_null(nothing).to_numpy(zero_copy_only=False)
+                found[name] = Given(_values(column.fill_null(nothing)), there)
             except self._arrow.ArrowException:  # a text that is not UTF-8
                 return None
-            found[name] = Given(values, there)
         return found
 
     def _row_by_row(self, table: pa.RecordBatch, first: int) -> Batch:
@@ -184,6 +186,17 @@ class ParquetSource:
         (record,) = _records(table.slice(row, 1))
         raw = "" if record is None else msgspec.json.encode(record, enc_hook=str).decode()
         return Origin(f"{self.name} row {first + row + 1}", raw)
+
+
+def _values(column: pa.Array) -> NDArray[Any]:
+    """Give a column without nulls as numpy has it; a text that is often repeated is one object."""
+    sample = column.slice(0, _SAMPLE)
+    if sample.type.num_buffers > _BUFFERS and len(sample.unique()) * _OFTEN <= len(sample):
+        coded = column.dictionary_encode()
+        values = coded.dictionary.to_numpy(zero_copy_only=False)[coded.indices.to_numpy()]
+    else:
+        values = column.to_numpy(zero_copy_only=False)
+    return cast("NDArray[Any]", values)
 
 
 def _records(table: pa.RecordBatch) -> Sequence[dict[str, Any] | None]:

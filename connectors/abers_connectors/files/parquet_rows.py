@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import msgspec
+    import pyarrow as pa
+    from numpy.typing import NDArray
 
     from abers_connectors.records import Position
 
@@ -28,6 +30,7 @@ __all__ = ["ParquetParts", "WholeParquet"]
 
 _GROUP = 100_000  # rows that are looked up together
 _REPEATED = ("model", "segment", "reason")  # worth a dictionary; trying one on numbers costs most
+_SOUGHT = ("time", *_REPEATED)  # by whose least and largest value a reader skips row groups
 
 
 class WholeParquet(FileSink):
@@ -57,6 +60,7 @@ class WholeParquet(FileSink):
             self._place.file,
             self._schema,
             use_dictionary=[name for name in self._schema.names if name in _REPEATED],
+            write_statistics=[name for name in self._schema.names if name in _SOUGHT],
         )
         self._waiting: list[Any] = []  # record batches of a row group to be
         self._rows = 0
@@ -64,7 +68,7 @@ class WholeParquet(FileSink):
     def write(self, rows: Sequence[msgspec.Struct]) -> None:
         """Take some rows."""
         arrays = [
-            self._arrow.array(column.values(rows), field.type)
+            self._array(column.values(rows), field)
             for column, field in zip(self._columns, self._schema, strict=True)
         ]
         self._waiting.append(self._arrow.RecordBatch.from_arrays(arrays, schema=self._schema))
@@ -88,6 +92,11 @@ class WholeParquet(FileSink):
         with suppress(OSError):  # the writer finishes the file in any case
             self._writer.close()
         self._place.discard()
+
+    def _array(self, values: NDArray[Any], field: pa.Field) -> pa.Array:
+        if field.name in _REPEATED and len(only := {*values.tolist()}) == 1:
+            return self._arrow.repeat(self._arrow.scalar(only.pop(), field.type), len(values))
+        return self._arrow.array(values, field.type)
 
     def _write_group(self) -> None:
         table = self._arrow.Table.from_batches(self._waiting, self._schema)

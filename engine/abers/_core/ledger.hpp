@@ -89,6 +89,11 @@ class Ledger {
     event.is_label ? settle(event) : observe(event);
   }
 
+  // Tells of an event that comes soon.
+  void fetch(const Name& name) const {
+    for (const Waiting& store : stores_) store.fetch(name);
+  }
+
   // Lets the slots that were left be used again.
   void recycle() {
     for (Waiting& store : stores_) store.recycle();

@@ -25,6 +25,8 @@ using Unknowns =
               nb::typed<nb::tuple, std::int64_t, nb::str, std::uint32_t, std::int64_t, double>>;
 using Table = nb::ndarray<std::int64_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+constexpr std::size_t kAhead = 8;  // events
+
 enum StepColumn : std::size_t { kRow, kSlot, kKey, kTime, kTold, kStepColumns };
 
 void require(bool condition) {
@@ -58,7 +60,10 @@ nb::typed<nb::tuple, std::size_t, Unknowns> take(
   }
   ledger.steps.clear();
   ledger.unknowns.clear();
-  for (std::size_t i = 0; i < n; ++i) ledger.take(static_cast<std::int64_t>(i), events[i]);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i + kAhead < n) ledger.fetch(events[i + kAhead].name);
+    ledger.take(static_cast<std::int64_t>(i), events[i]);
+  }
   std::int64_t* out = steps.data();
   for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
     const Settled& step = ledger.steps[i];

@@ -20,6 +20,7 @@ namespace abers {
 
 void bind_ledger(nb::module_& m);      // in ledger_module.cpp
 void bind_predictive(nb::module_& m);  // in predictive_module.cpp
+void bind_texts(nb::module_& m);       // in texts_module.cpp
 
 namespace {
 
@@ -166,6 +167,7 @@ NB_MODULE(_core, m) {
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
   abers::bind_ledger(m);
   abers::bind_predictive(m);
+  abers::bind_texts(m);
   nb::class_<CalibrationSet>(m, "CalibrationSet")
       .def(nb::init<std::size_t, double, double>(), "window"_a = 0, "max_age"_a = 0.0,
            "half_life"_a = 0.0)

@@ -55,6 +55,11 @@ class Slots {
     return 0;
   }
 
+  // Lets memory bring what `find` will look at; it is further away than all the rest takes.
+  void fetch(std::uint32_t hash) const {
+    if (!cells_.empty()) __builtin_prefetch(&cells_[hash & mask()]);
+  }
+
   void insert(std::uint32_t hash, std::uint32_t slot) {
     if (3 * (count_ + 1) > 2 * cells_.size()) grow();
     place({hash, slot});
@@ -114,6 +119,7 @@ class Waiting {
   std::uint32_t after(std::uint32_t slot) const { return entries_[slot].after; }
   const Entry& operator[](std::uint32_t slot) const { return entries_[slot]; }
   std::uint32_t find(const Name& name) const { return slots_.find(entries_, name); }
+  void fetch(const Name& name) const { slots_.fetch(name.hash); }
 
   std::uint32_t add(const Name& name, std::uint32_t key, std::int64_t time, std::int64_t stored,
                     double value) {

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _LARGEST = sys.float_info.max
 _LABELS = {0: 0, 1: 1}  # True, 1.0 and numpy's ones are equal to 1 and hash alike
+_SPREAD = "a normal forecast needs a spread; repair the model's output"
 _Array = TypeVar("_Array", bound="NDArray[np.generic]")
 
 
@@ -60,6 +61,15 @@ def score(value: object) -> float:
 def time(value: object) -> float:
     """Check one event time: any finite real number."""
     return _finite(value, "time", TimeError, "give the event time as a number, such as seconds")
+
+
+def spread(value: object) -> float:
+    """Check one standard deviation: any positive, finite real number."""
+    number = _finite(value, "standard deviation", ScoreError, _SPREAD)
+    if number <= 0.0:
+        msg = f"standard deviation {shown(value)} is not positive; {_SPREAD}"
+        raise ScoreError(msg)
+    return number
 
 
 def resolvable(time: float, half_life: float) -> bool:
@@ -136,6 +146,15 @@ def _floats(values: ArrayLike, check: Callable[[object], float], what: str) -> F
 def scores(values: ArrayLike) -> Floats:
     """Check an array of scores."""
     return _floats(values, score, "scores")
+
+
+def spreads(values: ArrayLike, length: int) -> Floats:
+    """Check an array of standard deviations."""
+    column = _floats(values, spread, "standard deviations")
+    bad = np.flatnonzero(column <= 0.0)
+    if bad.size:
+        _in_row(int(bad[0]), spread, float(column[bad[0]]))
+    return _same_length(column, length, "standard deviations")
 
 
 def times(values: ArrayLike, length: int) -> Floats:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LEARNERS",
     "REGRESSORS",
+    "USUAL",
     "RiverClassifier",
     "RiverFolds",
     "RiverMultiClassifier",
@@ -51,6 +52,9 @@ REGRESSORS = {
     "tree": "river.tree.HoeffdingTreeRegressor",
 }
 """The same for labels that are numbers."""
+
+USUAL = {"binary": "logistic", "multiclass": "softmax", "regression": "linear"}
+"""The learner of each task where none is named."""
 
 _SEED = 1
 
@@ -236,7 +240,7 @@ def make_multi(name: str, classes: Sequence[str]) -> RiverMultiClassifier:
 
 
 def make_regressor(name: str) -> RiverRegressor:
-    """Make a learner of labels that are numbers by name; as `make`.
+    """Make a learner of labels that are numbers by name; as `make`, the label standardised too.
 
     Parameters
     ----------
@@ -255,7 +259,10 @@ def make_regressor(name: str) -> RiverRegressor:
     MissingExtraError
         If river is not installed.
     """
-    return RiverRegressor(_scaled(_made(name, REGRESSORS)))
+    from river.preprocessing import TargetStandardScaler
+
+    regressor = TargetStandardScaler(regressor=_made(name, REGRESSORS))
+    return RiverRegressor(_scaled(regressor))
 
 
 def _scaled(estimator: Classifier | Regressor) -> Pipeline:

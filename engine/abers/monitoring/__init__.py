@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
-from abers.monitoring.regression import RegressionMonitor
-from abers.monitoring.scores import PrequentialScores
+from abers.monitoring.regression import CentralInterval, RegressionMonitor
+from abers.monitoring.scores import Bin, PrequentialScores
+from abers.monitoring.stretches import Passage, Stretches
 
 __all__ = [
+    "Bin",
     "BinaryMonitor",
+    "CentralInterval",
     "MultiClassMonitor",
     "MultiClassScores",
+    "Passage",
     "PrequentialScores",
     "RegressionMonitor",
+    "Stretches",
 ]

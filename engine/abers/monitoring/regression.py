@@ -1,4 +1,4 @@
-"""The all-time scores of the quantiles that one regression calibrator predicted.
+"""The all-time scores of what one regression calibrator predicted.
 
 Governing rule: a prediction is judged once, as it was issued, when its label
 comes; a quantile that is infinite has no finite loss, so what it would cost is
@@ -10,11 +10,11 @@ counted and not added to a sum.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers.monitoring.scores import added
+from abers.monitoring._finite import FiniteMean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,70 +23,108 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["RegressionMonitor"]
+__all__ = ["CentralInterval", "RegressionMonitor"]
+
+_BINS = 20  # of the PIT histogram
+
+
+class CentralInterval(NamedTuple):
+    """What became of the central intervals of one level.
+
+    Attributes
+    ----------
+    level
+        The share of the labels that they should cover.
+    coverage
+        The share that they covered; NaN before the first label.
+    width
+        Their mean width where it is finite; NaN before the first such.
+    """
+
+    level: float
+    coverage: float
+    width: float
 
 
 class RegressionMonitor:
-    """Pinball loss of the merged quantiles, and coverage and width of their central intervals.
+    """Pinball loss and CRPS, coverage and width of central intervals, and the PIT histogram.
 
     Parameters
     ----------
     levels
         Of the quantiles, ascending. Each pair that is as far from 0 as from 1 bounds a central
         interval.
+    distributions
+        Whether whole distributions are judged, and not only their quantiles.
 
     Attributes
     ----------
     count
         Predictions judged.
-    infinite
-        How many of them had an infinite loss, as a quantile was infinite; the mean pinball loss
-        leaves them out.
 
     Notes
     -----
     The pinball loss of a quantile v at level q is q (y - v) for a label y above it, and
     (1 - q) (v - y) otherwise; it is averaged over the levels. An interval covers a label at one
-    of its ends. Widths are those of the widest interval, where it is finite.
+    of its ends. The raw score is judged as a distribution of one point, whose quantiles are all
+    the score, and whose CRPS is its distance from the label. Means leave out what is infinite,
+    and where it is the calibrated loss, the raw one beside it: both are of the same predictions.
 
     Examples
     --------
     >>> monitor = RegressionMonitor([0.25, 0.5, 0.75])
     >>> row = [9.0, 1.0, 2.0, 4.0]  # the score, and the merged quantiles; the band follows
-    >>> monitor.update(np.array([row]), np.array([3.0]))
+    >>> monitor.update(np.array([row]), np.array([3.5]))
     >>> monitor.views()["calibrated"]
-    {'pinball': 0.4166666666666667, 'pinball_infinite': 0, 'coverage_50': 1.0}
-    >>> monitor.mean_width
-    3.0
+    {'pinball': 0.5, 'pinball_infinite': 0, 'coverage_50': 1.0, 'width_50': 3.0}
+    >>> monitor.views()["raw"]["crps"]
+    5.5
     """
 
-    def __init__(self, levels: Sequence[float]) -> None:
+    def __init__(self, levels: Sequence[float], *, distributions: bool = False) -> None:
         self._levels = np.array(levels)
         self._pairs = _central(levels)
-        self.count = self.infinite = 0
-        self._loss = self._width = 0.0
-        self._wide = 0  # intervals whose width is finite
+        self.count = 0
+        self._raw = {"crps": FiniteMean(), "pinball": FiniteMean()}
+        self._calibrated = {"crps": FiniteMean()} if distributions else {}
+        self._calibrated["pinball"] = FiniteMean()
+        self._widths = [FiniteMean() for _ in self._pairs]
         self._covered = np.zeros(len(self._pairs), np.int64)
+        self._pit = np.zeros(_BINS) if distributions else None
+
+    @property
+    def intervals(self) -> list[CentralInterval]:
+        """What became of the central intervals, widest first."""
+        count = self.count or math.nan
+        return [
+            CentralInterval(share, covered / count, width.mean)
+            for (_, _, share), covered, width in zip(
+                self._pairs, self._covered.tolist(), self._widths, strict=True
+            )
+        ]
 
     @property
     def mean_width(self) -> float:
         """Mean width of the widest central interval where it is finite; NaN before the first."""
-        return self._width / self._wide if self._wide else math.nan
+        return self._widths[0].mean if self._widths else math.nan
+
+    @property
+    def pit_histogram(self) -> Floats | None:
+        """How many PIT values lie in each of 20 equal parts of [0, 1]; None without distributions.
+
+        The value of a label is spread evenly from the CDF just below it to the CDF at it, so
+        that nothing is random (Czado, Gneiting & Held 2009).
+        """
+        return None if self._pit is None else self._pit.copy()
 
     def views(self) -> dict[str, dict[str, float]]:
-        """Give the mean scores by name; coverages by the per cent they should be."""
-        losses = self.count - self.infinite
-        coverages = self._covered / self.count if self.count else np.full(len(self._pairs), np.nan)
-        return {
-            "calibrated": {
-                "pinball": self._loss / losses if losses else math.nan,
-                "pinball_infinite": self.infinite,
-                **{
-                    f"coverage_{100 * share:.9g}": covered
-                    for (_, _, share), covered in zip(self._pairs, coverages.tolist(), strict=True)
-                },
-            }
+        """Give the mean scores by name; coverages and widths by the per cent of the interval."""
+        intervals = {
+            f"{name}_{100 * one.level:.9g}": value
+            for one in self.intervals
+            for name, value in (("coverage", one.coverage), ("width", one.width))
         }
+        return {"raw": _means(self._raw), "calibrated": _means(self._calibrated) | intervals}
 
     def update(self, rows: Floats, labels: Floats) -> None:
         """Judge predictions whose labels have come, in their order.
@@ -95,44 +133,59 @@ class RegressionMonitor:
         ----------
         rows
             Array of shape (n, 1 + levels + more): the score, the merged quantiles, and what
-            is not judged.
+            is not judged. With distributions the last three columns are the CRPS, and the CDF
+            just below the label and at it.
         labels
             Array of shape (n,).
         """
-        quantiles = rows[:, 1 : 1 + len(self._levels)]
-        with np.errstate(over="ignore"):  # a loss that no double holds is infinite too
-            over = labels[:, np.newaxis] - quantiles
-            losses = np.maximum(self._levels * over, (self._levels - 1.0) * over).mean(axis=1)
-        finite = losses[np.isfinite(losses)]
         self.count += len(labels)
-        self.infinite += len(labels) - len(finite)
-        self._loss = added(self._loss, finite)
+        scores, quantiles = rows[:, 0], rows[:, 1 : 1 + len(self._levels)]
+        # What no double holds is infinite too; infinite ends on one side have no distance.
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._compare(
+                "pinball", self._pinball(rows[:, :1], labels), self._pinball(quantiles, labels)
+            )
+            crps = rows[:, -3] if self._pit is not None else np.zeros(len(labels))
+            self._compare("crps", np.abs(labels - scores), crps)
+            for (low, high, _), width in zip(self._pairs, self._widths, strict=True):
+                width.update(quantiles[:, high] - quantiles[:, low])
         for number, (low, high, _) in enumerate(self._pairs):
             inside = (quantiles[:, low] <= labels) & (labels <= quantiles[:, high])
             self._covered[number] += int(inside.sum())
-        if self._pairs:
-            low, high, _ = self._pairs[0]
-            with np.errstate(
-                over="ignore", invalid="ignore"
-            ):  # left out, like one that is infinite
-                widths = quantiles[:, high] - quantiles[:, low]
-            known = widths[np.isfinite(widths)]
-            self._width = added(self._width, known)
-            self._wide += len(known)
+        if self._pit is not None:
+            spread = _spread(rows[:, -2], rows[:, -1])
+            self._pit = np.cumsum(np.vstack([self._pit, spread]), axis=0)[-1]
+
+    def _compare(self, name: str, raw: Floats, calibrated: Floats) -> None:
+        """Judge both views by the same predictions: those that calibration can be judged by."""
+        self._raw[name].update(np.where(np.isfinite(calibrated), raw, np.inf))
+        if name in self._calibrated:
+            self._calibrated[name].update(calibrated)
+
+    def _pinball(self, quantiles: Floats, labels: Floats) -> Floats:
+        over = labels[:, np.newaxis] - quantiles
+        return np.maximum(self._levels * over, (self._levels - 1.0) * over).mean(axis=1)
+
+    def _means(self) -> list[FiniteMean]:
+        return [*self._raw.values(), *self._calibrated.values(), *self._widths]
 
     def state(self) -> tuple[Any, ...]:
         """Give what is remembered: what `restore` takes."""
-        sums = (self.count, self.infinite, self._loss, self._width, self._wide)
-        return (self._levels.tolist(), *sums, self._covered.tolist())
+        means = [one.state() for one in self._means()]
+        pit = None if self._pit is None else self._pit.tolist()
+        return (self._levels.tolist(), self.count, means, self._covered.tolist(), pit)
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> RegressionMonitor:
         """Make the monitor that gave this `state`."""
-        levels, count, infinite, loss, width, wide, covered = state
-        monitor = cls(levels)
-        monitor.count, monitor.infinite, monitor._loss = count, infinite, loss
-        monitor._width, monitor._wide = width, wide
+        levels, count, means, covered, pit = state
+        monitor = cls(levels, distributions=pit is not None)
+        monitor.count = count
+        for mean, one in zip(monitor._means(), means, strict=True):
+            mean.total, mean.count, mean.infinite = one
         monitor._covered[:] = covered
+        if monitor._pit is not None:
+            monitor._pit[:] = pit
         return monitor
 
     @classmethod
@@ -149,15 +202,34 @@ class RegressionMonitor:
         RegressionMonitor
             That of all predictions together.
         """
-        whole = cls(many[0]._levels.tolist())
+        whole = cls(many[0]._levels.tolist(), distributions=many[0]._pit is not None)
         for one in many:
             whole.count += one.count
-            whole.infinite += one.infinite
-            whole._loss += one._loss
-            whole._width += one._width
-            whole._wide += one._wide
             whole._covered += one._covered
+            for mean, other in zip(whole._means(), one._means(), strict=True):
+                mean.add(other)
+            if whole._pit is not None and one._pit is not None:
+                whole._pit += one._pit
         return whole
+
+
+def _means(by_name: dict[str, FiniteMean]) -> dict[str, float]:
+    """Give means by name, and how many terms each leaves out."""
+    return {
+        key: value
+        for name, one in by_name.items()
+        for key, value in ((name, one.mean), (f"{name}_infinite", one.infinite))
+    }
+
+
+def _spread(below: Floats, at: Floats) -> Floats:
+    """Spread each PIT value evenly over the bins between two ends; a row each."""
+    edges = np.arange(1, _BINS) / _BINS
+    low, high = below[:, np.newaxis], at[:, np.newaxis]
+    # Of one point, which lies in one bin, and of ends whose distance hardly is a number.
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        shares = np.where(low < high, np.clip((edges - low) / (high - low), 0.0, 1.0), low < edges)
+    return np.diff(shares, axis=1, prepend=0.0, append=1.0)
 
 
 def _central(levels: Sequence[float]) -> list[tuple[int, int, float]]:

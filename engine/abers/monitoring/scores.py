@@ -9,7 +9,7 @@ arrives; the sums are all that is kept, and nothing infinite is added to a sum.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-__all__ = ["PrequentialScores", "added"]
+__all__ = ["Bin", "PrequentialScores", "added"]
 
 _BINS = 10
 # Bins are closed on the left: a forecast on an edge belongs to the bin above it. Compared, not
 # computed as int(10 p), which rounds some forecasts just below an edge across it.
 _EDGES = np.array([edge / _BINS for edge in range(1, _BINS)])
+
+
+class Bin(NamedTuple):
+    """Forecasts that are nearly the same, and what came.
+
+    Attributes
+    ----------
+    forecast
+        Their mean; NaN if there are none.
+    share
+        The share of them whose label was 1; NaN likewise.
+    labels
+        How many labels came.
+    """
+
+    forecast: float
+    share: float
+    labels: int
 
 
 class PrequentialScores:
@@ -175,6 +193,26 @@ class PrequentialScores:
     def ece(self) -> float:
         """Expected calibration error over ten bins; NaN before the first."""
         return self._mean(float(np.abs(self._forecasts - self._positives).sum()))
+
+    def bins(self) -> list[Bin]:
+        """Give what became of the forecasts of each of the ten bins.
+
+        Returns
+        -------
+        list of Bin
+            In ascending order.
+
+        Examples
+        --------
+        >>> scores = PrequentialScores()
+        >>> scores.update_many([0.75, 0.75, 0.5], [1, 0, 0])
+        >>> [one for one in scores.bins() if one.labels]
+        [Bin(forecast=0.5, share=0.0, labels=1), Bin(forecast=0.75, share=0.5, labels=2)]
+        """
+        with np.errstate(invalid="ignore"):  # of a bin without a forecast
+            columns = (self._forecasts / self._counts, self._positives / self._counts)
+        values = zip(*(one.tolist() for one in (*columns, self._counts)), strict=True)
+        return [Bin(*row) for row in values]
 
     def means(self) -> dict[str, float]:
         """Give all of them by name, and how many infinite losses there were."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from abers._arrays import Floats
 
-__all__ = ["finite", "levels", "plain"]
+__all__ = ["finite", "levels", "places", "plain"]
 
 
 def plain(values: Floats) -> float | Floats:
@@ -33,6 +33,15 @@ def levels(values: ArrayLike, name: str) -> Floats:
         msg = f"{name}={shown(float(found[bad][0]))} is not inside (0, 1); give a probability"
         raise ParameterError(msg)
     return found
+
+
+def places(values: ArrayLike) -> Floats:
+    """Check where a CDF is asked for: numbers, among them infinite ones."""
+    where = np.asarray(values, np.float64)
+    if np.isnan(where).any():
+        msg = "t is not a number; ask for the CDF at numbers"
+        raise ParameterError(msg)
+    return where
 
 
 def finite(values: ArrayLike, name: str) -> Floats:

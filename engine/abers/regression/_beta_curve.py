@@ -1,146 +1,157 @@
-"""The beta map of probabilities, u to logistic(a ln u - b ln(1 - u) + c), and its fit.
+"""Beta maps of probabilities, u to logistic(a ln u - b ln(1 - u) + c), one or the mean of several.
 
-Governing rule: on uniform values the slope of the map is a density, so the map is fitted by
-likelihood; its log is concave in (a, b, c), so the maximum under a, b >= 0 is the free one, or the
-better of those on which one of the two is 0.
+Governing rule: a probability comes as its logarithm and that of what it leaves, and is sought by
+its log odds, so that both tails are as exact as the middle.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from abers.calibration._logistic import logistic
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from abers._arrays import Floats
 
-__all__ = ["BetaCurve", "fitted"]
+__all__ = ["BetaCurve", "BetaMixture", "Curve", "bounded", "logs"]
 
-_TINY, _MOST = 2.0**-1074, 1.0 - 2.0**-53  # the probabilities next to 0 and 1
-_ENDS = -746.0, 38.0  # log odds at which a double is 0 and 1
-_HALVINGS = 64
-_FREE = ([0, 1, 2], [1, 2], [0, 2])  # parameters that are fitted, the others being 0
-_FIRST = np.array([1.0, 1.0, 0.0])  # the identity
-_STEPS = 100  # of Newton; a dozen in practice
-_ENOUGH = 1e-4  # share of the promised fall that a step must bring
-_SURE = 1e-12  # a fall this small is lost in the rounding of the loss
-_CLOSE = 1e-20  # Newton decrement, squared
+_LEAST = -1e300  # stands for the logarithm of 0; 0 times it is 0
+_ENDS = 746.0  # log odds, either way, at which a double is 0
+_DEEPEST = 744.4  # those of the smallest double
+_STEPS = 100  # of Newton; less than ten in practice
+_CLOSE = 1e-13
+
+
+class Curve(Protocol):
+    """A continuous, ascending map of probabilities.
+
+    It is asked by ln u and ln(1 - u), arrays of one shape, and answers by arrays of that shape.
+    """
+
+    def mapped(self, below: Floats, above: Floats) -> Floats:
+        """Map probabilities."""
+
+    def log_slope(self, below: Floats, above: Floats) -> Floats:
+        """Log of the derivative by u, the ratio of the calibrated density to the base density."""
+
+    def inverse(self, odds: Floats) -> Floats:
+        """Find the log odds of what is mapped to given log odds: infinite if nothing inside can."""
 
 
 class BetaCurve(NamedTuple):
-    """A beta map; the identity unless told otherwise."""
+    """A beta map with a, b >= 0; the identity unless told otherwise."""
 
     a: float = 1.0
     b: float = 1.0
     c: float = 0.0
 
-    def forward(self, u: Floats) -> Floats:
+    def mapped(self, below: Floats, above: Floats) -> Floats:
         """Map probabilities."""
-        return logistic(self._odds(u))
+        return logistic(self.a * below - self.b * above + self.c)
 
-    def inverse(self, p: Floats) -> Floats:
-        """Find what is mapped to probabilities in (0, 1): 0 or 1 if nothing inside can be."""
+    def log_slope(self, below: Floats, above: Floats) -> Floats:
+        """Log of the derivative by u."""
         with np.errstate(divide="ignore"):
-            target = np.log(p) - np.log1p(-p) - self.c
-        low, high = np.full((2, *p.shape), np.array(_ENDS).reshape(2, *[1] * p.ndim))
-        for _ in range(_HALVINGS):  # in log odds x of u: ln u = -ln(1 + exp(-x))
-            x = (low + high) / 2.0
-            odds = self.b * np.logaddexp(0.0, x) - self.a * np.logaddexp(0.0, -x)
-            below = odds < target
-            low, high = np.where(below, x, low), np.where(below, high, x)
-        return np.clip(logistic(high), _TINY if self.a else 0.0, _MOST if self.b else 1.0)
+            log_a, log_b = np.log(self.a), np.log(self.b)
+        return _log_slope(log_a, log_b, self.a * below - self.b * above + self.c, below, above)
 
-    def log_slope(self, u: Floats) -> Floats:
-        """Log of the derivative: of the ratio of the calibrated density to the base density."""
-        inside = np.clip(u, _TINY, _MOST)
-        z = self._odds(inside)
-        spread = np.log(self.a * (1.0 - inside) + self.b * inside)
-        return spread - np.log(inside) - np.log1p(-inside) - np.abs(z) - 2.0 * _log1p_exp(z)
+    def inverse(self, odds: Floats) -> Floats:
+        """Find log odds of u, or an infinity if nothing inside is mapped to `odds`."""
 
-    def _odds(self, u: Floats) -> Floats:
-        with np.errstate(divide="ignore"):
-            left = self.a * np.log(u) if self.a else np.zeros(u.shape)  # 0 times infinity is 0
-            right = self.b * np.log1p(-u) if self.b else np.zeros(u.shape)
-        return left - right + self.c
+        def forward(x: Floats) -> tuple[Floats, Floats]:
+            below, above = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)
+            slope = self.a * np.exp(above) + self.b * np.exp(below)
+            return self.a * below - self.b * above + self.c, slope
+
+        found = _solved(forward, odds)
+        return np.clip(found, -_DEEPEST if self.a else None, _DEEPEST if self.b else None)
 
 
-def fitted(values: Floats) -> BetaCurve:
-    """Fit the map to PIT values, which it is to make uniform.
+class BetaMixture:
+    """The mean of several beta maps with a, b > 0.
 
     Parameters
     ----------
-    values
-        Array of shape (n,), n > 0, in [0, 1].
-
-    Returns
-    -------
-    BetaCurve
-        The parameters of greatest likelihood times a normal prior of variance 1 around the
-        identity, which weighs about as much as one value and keeps them finite.
+    curves
+        Array of shape (3, s, ...): ln a, ln b and c of s maps. The axes after the first two are
+        those that the arrays it is asked with begin with; each place there has maps of its own.
     """
-    u = np.clip(values, 2.0**-53, _MOST)
-    features = np.stack((np.log(u), -np.log1p(-u), np.ones(len(u))))
-    slopes = np.stack((1.0 - u, u, np.zeros(len(u))))
-    fits = []
-    for free in _FREE:
-        theta = np.zeros(3)
-        theta[free] = _newton(features[free], slopes[free], free)
-        if (theta[:2] >= 0.0).all():
-            fits.append((_loss(features, slopes, theta, _FIRST), theta))
-        if len(free) == len(theta) and fits:
-            break
-    return BetaCurve(*min(fits, key=lambda fit: fit[0])[1].tolist())
+
+    def __init__(self, curves: Floats) -> None:
+        self._curves = curves
+
+    def mapped(self, below: Floats, above: Floats) -> Floats:
+        """Map probabilities."""
+        return np.asarray(logistic(self._odds(below, above)).mean(axis=0))
+
+    def log_slope(self, below: Floats, above: Floats) -> Floats:
+        """Log of the derivative by u: that of the mean of the derivatives."""
+        log_a, log_b, _ = self._over(below.ndim)
+        slopes = _log_slope(log_a, log_b, self._odds(below, above), below, above)
+        highest = slopes.max(axis=0)
+        return np.asarray(highest + np.log(np.exp(slopes - highest).mean(axis=0)))
+
+    def inverse(self, odds: Floats) -> Floats:
+        """Find log odds of u."""
+
+        def forward(x: Floats) -> tuple[Floats, Floats]:
+            below, above = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)
+            a, b = np.exp(self._over(x.ndim)[:2])
+            z = self._odds(below, above)
+            p, rest = logistic(z), logistic(-z)
+            slope = (p * rest * (a * np.exp(above) + b * np.exp(below))).mean(axis=0)
+            p, rest = p.mean(axis=0), rest.mean(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):  # beyond what doubles resolve
+                return np.log(p) - np.log(rest), slope / (p * rest)
+
+        return np.clip(_solved(forward, odds), -_DEEPEST, _DEEPEST)
+
+    def _over(self, ndim: int) -> Floats:
+        missing = ndim + 2 - self._curves.ndim
+        return self._curves.reshape(self._curves.shape + (1,) * missing)
+
+    def _odds(self, below: Floats, above: Floats) -> Floats:
+        log_a, log_b, c = self._over(below.ndim)
+        return np.asarray(np.exp(log_a) * below - np.exp(log_b) * above + c)
 
 
-def _newton(features: Floats, slopes: Floats, free: list[int]) -> Floats:
-    """Minimise the loss over the free parameters by Newton's method with backtracking."""
-    prior = _FIRST[free]
-    theta, here = prior, _loss(features, slopes, prior, prior)
+def logs(u: Floats) -> tuple[Floats, Floats]:
+    """Give ln u and ln(1 - u) of probabilities."""
+    with np.errstate(divide="ignore"):
+        return bounded(np.log(u)), bounded(np.log1p(-u))
+
+
+def bounded(logarithms: Floats) -> Floats:
+    """Keep logarithms of probabilities finite, whatever a distribution says of them."""
+    return np.maximum(logarithms, _LEAST)
+
+
+def _log_slope(log_a: Floats | float, log_b: Floats | float, z: Floats, *logs: Floats) -> Floats:
+    below, above = logs
+    size = np.abs(z)
+    return np.logaddexp(log_a - below, log_b - above) - size - 2.0 * np.log1p(np.exp(-size))
+
+
+def _solved(forward: Callable[[Floats], tuple[Floats, Floats]], target: Floats) -> Floats:
+    """Find where an ascending function has given values, by Newton's method inside a bracket.
+
+    `forward` gives its values and its slopes; where no step can be made of them the bracket is
+    halved, so that what is nowhere reached is looked for at an end.
+    """
+    low, high = np.full((2, *target.shape), np.reshape((-_ENDS, _ENDS), (2, *[1] * target.ndim)))
+    x = np.clip(target, low, high)
     for _ in range(_STEPS):
-        gradient, hessian = _derivatives(features, slopes, theta, prior)
-        step = np.linalg.solve(hessian, gradient)
-        fall = float((step * gradient).sum())
-        if fall <= _CLOSE:
+        value, slope = forward(x)
+        below = value < target
+        low, high = np.where(below, x, low), np.where(below, high, x)
+        with np.errstate(all="ignore"):
+            there = x + (target - value) / slope
+        there = np.where((low <= there) & (there <= high), there, (low + high) / 2.0)
+        moved, x = np.abs(there - x), there
+        if (moved <= _CLOSE * (1.0 + np.abs(x))).all():
             break
-        share, needed = 1.0, _ENOUGH * fall if fall > _SURE else -math.inf
-        there = _loss(features, slopes, theta - step, prior)
-        while there > here - share * needed:
-            share /= 2.0
-            there = _loss(features, slopes, theta - share * step, prior)
-        theta, here = theta - share * step, there
-    return theta
-
-
-def _loss(features: Floats, slopes: Floats, theta: Floats, prior: Floats) -> float:
-    """Mean negative log density but for a constant, and the prior's share; infinite outside."""
-    spread, z = _weighted(slopes, theta), _weighted(features, theta)
-    if not (spread > 0.0).all():
-        return math.inf
-    density = np.log(spread) - np.abs(z) - 2.0 * _log1p_exp(z)
-    return float((((theta - prior) ** 2).sum() / 2.0 - density.sum()) / len(z))
-
-
-def _derivatives(
-    features: Floats, slopes: Floats, theta: Floats, prior: Floats
-) -> tuple[Floats, Floats]:
-    z, steep = _weighted(features, theta), slopes / _weighted(slopes, theta)
-    pull, curved = np.tanh(z / 2.0), 2.0 * logistic(z) * logistic(-z)
-    gradient = np.array([(pull * x - s).sum() for x, s in zip(features, steep, strict=True)])
-    pairs = list(zip(features, steep, strict=True))
-    hessian = np.array([[(curved * x * y + s * t).sum() for y, t in pairs] for x, s in pairs])
-    return (gradient + theta - prior) / len(z), (hessian + np.eye(len(theta))) / len(z)
-
-
-def _weighted(rows: Floats, theta: Floats) -> Floats:
-    """Sum rows with weights, in a fixed order."""
-    total: Floats = rows[0] * theta[0]
-    for row, each in zip(rows[1:], theta[1:], strict=True):
-        total = total + row * each
-    return total
-
-
-def _log1p_exp(z: Floats) -> Floats:
-    return np.log1p(np.exp(-np.abs(z)))
+    return x

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 
 from abers.calibration._refitted import share
-from abers.regression._beta_curve import BetaCurve, fitted
+from abers.regression._beta_curve import BetaCurve, logs
+from abers.regression._beta_fit import fitted
 from abers.regression._pits import PITMap
 from abers.regression.continuous import CalibratedDistribution
 from abers.regression.distribution import PredictiveDistribution
@@ -110,7 +111,8 @@ class BetaCDF(PITMap):
         ----------
         base
             A `PredictiveDistribution`, whose merged CDF is mapped; or a continuous distribution
-            with `cdf`, `ppf` and `logpdf`, such as a frozen one of `scipy.stats`.
+            with `logcdf`, `logsf`, `ppf`, `isf` and `logpdf`, such as a frozen one of
+            `scipy.stats`.
 
         Returns
         -------
@@ -131,7 +133,7 @@ class BetaCDF(PITMap):
         return CalibratedDistribution(base, self._curve)
 
     def _map(self, u: Floats) -> Floats:
-        return self._curve.forward(u)
+        return self._curve.mapped(*logs(u))
 
     def _keep(self, values: list[float]) -> None:
         super()._keep(values)

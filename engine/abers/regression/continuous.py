@@ -1,8 +1,8 @@
 """A continuous predictive distribution: a base distribution whose CDF is mapped.
 
-Governing rule: everything is asked of the base at mapped probabilities. The mean and the CRPS are
-integrals over probabilities, by the trapezoidal rule in log odds: there a smooth integrand falls
-off exponentially at both ends, and the rule is as exact as doubles are.
+Governing rule: everything is asked of the base at mapped probabilities, from the nearer end. The
+mean and the CRPS are integrals over probabilities, by the trapezoidal rule in log odds: there a
+smooth integrand falls off exponentially at both ends, and the rule is as exact as doubles are.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ import numpy as np
 
 from abers.calibration._logistic import logistic
 from abers.calibration.interval import VennInterval
-from abers.regression._asked import finite, levels, plain
+from abers.plots import curve
+from abers.regression._asked import finite, levels, places, plain
+from abers.regression._beta_curve import bounded, logs
+from abers.regression.distribution import PredictiveDistribution
 
 if TYPE_CHECKING:
     from abers._arrays import Floats
-    from abers.regression._beta_curve import BetaCurve
+    from abers.plots import Figure
+    from abers.regression._beta_curve import Curve
     from abers.regression.distribution import Many
 
 __all__ = ["CalibratedDistribution", "Smooth"]
@@ -26,26 +30,34 @@ _WIDTH = 0.125  # of the trapezoids
 _NODES = np.arange(-37.0, 37.0 + _WIDTH, _WIDTH)
 _AT, _LEFT = logistic(_NODES), logistic(-_NODES)  # probabilities, and what they leave
 _WEIGHTS = _WIDTH * _AT * _LEFT
+_WIRE = np.arange(1, 100) / 100.0  # levels of the quantiles that go over the wire
+_DRAWN = np.arange(1, 400) / 400.0  # and of those that a figure goes through
 
 
 class Smooth(Protocol):
     """A distribution with a density, such as a frozen continuous one of `scipy.stats`."""
 
-    def cdf(self, t: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
-        """Give its CDF at an array."""
+    def logcdf(self, t: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
+        """Give the logarithm of its CDF at an array."""
+
+    def logsf(self, t: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
+        """Give the logarithm of 1 - its CDF at an array."""
 
     def ppf(self, q: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
         """Give its quantiles at an array of levels."""
+
+    def isf(self, q: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
+        """Give its quantiles at 1 - an array of levels."""
 
     def logpdf(self, t: Any, /) -> Any:  # noqa: ANN401 - scipy takes and gives anything
         """Give the logarithm of its density at an array."""
 
 
 class CalibratedDistribution:
-    """A base distribution whose CDF goes through a beta map; what `BetaCDF.distribution` gives.
+    """A base distribution whose CDF goes through a smooth map.
 
-    It has the calls of `PredictiveDistribution`, and a density; its lower and its upper CDF are
-    the same.
+    It is what `BetaCDF.distribution` and `GPBeta.distribution` give, and has the calls of
+    `PredictiveDistribution`, and a density; its lower and its upper CDF are the same.
 
     Parameters
     ----------
@@ -74,7 +86,7 @@ class CalibratedDistribution:
 
     __slots__ = ("_base", "_curve")
 
-    def __init__(self, base: Smooth, curve: BetaCurve) -> None:
+    def __init__(self, base: Smooth, curve: Curve) -> None:
         self._base, self._curve = base, curve
 
     def __repr__(self) -> str:
@@ -84,6 +96,79 @@ class CalibratedDistribution:
             f"<CalibratedDistribution: median {self.quantile(0.5):.4g}, "
             f"80 % in [{low:.4g}, {high:.4g}]>"
         )
+
+    # What it is
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The ends of the base distribution, which may be infinite."""
+        return float(self._base.ppf(0.0)), float(self._base.isf(0.0))
+
+    @property
+    def mass_below(self) -> float:
+        """Mass at the lower end of the support, or below it."""
+        return float(self._curve.mapped(*logs(np.array(0.0))))
+
+    @property
+    def mass_above(self) -> float:
+        """Mass at the upper end of the support, or above it."""
+        return float(1.0 - self._curve.mapped(*logs(np.array(1.0))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give a band of two step CDFs around its own, for the wire.
+
+        Returns
+        -------
+        dict
+            As `PredictiveDistribution.to_dict`; the thresholds are the quantiles at 0.01, 0.02, …,
+            0.99, and between two of them the CDF is nowhere outside the band.
+
+        Examples
+        --------
+        >>> from scipy import stats
+        >>> from abers.regression import BetaCDF
+        >>> wire = BetaCDF().distribution(stats.norm(1.0, 2.0)).to_dict()
+        >>> wire["thresholds"][49], wire["lower"][50], wire["upper"][50], wire["support"]
+        (1.0, 0.5, 0.51, [None, None])
+        """
+        quantiles = self._quantile(_WIRE, 1.0 - _WIRE)
+        at = np.unique(quantiles[np.isfinite(quantiles)])
+        inside = self._cdf(at)
+        lower, upper = np.append(self.mass_below, inside), np.append(inside, 1.0 - self.mass_above)
+        return PredictiveDistribution(at, lower, upper, support=self.support).to_dict()
+
+    def plot(self, label: float | None = None, *, name: str = "label") -> Figure:
+        """Draw the CDF, from its quantile at 0.0025 to that at 0.9975.
+
+        Parameters
+        ----------
+        label, name
+            As of `PredictiveDistribution.plot`.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure, readable on a light and on a dark page.
+
+        Raises
+        ------
+        ParameterError
+            If the label is not finite.
+        MissingExtraError
+            If plotly is not installed.
+
+        Examples
+        --------
+        >>> from scipy import stats
+        >>> from abers.regression import BetaCDF
+        >>> drawn = BetaCDF().distribution(stats.norm(1.0, 2.0)).plot(name="metres")
+        >>> drawn.data[0].x[199], drawn.data[0].y[199]
+        (1.0, 0.5)
+        """
+        came = None if label is None else float(finite(label, "label"))
+        quantiles = self._quantile(_DRAWN, 1.0 - _DRAWN)
+        at = np.unique(quantiles[np.isfinite(quantiles)])
+        return curve(at, self._cdf(at), label=came, name=name)
 
     # Its CDF and its density
 
@@ -97,7 +182,7 @@ class CalibratedDistribution:
         Parameters
         ----------
         t
-            A finite number, or an array of any shape.
+            A number, or an array of any shape; infinity too, where every CDF is 1.
 
         Returns
         -------
@@ -107,9 +192,9 @@ class CalibratedDistribution:
         Raises
         ------
         ParameterError
-            If `t` is no finite number.
+            If `t` is no number.
         """
-        return plain(self._cdf(finite(t, "t")))
+        return plain(self._at(t))
 
     lower = upper = cdf
 
@@ -130,7 +215,7 @@ class CalibratedDistribution:
         VennInterval or tuple
             The pair; for an array two arrays.
         """
-        p = 1.0 - self._cdf(finite(t, "t"))
+        p = 1.0 - self._at(t)
         return (p, p) if p.ndim else VennInterval(float(p), float(p))
 
     @overload
@@ -179,13 +264,20 @@ class CalibratedDistribution:
     def _log_score(self, y: float | Many) -> Floats:
         labels = finite(y, "y")
         log_density = np.asarray(self._base.logpdf(labels), np.float64)
-        return -(log_density + self._curve.log_slope(self._base_cdf(labels)))
+        return -(log_density + self._curve.log_slope(*self._logs(labels)))
+
+    def _at(self, t: float | Many) -> Floats:
+        where = places(t)
+        endless = np.isinf(where)
+        inside = self._cdf(np.where(endless, 0.0, where))
+        return np.where(endless, where > 0.0, inside).astype(np.float64)
 
     def _cdf(self, t: Floats) -> Floats:
-        return self._curve.forward(self._base_cdf(t))
+        return self._curve.mapped(*self._logs(t))
 
-    def _base_cdf(self, t: Floats) -> Floats:
-        return np.asarray(self._base.cdf(t), np.float64)
+    def _logs(self, t: Floats) -> tuple[Floats, Floats]:
+        below, above = self._base.logcdf(t), self._base.logsf(t)
+        return bounded(np.asarray(below, np.float64)), bounded(np.asarray(above, np.float64))
 
     # Quantiles
 
@@ -211,7 +303,8 @@ class CalibratedDistribution:
         ParameterError
             If a level is not inside (0, 1).
         """
-        return plain(self._quantile(levels(q, "q")))
+        level = levels(q, "q")
+        return plain(self._quantile(level, 1.0 - level))
 
     @overload
     def interval(self, level: float, *, band: bool = ...) -> tuple[float, float]: ...
@@ -243,32 +336,39 @@ class CalibratedDistribution:
             If a level is not inside (0, 1).
         """
         tail = (1.0 - levels(level, "level")) / 2.0
-        low, high = self._quantile(tail), self._quantile(1.0 - tail)
+        low, high = self._quantile(tail, 1.0 - tail), self._quantile(1.0 - tail, tail)
         return (low, high) if low.ndim else (float(low), float(high))
 
-    def _quantile(self, q: Floats) -> Floats:
-        return np.asarray(self._base.ppf(self._curve.inverse(q)), np.float64)
+    def _quantile(self, q: Floats, rest: Floats) -> Floats:
+        """Find quantiles at levels, which come with what they leave: both may be tiny."""
+        with np.errstate(divide="ignore"):
+            odds = self._curve.inverse(np.log(q) - np.log(rest))
+        below, above = self._base.ppf(logistic(odds)), self._base.isf(logistic(-odds))
+        return np.asarray(np.where(odds < 0.0, below, above), np.float64)
 
     # Integrals and draws
 
     @property
     def mean(self) -> float:
-        """Mean of the distribution."""
-        return float((_WEIGHTS * self._quantile(_AT)).sum())
+        """Mean of the distribution, with its masses at the ends of the support."""
+        return float((_WEIGHTS * self._quantile(_AT, _LEFT)).sum())
 
     @overload
-    def crps(self, y: float) -> float: ...
+    def crps(self, y: float, *, proper: bool = ...) -> float: ...
     @overload
-    def crps(self, y: Many) -> Floats: ...
-    def crps(self, y: float | Many) -> float | Floats:
+    def crps(self, y: Many, *, proper: bool = ...) -> Floats: ...
+    def crps(self, y: float | Many, *, proper: bool = False) -> float | Floats:
         """Continuous ranked probability score for a label.
 
-        Twice the pinball loss of the quantiles, over all levels (Gneiting & Ranjan 2011).
+        Twice the pinball loss of the quantiles, over all levels (Gneiting & Ranjan 2011), with the
+        masses at the ends of the support put at `y` where it lies beyond them.
 
         Parameters
         ----------
         y
             The label, or an array of labels of any shape.
+        proper
+            Leave such masses at infinity, where any mass makes the score infinite.
 
         Returns
         -------
@@ -281,11 +381,15 @@ class CalibratedDistribution:
             If a label is not finite.
         """
         labels = finite(y, "y")[..., np.newaxis]
+        if proper and (self.mass_below > 0.0 or self.mass_above > 0.0):
+            return plain(np.full(labels.shape[:-1], np.inf))
         below = self._cdf(labels)
         above = 1.0 - below
         # The loss has a kink at the label: one integral on either side of it.
-        left = below**2 * _AT * (labels - self._quantile(below * _AT))
-        right = above**2 * _LEFT * (self._quantile(below + above * _AT) - labels)
+        lower = self._quantile(below * _AT, above + below * _LEFT)
+        upper = self._quantile(below + above * _AT, above * _LEFT)
+        left = below**2 * _AT * np.maximum(labels - lower, 0.0)
+        right = above**2 * _LEFT * np.maximum(upper - labels, 0.0)
         return plain(2.0 * (_WEIGHTS * (left + right)).sum(axis=-1))
 
     @overload
@@ -333,5 +437,5 @@ class CalibratedDistribution:
         numpy.ndarray
             An array of shape (n,).
         """
-        drawn = np.random.default_rng(seed).random(n)
-        return self._quantile(np.clip(drawn, 2.0**-54, None))  # a draw may be 0
+        drawn = np.clip(np.random.default_rng(seed).random(n), 2.0**-54, None)  # it may be 0
+        return self._quantile(drawn, 1.0 - drawn)

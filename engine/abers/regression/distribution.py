@@ -15,12 +15,15 @@ import numpy as np
 from abers._predictive import merged
 from abers.calibration.interval import VennInterval
 from abers.exceptions import ParameterError
-from abers.regression._asked import finite, levels, plain
+from abers.plots import band
+from abers.regression._asked import finite, levels, places, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from abers.plots import Figure
 
     Floats: TypeAlias = NDArray[np.float64]
     Many: TypeAlias = Sequence[float] | Floats
@@ -66,7 +69,7 @@ class PredictiveDistribution:
     References
     ----------
     Petej (2018), Inductive Venn-Abers prediction for regression, section 4; Vovk & Petej (2014),
-    Venn-Abers predictors, section 5, for the merge.
+    Venn-Abers predictors, section 4, for the merge.
 
     Examples
     --------
@@ -105,6 +108,11 @@ class PredictiveDistribution:
     def thresholds(self) -> Floats:
         """Where a CDF jumps, ascending; an array of shape (k,)."""
         return self._thresholds
+
+    @property
+    def values(self) -> Floats:
+        """The merged CDF before the first threshold, and from each on; of shape (k + 1,)."""
+        return self._merged
 
     @property
     def support(self) -> tuple[float, float]:
@@ -172,6 +180,56 @@ class PredictiveDistribution:
             "upper": self._upper.tolist(),
             "support": ends,
         }
+
+    def merged(self) -> PredictiveDistribution:
+        """Give the merged CDF by itself, with the same support.
+
+        Returns
+        -------
+        PredictiveDistribution
+            A distribution without a band, which has the same quantiles, mean and scores.
+
+        Examples
+        --------
+        >>> band = PredictiveDistribution([1.0, 2.0], [0.0, 0.25, 0.75], [0.25, 0.75, 1.0])
+        >>> band.merged().interval(0.5, band=True)
+        (1.0, 2.0)
+        """
+        return PredictiveDistribution(self._thresholds, self._merged, support=self._support)
+
+    def plot(self, label: float | None = None, *, name: str = "label") -> Figure:
+        """Draw the band between the lower and the upper CDF, and the merged CDF.
+
+        The masses at infinity are drawn as they are: the steps run on to both ends of the axis,
+        at the height of the mass that lies beyond.
+
+        Parameters
+        ----------
+        label
+            The label that came, if it did.
+        name
+            What is predicted, with its unit; the name of the axis.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure, readable on a light and on a dark page.
+
+        Raises
+        ------
+        ParameterError
+            If the label is not finite.
+        MissingExtraError
+            If plotly is not installed.
+
+        Examples
+        --------
+        >>> unsure = PredictiveDistribution([1.0, 2.0], [0.0, 0.25, 0.75], [0.25, 0.75, 1.0])
+        >>> unsure.plot(1.5, name="degrees Celsius").layout.xaxis.title.text
+        'degrees Celsius'
+        """
+        came = None if label is None else float(finite(label, "label"))
+        return band(self._thresholds, self._lower, self._upper, self._merged, label=came, name=name)
 
     # Its CDFs
 
@@ -297,6 +355,38 @@ class PredictiveDistribution:
         [-inf, 1.0, 2.0, inf]
         """
         return plain(self._reached(self._merged, levels(q, "q")))
+
+    @overload
+    def quantile_ends(self, q: float) -> tuple[float, float]: ...
+    @overload
+    def quantile_ends(self, q: Many) -> tuple[Floats, Floats]: ...
+    def quantile_ends(self, q: float | Many) -> tuple[float, float] | tuple[Floats, Floats]:
+        """Smallest and largest quantile of any CDF in the band.
+
+        Parameters
+        ----------
+        q
+            As in `quantile`.
+
+        Returns
+        -------
+        tuple
+            The quantiles of the upper, and of the lower CDF.
+
+        Raises
+        ------
+        ParameterError
+            If a level is not inside (0, 1).
+
+        Examples
+        --------
+        >>> band = PredictiveDistribution([1.0, 2.0], [0.0, 0.25, 0.75], [0.25, 0.75, 1.0])
+        >>> band.quantile_ends(0.5)
+        (1.0, 2.0)
+        """
+        asked = levels(q, "q")
+        low, high = self._reached(self._upper, asked), self._reached(self._lower, asked)
+        return (low, high) if low.ndim else (float(low), float(high))
 
     @overload
     def interval(self, level: float, *, band: bool = ...) -> tuple[float, float]: ...
@@ -427,14 +517,44 @@ class PredictiveDistribution:
         >>> PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0]).pit(1.5, seed=0)
         0.5
         """
+        before, after = map(np.asarray, self.pit_ends(y))
+        shares = np.random.default_rng(seed).random(before.shape)
+        return plain(before + shares * (after - before))
+
+    @overload
+    def pit_ends(self, y: float) -> tuple[float, float]: ...
+    @overload
+    def pit_ends(self, y: Many) -> tuple[Floats, Floats]: ...
+    def pit_ends(self, y: float | Many) -> tuple[float, float] | tuple[Floats, Floats]:
+        """Give the ends between which `pit` draws: the merged CDF just below a label, and at it.
+
+        Parameters
+        ----------
+        y
+            The label, or an array of labels of any shape.
+
+        Returns
+        -------
+        tuple
+            The ends, of the shape of `y`, with the masses at infinity put as in `crps`.
+
+        Raises
+        ------
+        ParameterError
+            If a label is not finite.
+
+        Examples
+        --------
+        >>> PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0]).pit_ends(2.0)
+        (0.5, 1.0)
+        """
         labels = finite(y, "y")
         lo, hi = self._support
         before = self._merged[np.searchsorted(self._thresholds, labels, side="left")]
         after = self._merged[np.searchsorted(self._thresholds, labels, side="right")]
         before = np.where(labels > lo, before, 0.0)
         after = np.where(labels < hi, after, 1.0)
-        shares = np.random.default_rng(seed).random(labels.shape)
-        return plain(before + shares * (after - before))
+        return (before, after) if labels.ndim else (float(before), float(after))
 
     def sample(self, n: int, seed: int | np.random.Generator) -> Floats:
         """Draw labels from the merged CDF with its masses at the ends of the support.
@@ -478,10 +598,7 @@ def _made(
 
 
 def _at(thresholds: Floats, values: Floats, t: ArrayLike) -> Floats:
-    where = np.asarray(t, np.float64)
-    if np.isnan(where).any():
-        msg = "t is not a number; ask for the CDF at numbers"
-        raise ParameterError(msg)
+    where = places(t)
     found = values[np.searchsorted(thresholds, where, side="right")]
     return np.where(np.isinf(where), where > 0.0, found).astype(np.float64)
 

@@ -47,8 +47,8 @@ class QuantileCalibration(PITMap):
     -----
     **Guarantee.** None at a finite number of labels; with independent PIT values of one
     distribution the map is within sqrt(ln(2 / d) / (2 n)) of the true one everywhere, with
-    probability 1 - d (Dvoretzky, Kiefer & Wolfowitz), so labels fall below a calibrated quantile
-    nearly as often as its level says, on average over all inputs.
+    probability 1 - d (Dvoretzky, Kiefer & Wolfowitz 1956, Massart 1990), so labels fall below a
+    calibrated quantile nearly as often as its level says, on average over all inputs.
 
     With nothing learned, every probability is mapped to 1/2 and the distribution is vacuous.
 

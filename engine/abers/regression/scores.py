@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from abers._arrays import Floats, Integers
+    from abers.regression.continuous import CalibratedDistribution
     from abers.regression.distribution import PredictiveDistribution
 
 __all__ = [
@@ -60,7 +61,9 @@ class Uniformity(NamedTuple):
     kolmogorov_smirnov: float
 
 
-def crps(distributions: Sequence[PredictiveDistribution], y: ArrayLike) -> Floats:
+def crps(
+    distributions: Sequence[PredictiveDistribution | CalibratedDistribution], y: ArrayLike
+) -> Floats:
     """Continuous ranked probability score of each distribution for its label.
 
     Parameters
@@ -146,8 +149,8 @@ def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
 
     References
     ----------
-    Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
-    equation (21).
+    Gneiting, Raftery, Westveld & Goldman (2005), Calibrated probabilistic forecasting using
+    ensemble model output statistics and minimum CRPS estimation, equation (5).
 
     Examples
     --------
@@ -305,7 +308,8 @@ def interval_score(low: ArrayLike, high: ArrayLike, y: ArrayLike, level: float) 
 
     References
     ----------
-    Gneiting & Raftery (2007), equation (43).
+    Gneiting & Raftery (2007), Strictly proper scoring rules, prediction, and estimation,
+    equation (43).
 
     Examples
     --------

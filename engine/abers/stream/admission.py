@@ -8,18 +8,19 @@ other one event at a time; what is let in is the same.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
 
+from abers._backend import core
 from abers._shown import shown
 from abers.exceptions import LabelError, ScoreError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Sequence
 
     from numpy.typing import NDArray
 
@@ -29,10 +30,9 @@ if TYPE_CHECKING:
     from abers.stream.tasks import Task
 
     Floats = NDArray[np.float64]
+    Numbers = NDArray[np.uint32]
 
 __all__ = ["Admission", "Admitted"]
-
-_Name = TypeVar("_Name", bound="Hashable")
 
 
 class Admitted(NamedTuple):
@@ -67,6 +67,18 @@ class Admitted(NamedTuple):
     scores: Floats
     values: Floats
     refused: list[DeadLetter]
+
+
+class _Named(NamedTuple):
+    """The models of a batch, and the pairs of model and segment of its observations.
+
+    Each stands once, in order of appearance, and each row has its number in that order.
+    """
+
+    models: list[str]
+    model: Numbers
+    pairs: list[tuple[str, str]]
+    pair: Numbers
 
 
 class _Refused(Exception):  # noqa: N818 - no error, but the way out of an event
@@ -128,22 +140,27 @@ class Admission:
         Admitted
             The events that come in, and dead letters of the others.
         """
-        if accepted is None and (taken := self._plain(events, clock)) is not None:
-            return self._numbered(events, np.arange(len(events)), *taken, [])
-        return self._numbered(*self._sifted(events, clock, accepted))
+        taken = self._plain(events, clock) if accepted is None else None
+        if taken is None:
+            return self._sifted(events, clock, accepted)
+        return self._numbered(events, np.arange(len(events)), *taken, [])
 
     # A column at a time
 
-    def _plain(self, events: Events, clock: int | None) -> tuple[Floats, Floats] | None:
-        """Give scores and values if nothing in a batch is unusual, so that all of it comes in."""
+    def _plain(self, events: Events, clock: int | None) -> tuple[_Named, Floats, Floats] | None:
+        """Give names, scores and values if nothing is unusual, so that all of a batch comes in."""
         plain = (
             self._by_features is None
             and events.recorded is None
-            and _plain_ids(events.ids.tolist())
+            and len(events) > 0
+            and core.are_names(events.ids.tolist())
             and self._plain_times(events.times, clock)
-            and self._plain_names(events)
         )
-        return self._task.columns(events) if plain else None
+        named = _named(events) if plain else None
+        if named is None or not self._has_room(named):
+            return None
+        found = self._task.columns(events)
+        return None if found is None else (named, *found)
 
     def _plain_times(self, times: Column, clock: int | None) -> bool:
         if times.dtype != np.int64:
@@ -152,50 +169,35 @@ class Admission:
         most = min(latest + self._settings.max_jump, self._latest - 1)
         return bool(-self._latest < times.min() and times.max() <= most)
 
-    def _plain_names(self, events: Events) -> bool:
-        models, segments = events.models.tolist(), _segments(events)
-        if not {*map(type, models), *map(type, segments)} <= {str}:
-            return False
-        names, parts, most = {*models}, {*segments}, self._settings.max_models
+    def _has_room(self, named: _Named) -> bool:
+        most = self._settings.max_models
         return (
-            all(map(_is_text, names | parts))
-            and len(self.models.keys() | names) <= most
-            # As many pairs as there could be, or else as there are.
-            and (
-                len(self.keys) + len(names) * len(parts) <= most
-                or len(self.keys.keys() | {*_pairs(events)}) <= most
-            )
+            len(self.models.keys() | {*named.models}) <= most
+            and len(self.keys.keys() | {*named.pairs}) <= most
         )
 
-    def _numbered(
+    def _numbered(  # noqa: PLR0913, PLR0917 - a column each
         self,
         events: Events,
         rows: NDArray[np.int64],
+        named: _Named,
         scores: Floats,
         values: Floats,
         refused: list[DeadLetter],
     ) -> Admitted:
         keys = np.zeros(len(events), np.uint32)
-        keys[~events.labels] = self._key_numbers(events)
+        keys[~events.labels] = _numbers(named.pairs, self.keys)[named.pair]
         return Admitted(
             events,
             rows,
             events.labels.astype(np.uint8),
-            _numbers(events.models.tolist(), self.models),
+            _numbers(named.models, self.models)[named.model],
             keys,
             events.times.astype(np.int64, copy=False),
             scores,
             values,
             refused,
         )
-
-    def _key_numbers(self, events: Events) -> NDArray[np.uint32]:
-        segments = _segments(events)
-        names = {*events.models.tolist()}
-        if len(names) == len({*segments}) == 1:  # hashing pairs costs more than the rest
-            pair = (names.pop(), segments[0])
-            return np.full(len(segments), self.keys.setdefault(pair, len(self.keys)), np.uint32)
-        return _numbers(list(_pairs(events)), self.keys)
 
     # An event at a time
 
@@ -204,7 +206,7 @@ class Admission:
         events: Events,
         clock: int | None,
         accepted: Callable[[Event, float], None] | None,
-    ) -> tuple[Events, NDArray[np.int64], Floats, Floats, list[DeadLetter]]:
+    ) -> Admitted:
         rows: list[int] = []
         refused: list[DeadLetter] = []
         scores = np.zeros((len(events), self._task.score_width))
@@ -229,7 +231,9 @@ class Admission:
             if accepted is not None:
                 accepted(event, values[row])
         kept = np.array(rows, np.int64)
-        return events.take(kept), kept, scores[kept], values[kept], refused
+        taken = events.take(kept)
+        named = cast("_Named", _named(taken))  # each has been looked at
+        return self._numbered(taken, kept, named, scores[kept], values[kept], refused)
 
     def _value(self, event: Event) -> Any:  # noqa: ANN401 - as the task has it
         """Check score, features or label."""
@@ -320,30 +324,34 @@ def _check_features(event: Event) -> None:
         raise _Refused("bad-features", detail) from None
 
 
-def _plain_ids(ids: list[str]) -> bool:
-    # Half of a surrogate pair is no valid text: only ASCII is told from that at a glance.
-    return {*map(type, ids)} == {str} and all(ids) and "".join(ids).isascii()
+def _named(events: Events) -> _Named | None:
+    """Look at the names of a batch; None if one of them is no text."""
+    seen = ~events.labels
+    models, segments = _distinct(events.models), _distinct(events.segments[seen])
+    if models is None or segments is None:
+        return None
+    (model, names), (segment, parts) = models, segments
+    if len(names) == len(parts) == 1:  # sorting costs more than the rest
+        return _Named(names, model, [(names[0], parts[0])], segment)
+    # A pair is one number, as there can be too many of them for a table.
+    pairs = model[seen].astype(np.int64) * len(parts) + segment
+    found, first, pair = np.unique(pairs, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), np.uint32)
+    place[order] = np.arange(len(order), dtype=np.uint32)
+    named = [(names[one // len(parts)], parts[one % len(parts)]) for one in found[order].tolist()]
+    return _Named(names, model, named, place[pair])
 
 
-def _segments(events: Events) -> list[str]:
-    """Give the segments of the observations."""
-    segments: list[str] = events.segments[~events.labels].tolist()
-    return segments
+def _distinct(texts: Column) -> tuple[Numbers, list[str]] | None:
+    numbers = np.empty(len(texts), np.uint32)
+    names = core.distinct(texts.tolist(), numbers)
+    return None if names is None else (numbers, names)
 
 
-def _pairs(events: Events) -> Iterator[tuple[str, str]]:
-    """Give model and segment of each observation."""
-    return zip(events.models[~events.labels].tolist(), _segments(events), strict=True)
-
-
-def _numbers(names: list[_Name], known: dict[_Name, int]) -> NDArray[np.uint32]:
+def _numbers(names: Sequence[Hashable], known: dict[Any, int]) -> Numbers:
     """Look up the numbers of names; those that are new get the next ones."""
-    distinct = dict.fromkeys(names)
-    for name in distinct:
-        known.setdefault(name, len(known))
-    if len(distinct) == 1:
-        return np.full(len(names), known[names[0]], np.uint32)
-    return np.array([known[name] for name in names], np.uint32)
+    return np.array([known.setdefault(name, len(known)) for name in names], np.uint32)
 
 
 def _is_text(text: str) -> bool:

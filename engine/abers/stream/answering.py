@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.stream.columns import objects
-from abers.stream.tasks import Settled, Steps
+from abers.stream.tasks import Answers, Settled, Steps
+from abers.stream.waiting import Waiting, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
 
@@ -74,13 +75,19 @@ class Answering:
     ----------
     rows
         Scores and answers by slot.
+    waiting
+        Predictive distributions by slot; None if the task has none.
+    onlooker
+        Told of what the monitors judge, all keys together.
     """
 
     def __init__(self, task: Task, *, monitors: bool) -> None:
         self._task = task
         self.rows = np.empty((1, task.score_width + task.answer_width))
+        self.waiting = Waiting() if task.distributions else None
         self.calibrators: list[Calibrator] = []
         self.monitors: list[Monitor] | None = [] if monitors else None
+        self.onlooker: Callable[[Floats, Floats], None] | None = None
 
     def make_room(self, keys: int, slots: int) -> None:
         """Have a calibrator for every key, and a row for every slot."""
@@ -91,6 +98,8 @@ class Answering:
         if slots > len(self.rows):
             shape = (slots + slots // _SPARE, self.rows.shape[1])
             self.rows.resize(shape, refcheck=False)
+        if self.waiting is not None:
+            self.waiting.make_room(slots)
 
     def run(
         self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]], *, outcomes: bool
@@ -105,13 +114,19 @@ class Answering:
         predicted, causes = slots[predicts], taken.rows[predicts]
         rows[predicted, :width] = admitted.scores[causes]
         steps = Steps(taken.learns, rows[slots, :width], taken.values, taken.times)
-        answers, held = self._run(steps, taken.keys)
-        rows[predicted, width:] = answers[predicts]
+        answers = self._run(steps, taken.keys, predicts)
+        rows[predicted, width:] = answers.rows
+        said = answers._replace(rows=rows[predicted])
+        if self.waiting is not None and answers.bands is not None:
+            self.waiting.keep(predicted.tolist(), answers.bands)
         seen = admitted.events.heads().take(causes)
-        predictions = self._task.predictions(seen, rows[predicted], held[predicts])
+        predictions = self._task.predictions(seen, said)
+        waited = None if self.waiting is None else self.waiting.settle(slots[learns].tolist())
         if self.monitors is None and not outcomes:
             return predictions, None
         settled, values, of = rows[slots[learns]], taken.values[learns], taken.keys[learns]
+        if waited is not None:
+            settled = np.hstack((settled, judged(waited, values)))
         self._judge(settled, values, of)
         if not outcomes:
             return predictions, None
@@ -125,19 +140,26 @@ class Answering:
         )
         return predictions, self._task.outcomes(told)
 
-    def _run(self, steps: Steps, keys: Integers) -> tuple[Floats, Integers]:
+    def _run(self, steps: Steps, keys: Integers, asked: NDArray[np.bool_]) -> Answers:
+        """Run the steps of each calibrator, and give the answers to those that are `asked`."""
         answers = np.empty((len(keys), self._task.answer_width))
         held = np.empty(len(keys), np.int64)
+        bands = np.empty(len(keys), object) if self._task.distributions else None
         for key, rows in _by_key(keys):
             part = Steps(*(column[rows] for column in steps))
-            answers[rows], held[rows] = self.calibrators[key].run(part)
-        return answers, held
+            said = self.calibrators[key].run(part)
+            answers[rows], held[rows] = said.rows, said.held
+            if bands is not None:
+                bands[rows] = said.bands
+        return Answers(answers[asked], held[asked], None if bands is None else bands[asked])
 
     def _judge(self, settled: Floats, values: Floats, keys: Integers) -> None:
         if self.monitors is None:
             return
         for key, rows in _by_key(keys):
             self.monitors[key].update(settled[rows], values[rows])
+        if self.onlooker is not None:
+            self.onlooker(settled, values)
 
 
 def _by_key(keys: Integers) -> Iterator[tuple[int, Any]]:

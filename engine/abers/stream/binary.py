@@ -27,6 +27,7 @@ from abers.exceptions import ScoreError
 from abers.monitoring import BinaryMonitor
 from abers.stream import wording
 from abers.stream.events import Outcome, Prediction
+from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,13 +66,13 @@ class _Calibrator:
         self._venn_abers = venn_abers
         self._aging = venn_abers.max_age is not None or venn_abers.half_life is not None
 
-    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+    def run(self, steps: Steps) -> Answers:
         held = np.empty(len(steps.kinds), np.int64)
         times = steps.times if self._aging else None
         p0, p1 = self._venn_abers.run(
             steps.kinds, steps.scores[:, 0], steps.values, times=times, held=held
         )
-        return np.column_stack((p0, p1)), held
+        return Answers(np.column_stack((p0, p1)), held)
 
     def __len__(self) -> int:
         return len(self._venn_abers)
@@ -87,13 +88,13 @@ class _Baseline:
         self._baseline = baseline
         self._aging = baseline.max_age is not None or baseline.half_life is not None
 
-    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+    def run(self, steps: Steps) -> Answers:
         held = np.empty(len(steps.kinds), np.int64)
         times = steps.times if self._aging else None
         p = self._baseline.run(
             steps.kinds, steps.scores[:, 0], steps.values, times=times, held=held
         )
-        return np.column_stack((p, p)), held
+        return Answers(np.column_stack((p, p)), held)
 
     def __len__(self) -> int:
         return len(self._baseline)
@@ -115,6 +116,7 @@ class Binary:
     outcome = Outcome
     score_width = 1
     answer_width = 2
+    distributions = False
 
     def __init__(self, settings: Settings) -> None:
         self._baseline = _BASELINES.get(settings.calibrator or "")
@@ -181,11 +183,9 @@ class Binary:
             return BinaryMonitor(raw=self._probabilities, read=self._read)
         return BinaryMonitor.restore(state, read=self._read)
 
-    def predictions(
-        self, events: Events, rows: Floats, held: NDArray[np.int64]
-    ) -> Rows[Prediction]:
+    def predictions(self, events: Events, answers: Answers) -> Rows[Prediction]:
         """Word predictions, a row each."""
-        return wording.predictions(Prediction, events, self._worded(rows), held)
+        return wording.predictions(Prediction, events, self._worded(answers.rows), answers.held)
 
     def outcomes(self, settled: Settled) -> Rows[Outcome]:
         """Word outcomes."""

@@ -15,6 +15,7 @@ from abers._shown import shown
 from abers.calibration import CrossVennAbers, _folds, cross_ends, cross_log_merge
 from abers.exceptions import ScoreError
 from abers.stream.binary import Binary
+from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,13 +36,13 @@ class _Calibrator:
         self._cross = cross
         self._aging = cross.max_age is not None or cross.half_life is not None
 
-    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+    def run(self, steps: Steps) -> Answers:
         held = np.empty(len(steps.kinds), np.int64)
         times = steps.times if self._aging else None
         scores, folds = steps.scores[:, :-1], steps.scores[:, -1].astype(np.int64)
         p0, p1 = self._cross.run(steps.kinds, scores, steps.values, folds, times=times, held=held)
         low, high = cross_ends(p0, p1)
-        return np.column_stack((low, high, cross_log_merge(p0, p1))), held
+        return Answers(np.column_stack((low, high, cross_log_merge(p0, p1))), held)
 
     def __len__(self) -> int:
         return len(self._cross)

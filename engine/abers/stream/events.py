@@ -209,6 +209,10 @@ class RegressionPrediction(
         that is infinite, since too few labels are held to bound it, is null on the wire.
     n
         Number of labels the calibrator held when it answered.
+    mean
+        Of the merged distribution, where whole distributions are judged or told.
+    cdf
+        The band as `PredictiveDistribution.to_dict` gives it, where it is told.
     """
 
     id: str
@@ -221,6 +225,8 @@ class RegressionPrediction(
     n: int
     segment: str = ""
     extra: dict[str, Any] | None = None
+    mean: float | None = None
+    cdf: dict[str, list[float | None]] | None = None
 
 
 class RegressionOutcome(
@@ -238,8 +244,10 @@ class RegressionOutcome(
         Event time of the observation.
     label
         The number that came.
-    score, quantiles, low, high
+    score, quantiles, low, high, mean
         Those of the prediction.
+    crps
+        Of the merged distribution, where whole distributions are judged or told.
     """
 
     id: str
@@ -252,6 +260,8 @@ class RegressionOutcome(
     low: dict[str, float]
     high: dict[str, float]
     segment: str = ""
+    mean: float | None = None
+    crps: float | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):

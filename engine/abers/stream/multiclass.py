@@ -20,6 +20,7 @@ from abers.monitoring import MultiClassMonitor
 from abers.stream import wording
 from abers.stream.columns import objects
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
+from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,12 +49,12 @@ class _Calibrator:
         self._calibrator = calibrator
         self._aging = calibrator.max_age is not None or calibrator.half_life is not None
 
-    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+    def run(self, steps: Steps) -> Answers:
         held = np.empty(len(steps.kinds), np.int64)
         times = steps.times if self._aging else None
         labels = steps.values.astype(np.int64)
         answers = self._calibrator.run(steps.kinds, steps.scores, labels, times=times, held=held)
-        return np.hstack(answers), held
+        return Answers(np.hstack(answers), held)
 
     def __len__(self) -> int:
         return len(self._calibrator)
@@ -73,6 +74,7 @@ class MultiClass:
 
     prediction = MultiClassPrediction
     outcome = MultiClassOutcome
+    distributions = False
 
     def __init__(self, settings: Settings) -> None:
         self._classes = settings.classes
@@ -174,11 +176,11 @@ class MultiClass:
             return MultiClassMonitor(raw=self._probabilities)
         return MultiClassMonitor.restore(state)
 
-    def predictions(
-        self, events: Events, rows: Floats, held: NDArray[np.int64]
-    ) -> Rows[MultiClassPrediction]:
+    def predictions(self, events: Events, answers: Answers) -> Rows[MultiClassPrediction]:
         """Word predictions, a row each."""
-        return wording.predictions(MultiClassPrediction, events, self._worded(rows), held)
+        return wording.predictions(
+            MultiClassPrediction, events, self._worded(answers.rows), answers.held
+        )
 
     def outcomes(self, settled: Settled) -> Rows[MultiClassOutcome]:
         """Word outcomes."""

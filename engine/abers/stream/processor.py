@@ -25,11 +25,16 @@ from abers.stream.outputs import Outputs
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from abers.learners import Learner
     from abers.stream.events import Event, Output
     from abers.stream.tasks import Monitor
+
+    Floats = NDArray[np.float64]
 
 __all__ = ["Processor"]
 
@@ -116,6 +121,25 @@ class Processor:
         """What judges all predictions together; None if nothing is judged yet."""
         many = self.monitors
         return type(many[0]).total(many) if many else None
+
+    def watch(self, onlooker: Callable[[Floats, Floats], None]) -> None:
+        """Have a function told of every prediction that is judged from now on.
+
+        Parameters
+        ----------
+        onlooker
+            Takes arrays of predictions and of labels, a row each, in the order in which the
+            labels came: what `Task.monitor` takes. It is no part of the state.
+
+        Examples
+        --------
+        >>> from abers.stream import Label, Observation, Processor
+        >>> processor = Processor()
+        >>> processor.watch(lambda rows, labels: print(rows.tolist(), labels.tolist()))
+        >>> _ = processor.process_many([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
+        [[0.5, 0.0, 1.0]] [1.0]
+        """
+        self._answering.onlooker = onlooker
 
     def process(self, event: Event) -> list[Output]:
         """Take one event.

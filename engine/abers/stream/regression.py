@@ -2,15 +2,18 @@
 
 Governing rule: nothing is computed here that `abers.regression.IVAPR` does not
 compute; a row is the score, the merged quantiles, those of the upper and those
-of the lower CDF, each by level.
+of the lower CDF, each by level. Where whole distributions are wanted the mean
+follows, and all is read off one band.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._arrays import PREDICT
 from abers._shown import shown
 from abers.calibration import _checks
 from abers.exceptions import LabelError, ScoreError
@@ -19,12 +22,14 @@ from abers.regression import IVAPR
 from abers.stream import wording
 from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
+from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from abers.regression import PredictiveDistribution
     from abers.stream.columns import Column, Events, Rows
     from abers.stream.settings import Settings
     from abers.stream.tasks import Settled, Steps
@@ -41,7 +46,7 @@ class _Calibrator:
         self._ivapr, self._levels = ivapr, levels
         self._aging = ivapr.max_age is not None or ivapr.half_life is not None
 
-    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
+    def run(self, steps: Steps) -> Answers:
         held = np.empty(len(steps.kinds), np.int64)
         times = steps.times if self._aging else None
         quantiles = self._ivapr.run(
@@ -52,13 +57,41 @@ class _Calibrator:
             held=held,
             levels=self._levels,
         )
-        return np.hstack(quantiles), held
+        return Answers(np.hstack(quantiles), held)
 
     def __len__(self) -> int:
         return len(self._ivapr)
 
     def to_bytes(self) -> bytes:
         return self._ivapr.to_bytes()
+
+
+class _WholeCalibrator(_Calibrator):
+    """The same, which answers by the whole band."""
+
+    def run(self, steps: Steps) -> Answers:
+        n = len(steps.kinds)
+        rows, held = np.full((n, 3 * len(self._levels) + 1), np.nan), np.empty(n, np.int64)
+        bands = np.empty(n, object)
+        scores, values, times = (
+            steps.scores[:, 0].tolist(),
+            steps.values.tolist(),
+            steps.times.tolist(),
+        )
+        columns = zip(steps.kinds.tolist(), scores, values, times, strict=True)
+        for row, (kind, score, value, when) in enumerate(columns):
+            time = when if self._aging else None
+            if kind == PREDICT:
+                bands[row] = band = self._ivapr.predict_one(score, time)
+                rows[row] = self._read(band)
+            else:
+                self._ivapr.learn_one(score, value, time=time)
+            held[row] = len(self._ivapr)
+        return Answers(rows, held, bands)
+
+    def _read(self, band: PredictiveDistribution) -> Floats:
+        ends = band.quantile_ends(self._levels)
+        return np.concatenate((band.quantile(self._levels), *ends, [band.mean]))
 
 
 class Regression:
@@ -82,8 +115,13 @@ class Regression:
             "max_age": settings.max_age,
             "half_life": settings.half_life,
             "thresholds": settings.thresholds or None,
+            "support": settings.support or None,
         }
-        self.answer_width = 3 * len(self._levels)
+        self._lowest, self._highest = settings.support or (-math.inf, math.inf)
+        self.distributions = settings.distributions != "none"
+        self._told = settings.distributions == "told"
+        self._calibrator = _WholeCalibrator if self.distributions else _Calibrator
+        self.answer_width = 3 * len(self._levels) + self.distributions
 
     def score(self, given: object, id_: str) -> float:
         """Check one score: a finite number."""
@@ -91,12 +129,17 @@ class Regression:
         return _checks.score(given)
 
     def value(self, given: object) -> float:
-        """Check one label: a finite number."""
+        """Check one label: a finite number, inside the support."""
         try:
-            return _checks.score(given)
+            value = _checks.score(given)
         except ScoreError:
             msg = f"label {shown(given)} is not a finite number; drop it, or repair its source"
             raise LabelError(msg) from None
+        if not self._lowest <= value <= self._highest:
+            ends = (self._lowest, self._highest)
+            msg = f"label {shown(given)} lies outside the support {ends}; repair it, or widen that"
+            raise LabelError(msg)
+        return value
 
     def columns(self, events: Events) -> tuple[Floats, Floats] | None:
         """Do what `score` and `value` do for all of a batch; None if anything is unusual."""
@@ -106,6 +149,9 @@ class Regression:
         if {scores.dtype.kind, values.dtype.kind} != {"f"}:
             return None
         if not (np.isfinite(scores).all() and np.isfinite(values).all()):
+            return None
+        told = values[events.labels]
+        if ((told < self._lowest) | (told > self._highest)).any():
             return None
         # -0.0 becomes 0.0, as in `score`.
         return scores.reshape(n, 1) + 0.0, np.where(events.labels, values, 0.0) + 0.0
@@ -122,28 +168,32 @@ class Regression:
     def calibrator(self, state: bytes | None = None) -> _Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""
         ivapr = IVAPR(**self._options) if state is None else IVAPR.from_bytes(state)
-        return _Calibrator(ivapr, self._levels)
+        return self._calibrator(ivapr, self._levels)
 
     def monitor(self, state: Sequence[Any] | None = None) -> RegressionMonitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
-        return (
-            RegressionMonitor(self._levels) if state is None else RegressionMonitor.restore(state)
-        )
+        if state is None:
+            return RegressionMonitor(self._levels, distributions=self.distributions)
+        return RegressionMonitor.restore(state)
 
-    def predictions(
-        self, events: Events, rows: Floats, held: NDArray[np.int64]
-    ) -> Rows[RegressionPrediction]:
+    def predictions(self, events: Events, answers: Answers) -> Rows[RegressionPrediction]:
         """Word predictions, a row each."""
-        return wording.predictions(RegressionPrediction, events, self._worded(rows), held)
+        more = {"mean": answers.rows[:, self.answer_width]} if self.distributions else {}
+        if self._told and answers.bands is not None:
+            more["cdf"] = objects([band.to_dict() for band in answers.bands])
+        said = self._worded(answers.rows)
+        return wording.predictions(RegressionPrediction, events, said, answers.held, more)
 
     def outcomes(self, settled: Settled) -> Rows[RegressionOutcome]:
         """Word outcomes."""
-        return wording.outcomes(
-            RegressionOutcome, settled, settled.values, self._worded(settled.rows)
-        )
+        rows, at, more = settled.rows, self.answer_width, {}
+        if self.distributions:
+            more = {"mean": rows[:, at], "crps": rows[:, at + 1]}
+        said = self._worded(rows)
+        return wording.outcomes(RegressionOutcome, settled, settled.values, said, more)
 
     def _worded(self, rows: Floats) -> dict[str, Column]:
-        parts = np.split(rows[:, 1:], 3, axis=1)
+        parts = np.split(rows[:, 1 : 1 + 3 * len(self._levels)], 3, axis=1)
         return {"score": rows[:, 0]} | {
             name: objects([dict(zip(self._names, row, strict=True)) for row in part.tolist()])
             for name, part in zip(("quantiles", "low", "high"), parts, strict=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALIBRATORS",
+    "DISTRIBUTIONS",
     "LARGEST_TIME",
     "OF_PROBABILITIES",
     "QUANTILES",
@@ -37,6 +38,8 @@ CALIBRATORS = {
 """Kinds of calibrators by task, the usual one first."""
 OF_PROBABILITIES = ("beta", "uncalibrated")
 """Those that need scores in [0, 1]."""
+DISTRIBUTIONS = ("none", "judged", "told")
+"""What becomes of whole distributions, the usual one first."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
@@ -62,6 +65,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     thresholds
         Where it knows the distribution, ascending, so that a prediction takes microseconds for
         each; by default at every label held, which takes time in proportion to those.
+    distributions
+        What becomes of the whole of them: "judged" adds their mean to a prediction, and their CRPS
+        and PIT values to the scores; "told" does that, and adds the band to each prediction.
+    support
+        The ends between which all labels lie, where the mean and the CRPS put the masses beyond
+        the labels seen; by default the smallest and the largest label held.
     calibrator
         Its kind; None is that which is usual for the task: "ivap", "one-vs-rest" or "ivapr".
     folds
@@ -99,6 +108,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     classes: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = QUANTILES
     thresholds: tuple[float, ...] = ()
+    distributions: Literal["none", "judged", "told"] = "none"
+    support: tuple[float, ...] = ()
     calibrator: str | None = None
     folds: int = 5
     scores: Literal["probability", "logit", "any"] = "any"
@@ -133,9 +144,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.dedup_for is not None:
             self._require("dedup_for", 0, LARGEST_TIME)
+        if self.distributions not in DISTRIBUTIONS:
+            msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
+            raise ParameterError(msg)
         self._keep("classes", _text, "texts")
         self._keep("quantiles", _real, "numbers")
         self._keep("thresholds", _real, "numbers")
+        self._keep("support", _real, "numbers")
         self._require_task()
 
     def _require_task(self) -> None:
@@ -159,6 +174,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.task == "regression":
             self._require_distribution()
+        elif self.distributions != "none":
+            msg = f"distributions belong to a regression task, not to a {self.task} one"
+            raise ParameterError(msg)
+        if self.support:
+            self._require_support()
 
     def _require_distribution(self) -> None:
         if self.scores == "probability":
@@ -169,6 +189,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if not ascend(self.thresholds):
             msg = f"thresholds={shown(self.thresholds)} are not ascending finite numbers"
+            raise ParameterError(msg)
+
+    def _require_support(self) -> None:
+        if self.distributions == "none":
+            msg = f"support={shown(self.support)} is for distributions; have them judged or told"
+            raise ParameterError(msg)
+        if len(self.support) != 2 or not ascend(self.support):  # noqa: PLR2004 - a pair
+            msg = f"support={shown(self.support)} is no pair of finite ends in order"
+            raise ParameterError(msg)
+        low, high = self.support
+        if any(not low <= one <= high for one in self.thresholds):
+            msg = f"support={shown(self.support)} does not span the thresholds; widen it"
             raise ParameterError(msg)
 
     def _keep(self, name: str, read: Callable[[Any], str | float], what: str) -> None:

@@ -27,6 +27,7 @@ from abers._sealed import REMEDY, seal, unseal
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
 from abers.stream.settings import LARGEST_TIME, Settings
+from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class _Entries(msgspec.Struct, array_like=True):
     values: bytes
 
 
-class State(msgspec.Struct):
+class State(msgspec.Struct, omit_defaults=True):
     """All that a processor remembers, but its learners."""
 
     clock: int | None
@@ -70,6 +71,7 @@ class State(msgspec.Struct):
     stores: list[_Entries]
     rows: bytes
     features: list[Any]
+    waiting: Packed | None = None
 
 
 class Snapshot(msgspec.Struct):
@@ -100,6 +102,7 @@ def state(processor: Processor) -> bytes:
         stores=list(stores),
         rows=answering.rows[waiting].astype("<f8", copy=False).tobytes(),
         features=[] if learning is None else [learning.features[i] for i in waiting.tolist()],
+        waiting=None if answering.waiting is None else answering.waiting.pack(waiting.tolist()),
     )
     return msgspec.msgpack.encode(held)
 
@@ -203,6 +206,9 @@ def _fill(processor: Processor, held: State) -> None:
     answering.make_room(len(held.keys), count + 1)
     rows = np.frombuffer(held.rows, "<f8")
     answering.rows[1 : count + 1] = rows.reshape(count, answering.rows.shape[1])
+    if answering.waiting is not None:
+        loaded = None if held.waiting is None else answering.waiting.load(held.waiting)
+        _require(loaded == count, "distributions")
     if learning is not None:
         _require(len(held.features) == count, "features")
         learning.features += held.features

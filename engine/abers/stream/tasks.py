@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Calibrator", "Monitor", "Settled", "Steps", "Task"]
+__all__ = ["Answers", "Calibrator", "Monitor", "Settled", "Steps", "Task"]
 
 
 class Steps(NamedTuple):
@@ -44,6 +44,24 @@ class Steps(NamedTuple):
     times: NDArray[np.int64]
 
 
+class Answers(NamedTuple):
+    """What is said, a row a step or a prediction.
+
+    Attributes
+    ----------
+    rows
+        Array of shape (n, width of an answer), or (n, width of score and answer).
+    held
+        How many labels the calibrator held.
+    bands
+        Predictive distributions, as objects; None but in a task that has them.
+    """
+
+    rows: Floats
+    held: NDArray[np.int64]
+    bands: Column | None = None
+
+
 class Settled(NamedTuple):
     """Predictions whose labels came, a row each.
 
@@ -56,7 +74,8 @@ class Settled(NamedTuple):
     told, times
         Event times of the labels, and of the observations.
     rows
-        Array of shape (n, width of score and answer): the predictions as they were issued.
+        Array of shape (n, width of score and answer): the predictions as they were issued; those
+        of predictive distributions are followed by the columns of `waiting.judged`.
     values
         The labels, as the task's `value` gave them.
     """
@@ -72,8 +91,8 @@ class Settled(NamedTuple):
 class Calibrator(Protocol):
     """What the processor asks of a calibrator, whatever it calibrates."""
 
-    def run(self, steps: Steps) -> tuple[Floats, NDArray[np.int64]]:
-        """Predict and learn in order: answers and numbers of labels held, a row a step."""
+    def run(self, steps: Steps) -> Answers:
+        """Predict and learn in order; what is said where something is learned means nothing."""
         ...
 
     def __len__(self) -> int:
@@ -103,7 +122,7 @@ class Monitor(Protocol):
         ...
 
     def update(self, rows: Floats, labels: Floats, /) -> None:
-        """Judge predictions whose labels have come, in their order; a row is score and answer."""
+        """Judge predictions whose labels have come, in their order; rows are as in `Settled`."""
         ...
 
     def state(self) -> tuple[Any, ...]:
@@ -118,10 +137,13 @@ class Task(Protocol):
     ----------
     score_width, answer_width
         How many floats a score and an answer take.
+    distributions
+        Whether an answer is a predictive distribution too.
     """
 
     score_width: int
     answer_width: int
+    distributions: bool
 
     @property
     def prediction(self) -> type[Struct]:
@@ -164,7 +186,7 @@ class Task(Protocol):
         """Make a monitor that has seen nothing, or the one that gave this state."""
         ...
 
-    def predictions(self, events: Events, rows: Floats, held: NDArray[np.int64]) -> Rows[Any]:
+    def predictions(self, events: Events, answers: Answers) -> Rows[Any]:
         """Word predictions of observations, a row each: score and answer."""
         ...
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+import numpy as np
 
 from abers.stream.columns import Rows
 
@@ -22,8 +23,17 @@ __all__ = ["outcomes", "predictions"]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def predictions(kind: type[T], events: Events, said: Mapping[str, Column], held: Column) -> Rows[T]:
-    """Make predictions of what is said of observations, with the labels that were held."""
+def predictions(
+    kind: type[T],
+    events: Events,
+    said: Mapping[str, Column],
+    held: Column,
+    more: Mapping[str, Column] | None = None,
+) -> Rows[T]:
+    """Make predictions of what is said of observations, with the labels that were held.
+
+    What is said only at times comes last.
+    """
     columns = {
         "id": events.ids,
         "time": events.times,
@@ -34,13 +44,19 @@ def predictions(kind: type[T], events: Events, said: Mapping[str, Column], held:
     }
     if events.extra is not None:
         columns["extra"] = events.extra
-    return Rows(kind, columns)
+    elif more:
+        columns["extra"] = np.full(len(events), None)
+    return Rows(kind, {**columns, **(more or {})})
 
 
 def outcomes(
-    kind: type[T], settled: Settled, labels: Column, said: Mapping[str, Column]
+    kind: type[T],
+    settled: Settled,
+    labels: Column,
+    said: Mapping[str, Column],
+    more: Mapping[str, Column] | None = None,
 ) -> Rows[T]:
-    """Make outcomes of labels, and of what was said before they came."""
+    """Make outcomes of labels, and of what was said before they came; as `predictions`."""
     return Rows(
         kind,
         {
@@ -51,5 +67,6 @@ def outcomes(
             "label": labels,
             **said,
             "segment": settled.segments,
+            **(more or {}),
         },
     )

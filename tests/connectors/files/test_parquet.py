@@ -77,6 +77,16 @@ def test_nested_fields_and_extra_ones(tmp_path: Path) -> None:
     assert "big" not in batch.origin(0).raw
 
 
+@pytest.mark.parametrize("models", [["m"] * 200, ["m", "n"] * 100, ["m"] * 199 + ["n"]])
+def test_texts_that_are_repeated(tmp_path: Path, models: list[str]) -> None:
+    """Equal texts of a column that repeats them are one object, and each row has its own text."""
+    ids = [f"a{i}" for i in range(200)]
+    columns = {"id": ids, "time": range(200), "model": models, "score": [0.5] * 200}
+    (batch,) = read(tmp_path, {name: [*column] for name, column in columns.items()})
+    assert [(event.id, event.model) for event in batch.events] == [*zip(ids, models, strict=True)]
+    assert len({*map(id, batch.events.models.tolist())}) == len({*models})
+
+
 def test_labels_of_every_type(tmp_path: Path) -> None:
     """Numbers, booleans and texts are labels."""
     for given in ([1, 0], [True, False], ["1", "false"], [1.0, 0.0]):

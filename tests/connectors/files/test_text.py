@@ -400,6 +400,10 @@ def test_in_however_many_parts_a_file_grows(
 POOL = [
     GOOD,
     GOOD + b" " + GOOD,
+    b" " + GOOD + b"\r",
+    b'{"id": "i", "z": {}',
+    b'{"id": "i", "time": 5, "score": 0.5}}',
+    b"{}{}",
     b'{"id": "b",',
     b'"time": 6, "score": 0.5}',
     b'{"id": "c", "time": 7, "score": 1, "z": "\xff"}',

@@ -3,39 +3,63 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import pairwise
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.monitoring import RegressionMonitor
+from abers.monitoring import CentralInterval, RegressionMonitor
 from abers.stream.settings import QUANTILES
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
+BINS = 20
+
+
+class Judged(NamedTuple):
+    """A prediction, its label, and what the whole distribution was worth."""
+
+    score: float
+    quantiles: list[float]
+    label: float
+    crps: float
+    pit: list[float]
+
+
 ENDS = st.floats(-5, 5) | st.sampled_from((-math.inf, math.inf, 0.0, 1.0))
-Settled = list[tuple[float, list[float], float]]
+SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1.0, 0.05, 0.15, 0.5, 0.95])
 SETTLED = st.lists(
-    st.tuples(
+    st.builds(
+        Judged,
         st.floats(-5, 5),
         st.lists(ENDS, min_size=len(LEVELS), max_size=len(LEVELS)).map(sorted),
         st.floats(-5, 5) | st.sampled_from((0.0, 1.0)),
+        st.floats(0, 5) | st.just(math.inf),
+        st.lists(SHARES, min_size=2, max_size=2).map(sorted) | SHARES.map(lambda p: [p, p]),
     ),
     min_size=1,
     max_size=20,
 )
+WHOLE = pytest.mark.parametrize("whole", [False, True], ids=["quantiles", "distributions"])
 
 
-def watched(settled: Settled, cuts: tuple[int, ...] = ()) -> RegressionMonitor:
+def watched(
+    settled: list[Judged], cuts: tuple[int, ...] = (), *, whole: bool = True
+) -> RegressionMonitor:
     """Judge predictions, in batches that end at the cuts; the band is not looked at."""
-    monitor = RegressionMonitor(LEVELS)
+    monitor = RegressionMonitor(LEVELS, distributions=whole)
     ends = [0, *sorted(min(cut, len(settled)) for cut in cuts), len(settled)]
+    band = [math.nan] * 2 * len(LEVELS)
     for start, end in pairwise(ends):
         part = settled[start:end]
-        rows = [[score, *quantiles, *[math.nan] * 2 * len(LEVELS)] for score, quantiles, _ in part]
-        width = 1 + 3 * len(LEVELS)
-        monitor.update(np.array(rows).reshape(len(part), width), np.array([y for *_, y in part]))
+        more = [[one.crps, *one.pit] if whole else [] for one in part]
+        rows = [[a.score, *a.quantiles, *band, *b] for a, b in zip(part, more, strict=True)]
+        width = 1 + len(LEVELS) + len(band) + 3 * whole
+        monitor.update(np.array(rows).reshape(len(part), width), np.array([a.label for a in part]))
     return monitor
 
 
@@ -49,93 +73,184 @@ def mean(terms: list[float]) -> float:
     return math.fsum(terms) / len(terms) if terms else math.nan
 
 
+def near(expected: Any) -> Any:  # noqa: ANN401 - whatever approx takes
+    """Allow for rounding; a NaN is equal to another."""
+    return pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+def of_finite(name: str, losses: list[float]) -> dict[str, float]:
+    """Give the mean of what is finite, and how much is not."""
+    finite = [loss for loss in losses if math.isfinite(loss)]
+    return {name: mean(finite), f"{name}_infinite": len(losses) - len(finite)}
+
+
+def central(settled: list[Judged], low: int, high: int) -> tuple[float, float]:
+    """Give coverage and mean width between two quantiles."""
+    covered = [float(one.quantiles[low] <= one.label <= one.quantiles[high]) for one in settled]
+    ends = [(one.quantiles[low], one.quantiles[high]) for one in settled]
+    return mean(covered), mean([b - a for a, b in ends if math.isfinite(a) and math.isfinite(b)])
+
+
+@WHOLE
 @given(settled=SETTLED)
-def test_losses_coverage_and_width(settled: Settled) -> None:
-    """All follow from the definitions; what is infinite is counted, and in no sum."""
-    finite = [(q, y) for _, q, y in settled if all(map(math.isfinite, q))]
-    losses = [pinball(a, v, y) for q, y in finite for a, v in zip(LEVELS, q, strict=True)]
-    monitor = watched(settled)
+def test_losses_coverage_and_width(settled: list[Judged], whole: bool) -> None:  # noqa: FBT001
+    """All follow from the definitions; what is infinite is counted, and in neither sum."""
+    losses = [
+        mean([pinball(a, v, one.label) for a, v in zip(LEVELS, one.quantiles, strict=True)])
+        if all(map(math.isfinite, one.quantiles))
+        else math.inf
+        for one in settled
+    ]
+    points = [
+        mean([pinball(a, one.score, one.label) for a in LEVELS]) if math.isfinite(loss) else loss
+        for one, loss in zip(settled, losses, strict=True)
+    ]
+    crps = of_finite("crps", [one.crps for one in settled]) if whole else {}
+    distances = [
+        one.crps if whole and math.isinf(one.crps) else abs(one.score - one.label)
+        for one in settled
+    ]
+    (wide, width), (narrow, less) = central(settled, 0, 4), central(settled, 1, 3)
+    monitor = watched(settled, whole=whole)
     assert monitor.views() == {
-        "calibrated": pytest.approx(
-            {
-                "pinball": mean(losses),
-                "pinball_infinite": len(settled) - len(finite),
-                "coverage_80": mean([q[0] <= y <= q[4] for _, q, y in settled]),
-                "coverage_50": mean([q[1] <= y <= q[3] for _, q, y in settled]),
-            },
-            abs=1e-12,
-            nan_ok=True,
-        )
+        "raw": near(of_finite("crps", distances) | of_finite("pinball", points)),
+        "calibrated": near(
+            crps
+            | of_finite("pinball", losses)
+            | {"coverage_80": wide, "width_80": width, "coverage_50": narrow, "width_50": less}
+        ),
     }
-    bounded = [(q[0], q[4]) for _, q, _ in settled if math.isfinite(q[0]) and math.isfinite(q[4])]
-    widths = [high - low for low, high in bounded]
-    assert monitor.mean_width == pytest.approx(mean(widths), abs=1e-12, nan_ok=True)
+    assert monitor.mean_width == near(width)
+    assert monitor.intervals == [
+        near(CentralInterval(0.8, wide, width)),
+        near(CentralInterval(0.5, narrow, less)),
+    ]
+    assert monitor.count == len(settled)
 
 
-@given(settled=SETTLED, cuts=st.tuples(st.integers(0, 20), st.integers(0, 20)))
-def test_batches_make_no_difference(settled: Settled, cuts: tuple[int, int]) -> None:
-    """However predictions are batched, the sums are equal to the last bit."""
-    assert watched(settled, cuts).state() == watched(settled).state()
+def shares(low: float, high: float) -> list[Fraction]:
+    """Spread one PIT value evenly from `low` to `high`; one of a point is in the bin it begins."""
+    a, b = Fraction(low), Fraction(high)
+    edges = [Fraction(np.arange(BINS + 1)[k] / BINS) for k in range(BINS + 1)]
+    if a == b:
+        last = [k for k in range(BINS) if edges[k] <= a][-1]
+        return [Fraction(k == last) for k in range(BINS)]
+    return [
+        max(Fraction(0), min(b, end) - max(a, start)) / (b - a) for start, end in pairwise(edges)
+    ]
 
 
 @given(settled=SETTLED)
-def test_restored(settled: Settled) -> None:
-    """A restored monitor goes on as the saved one would have."""
-    monitor = watched(settled)
-    other = RegressionMonitor.restore(monitor.state())
+def test_pit_histogram(settled: list[Judged]) -> None:
+    """Each value is spread evenly between its ends, so the bins add up to the labels."""
+    found = watched(settled).pit_histogram
+    assert found is not None
+    each = [shares(*one.pit) for one in settled]
+    assert found.tolist() == pytest.approx([float(sum(bins)) for bins in zip(*each, strict=True)])
+    assert found.sum() == pytest.approx(len(settled))
+
+
+def test_pit_histogram_is_a_copy() -> None:
+    """Whoever changes the histogram does not change the monitor."""
+    monitor = watched([Judged(0.0, [0.0] * 5, 0.0, 0.0, [0.5, 0.5])])
+    found = monitor.pit_histogram
+    assert found is not None
+    found[:] = 7.0
+    assert monitor.pit_histogram is not None
+    assert monitor.pit_histogram.tolist() == [0.0] * 10 + [1.0] + [0.0] * 9
+
+
+def test_quantiles_have_no_pit_histogram() -> None:
+    """Without distributions there are no PIT values."""
+    assert RegressionMonitor(LEVELS).pit_histogram is None
+
+
+@WHOLE
+@given(settled=SETTLED, cuts=st.tuples(st.integers(0, 20), st.integers(0, 20)))
+def test_batches_make_no_difference(
+    settled: list[Judged],
+    cuts: tuple[int, int],
+    whole: bool,  # noqa: FBT001
+) -> None:
+    """However predictions are batched, the sums are equal to the last bit."""
+    assert watched(settled, cuts, whole=whole).state() == watched(settled, whole=whole).state()
+
+
+@WHOLE
+@given(settled=SETTLED)
+def test_restored(settled: list[Judged], whole: bool) -> None:  # noqa: FBT001
+    """A restored monitor goes on as the saved one would have, also by way of bytes."""
+    monitor = watched(settled, whole=whole)
+    wire = msgspec.msgpack.decode(msgspec.msgpack.encode(monitor.state()))
+    other = RegressionMonitor.restore(wire)
+    row = [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 0.25, 0.3, 0.7]
     for one in (monitor, other):
-        one.update(np.array([[0.5, 1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([1.0]))
+        one.update(np.array([row]), np.array([1.0]))
     assert other.state() == monitor.state()
 
 
+@WHOLE
 @given(parts=st.lists(SETTLED, min_size=1, max_size=3))
-def test_total(parts: list[Settled]) -> None:
+def test_total(parts: list[list[Judged]], whole: bool) -> None:  # noqa: FBT001
     """Monitors added up are the monitor of all predictions together."""
-    total = RegressionMonitor.total([watched(part) for part in parts])
-    whole = watched([one for part in parts for one in part])
-    assert total.views()["calibrated"] == pytest.approx(
-        whole.views()["calibrated"], abs=1e-12, nan_ok=True
-    )
-    assert total.mean_width == pytest.approx(whole.mean_width, abs=1e-12, nan_ok=True)
+    total = RegressionMonitor.total([watched(part, whole=whole) for part in parts])
+    together = watched([one for part in parts for one in part], whole=whole)
+    assert total.views() == {name: near(view) for name, view in together.views().items()}
+    assert total.intervals == [*map(near, together.intervals)]
+    assert total.count == together.count
+    if whole:
+        assert total.pit_histogram is not None
+        assert total.pit_histogram == pytest.approx(together.pit_histogram)
 
 
 @pytest.mark.parametrize(
     ("levels", "names"),
     [
-        (QUANTILES, ["coverage_95", "coverage_90", "coverage_80", "coverage_50"]),
+        (QUANTILES, ["95", "90", "80", "50"]),
         ((0.5,), []),
         ((0.1, 0.8), []),
-        ((0.1, 0.3, 0.7), ["coverage_40"]),
-        ((0.0125, 0.9875), ["coverage_97.5"]),
-        ((1e-7, 2e-7, 1 - 2e-7, 1 - 1e-7), ["coverage_99.99998", "coverage_99.99996"]),
+        ((0.1, 0.3, 0.7), ["40"]),
+        ((0.0125, 0.9875), ["97.5"]),
+        ((1e-7, 2e-7, 1 - 2e-7, 1 - 1e-7), ["99.99998", "99.99996"]),
     ],
 )
 def test_central_intervals(levels: tuple[float, ...], names: list[str]) -> None:
     """Levels as far from 0 as from 1 bound an interval, named by the per cent it should cover."""
-    assert list(RegressionMonitor(levels).views()["calibrated"])[2:] == names
+    found = list(RegressionMonitor(levels).views()["calibrated"])[2:]
+    assert found == [f"{what}_{name}" for name in names for what in ("coverage", "width")]
 
 
 def test_without_intervals() -> None:
     """Where no two levels bound an interval there is a loss and no width."""
     monitor = RegressionMonitor([0.5])
     monitor.update(np.array([[0.0, 1.0, 1.0, 1.0]]), np.array([3.0]))
-    assert monitor.views() == {"calibrated": {"pinball": 1.0, "pinball_infinite": 0}}
+    assert monitor.views()["calibrated"] == {"pinball": 1.0, "pinball_infinite": 0}
+    assert monitor.intervals == []
     assert math.isnan(monitor.mean_width)
 
 
 def test_a_loss_too_large_for_a_double_is_infinite() -> None:
-    """A label further from a quantile than any double costs infinitely much."""
+    """A label further from a quantile or a score than any double costs infinitely much."""
     monitor = RegressionMonitor([0.25, 0.75])
-    rows = np.array([[0.0, -1e308, 1e308], [0.0, -1.0, 1.0]])
+    rows = np.array([[1e308, -1e308, 1e308], [0.0, -1.0, 1.0]])
     monitor.update(rows, np.array([-1.7e308, 2.0]))
-    found = monitor.views()["calibrated"]
-    assert found == {"pinball": 0.75, "pinball_infinite": 1, "coverage_50": 0.0}
-    assert monitor.mean_width == 2.0
+    assert monitor.views() == {
+        "raw": {"crps": 2.0, "crps_infinite": 1, "pinball": 1.0, "pinball_infinite": 1},
+        "calibrated": {
+            "pinball": 0.75,
+            "pinball_infinite": 1,
+            "coverage_50": 0.0,
+            "width_50": 2.0,
+        },
+    }
 
 
-def test_nothing_yet() -> None:
+@WHOLE
+def test_nothing_yet(whole: bool) -> None:  # noqa: FBT001
     """Before the first label no mean is a number, and nothing is infinite."""
-    monitor = RegressionMonitor(LEVELS)
-    found = monitor.views()["calibrated"]
-    assert found.pop("pinball_infinite") == 0
-    assert all(map(math.isnan, [*found.values(), monitor.mean_width]))
+    monitor = RegressionMonitor(LEVELS, distributions=whole)
+    for view in monitor.views().values():
+        assert not any(value for name, value in view.items() if name.endswith("_infinite"))
+        means = [value for name, value in view.items() if not name.endswith("_infinite")]
+        assert all(map(math.isnan, means))
+    assert math.isnan(monitor.mean_width)

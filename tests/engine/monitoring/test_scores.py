@@ -64,6 +64,21 @@ def test_log_loss_counts_what_is_infinite(pairs: list[tuple[float, int]]) -> Non
         assert scores.log_loss == pytest.approx(expected)
 
 
+@given(PAIRS)
+def test_bins_hold_every_forecast_once(pairs: list[tuple[float, int]]) -> None:
+    """Each bin tells the mean forecast and the share of labels 1 of what lies between its edges."""
+    bins = scored(pairs).bins()
+    for (low, high), found in zip(pairwise(EDGES), bins, strict=True):
+        inside = [(p, y) for p, y in pairs if low <= p < high or (high == 1.0 and p == 1.0)]
+        assert found.labels == len(inside)
+        if inside:
+            assert found.forecast == pytest.approx(sum(p for p, _ in inside) / len(inside))
+            assert found.share == pytest.approx(sum(y for _, y in inside) / len(inside))
+        else:
+            assert math.isnan(found.forecast)
+            assert math.isnan(found.share)
+
+
 def test_an_edge_belongs_to_the_bin_above() -> None:
     """0.7 and the forecast just below it lie in different bins, so their errors do not cancel."""
     below = math.nextafter(0.7, 0.0)

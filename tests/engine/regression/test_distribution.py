@@ -157,6 +157,27 @@ def test_interval_of_the_band_is_the_wider_one(band: PredictiveDistribution, lev
 # Mass at infinity
 
 
+@given(bands(), st.integers(1, 31))
+def test_quantile_ends_are_those_of_both_cdfs(band: PredictiveDistribution, half: int) -> None:
+    """They are the quantiles of the upper and of the lower CDF by itself."""
+    values = band.to_dict()
+    low, high = band.quantile_ends(half / 32)
+    cdfs = (PredictiveDistribution(band.thresholds, values[name]) for name in ("upper", "lower"))
+    assert [low, high] == [cdf.quantile(half / 32) for cdf in cdfs]
+    assert low <= band.quantile(half / 32) <= high
+
+
+@given(bands(), POINTS)
+def test_merged_is_worth_the_same(band: PredictiveDistribution, y: float) -> None:
+    """The merged CDF by itself has the scores, the mean and the quantiles of the band, exactly."""
+    merged = band.merged()
+    assert merged.values.tolist() == band.values.tolist()
+    assert merged.to_dict()["lower"] == merged.to_dict()["upper"] == band.values.tolist()
+    assert (merged.support, merged.crps(y), merged.mean) == (band.support, band.crps(y), band.mean)
+    assert (merged.pit_ends(y), merged.pit(y, 1)) == (band.pit_ends(y), band.pit(y, 1))
+    assert merged.interval(0.5) == merged.interval(0.5, band=True) == band.interval(0.5)
+
+
 def test_masses_at_infinity() -> None:
     """What the merged CDF has below the first and above the last threshold is told."""
     assert BAND.mass_below == pytest.approx(0.2)
@@ -235,6 +256,16 @@ def test_pit_of_draws_is_uniform() -> None:
     shares = [float(np.mean(draws == place)) for place in (-1.0, 0.0, 1.0)]
     assert shares == pytest.approx([0.1, 0.6, 0.3], abs=0.02)
     assert kstest(wide.pit(draws, seed=4), "uniform").pvalue > 1e-3
+
+
+@given(bands(), POINTS)
+def test_pit_lies_between_its_ends(band: PredictiveDistribution, y: float) -> None:
+    """They are the CDF below the label and at it: beyond the support nothing is below, or above."""
+    below, at = band.pit_ends(y)
+    lo, hi = band.support
+    assert below == (0.0 if y <= lo else band.cdf(math.nextafter(y, -math.inf)))
+    assert at == (1.0 if y >= hi else band.cdf(y))
+    assert below <= band.pit(y, 3) <= at
 
 
 def test_pit_of_labels_beyond_the_support() -> None:

@@ -247,11 +247,15 @@ def plain(output: Output) -> tuple[Any, ...]:
         assert output.detail
         fields = msgspec.structs.asdict(output.event)
         del fields["recorded"]  # a label that waited does not know it any longer
-        # A NaN is equal to nothing, not even to itself.
-        told = ("NaN" if value != value else value for value in fields.values())  # noqa: PLR0124
+        told = map(_equal_to_itself, fields.values())
         return (type(output.event), *told, output.reason, output.row)
     values = msgspec.structs.astuple(output)
-    return (type(output), *((type(value), value) for value in values))
+    return (type(output), *((type(value), _equal_to_itself(value)) for value in values))
+
+
+def _equal_to_itself(value: Any) -> Any:  # noqa: ANN401
+    """Give a value, or a word for NaN, which is equal to nothing, not even to itself."""
+    return "NaN" if value != value else value  # noqa: PLR0124
 
 
 def rowless(output: Output) -> tuple[Any, ...]:

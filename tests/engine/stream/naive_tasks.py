@@ -6,7 +6,9 @@ Governing rule: as in `naive`; only what a score, a label and an answer look lik
 left out: probabilities that sum to 1 within a hundredth where the settings say so, and of at least
 0 for pairs of classes. A label is one of the classes, or the whole number that is written so.
 
-*Numbers.* A score and a label are finite real numbers.
+*Numbers.* A score and a label are finite real numbers, the label inside the support if there is
+one. Where distributions are judged or told the whole band is predicted, of which the label finds
+the CRPS.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tests.engine.stream.naive import Naive
 
 from abers import OneVsOne, OneVsRest
-from abers.regression import IVAPR
+from abers.regression import IVAPR, PredictiveDistribution
 from abers.stream import (
     Label,
     MultiClassOutcome,
@@ -32,7 +34,7 @@ from abers.stream import (
 if TYPE_CHECKING:
     from abers.stream import Processor, Settings
 
-__all__ = ["NaiveClasses", "NaiveNumbers", "naive"]
+__all__ = ["NaiveClasses", "NaiveNumbers", "band_of", "naive"]
 
 
 class NaiveClasses(Naive):
@@ -105,9 +107,15 @@ class NaiveClasses(Naive):
 class NaiveNumbers(Naive):
     """A processor of labels that are numbers."""
 
+    def __init__(self, *given: Any, **options: Any) -> None:  # noqa: ANN401
+        """Begin with no band told."""
+        super().__init__(*given, **options)
+        self.bands: dict[tuple[str, str], PredictiveDistribution] = {}
+
     def is_label(self, value: Any) -> bool:  # noqa: ANN401
-        """Tell a finite number from anything else."""
-        return math.isfinite(number(value))
+        """Tell a finite number inside the support from anything else."""
+        low, high = self.settings.support or (-math.inf, math.inf)
+        return math.isfinite(number(value)) and low <= number(value) <= high
 
     def told(self, value: Any) -> Any:  # noqa: ANN401
         """Give the number."""
@@ -125,10 +133,15 @@ class NaiveNumbers(Naive):
         """Make a calibrator."""
         s = self.settings
         forgetting = {"window": s.window, "max_age": s.max_age, "half_life": s.half_life}
-        return IVAPR(**forgetting, thresholds=s.thresholds or None)  # type: ignore[arg-type]
+        given = {"thresholds": s.thresholds or None, "support": s.support or None}
+        return IVAPR(**forgetting, **given)  # type: ignore[arg-type]
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Put the quantiles of the merged distribution, and those of the band, into words."""
+        band = None
+        if self.settings.distributions != "none":
+            band = calibrator.predict_one(self.score, **self.when(event))
+            self.bands[event.model, event.id] = band
         levels = self.settings.quantiles
         when = {name: [time] for name, time in self.when(event).items()}
         times = when.get("time")
@@ -147,10 +160,15 @@ class NaiveNumbers(Naive):
             n=len(calibrator),
             segment=event.segment,
             extra=event.extra,
+            mean=None if band is None else band.mean,
+            cdf=band.to_dict()
+            if band is not None and self.settings.distributions == "told"
+            else None,
         )
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
         """Put a number beside the prediction that it settles."""
+        band = self.bands.get((prediction.model, prediction.id))
         return RegressionOutcome(
             id=prediction.id,
             time=label.time,
@@ -162,12 +180,22 @@ class NaiveNumbers(Naive):
             low=prediction.low,
             high=prediction.high,
             segment=prediction.segment,
+            mean=prediction.mean,
+            crps=None if band is None else band.crps(number(label.value)),
         )
+
+
+def band_of(cdf: Mapping[str, Any] | None) -> PredictiveDistribution:
+    """Make the band that stands on the wire; an infinite end of its support is null there."""
+    given: Any = dict(cdf or {})
+    low, high = given.pop("support")
+    ends = (-math.inf if low is None else low, math.inf if high is None else high)
+    return PredictiveDistribution(**given, support=ends)
 
 
 def naive(settings: Settings, learner: Any = None) -> Naive:  # noqa: ANN401
     """Make the naive processor of a task."""
-    kinds = {"multiclass": NaiveClasses, "regression": NaiveNumbers}
+    kinds: dict[str, type[Naive]] = {"multiclass": NaiveClasses, "regression": NaiveNumbers}
     return kinds[settings.task](settings, learner=learner)
 
 

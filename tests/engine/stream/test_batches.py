@@ -12,7 +12,15 @@ from tests.engine.stream.cases import EVENTS, FORGETTING, SETTINGS, Scorer, plai
 from tests.engine.stream.naive import Naive
 from tests.engine.stream.speaking import same
 
-from abers.stream import DeadLetter, Event, Output, Processor, Settings
+from abers.stream import (
+    DeadLetter,
+    Event,
+    Events,
+    Observation,
+    Output,
+    Processor,
+    Settings,
+)
 
 CUTS = st.lists(st.integers(0, 40), max_size=6)
 
@@ -49,6 +57,14 @@ def test_any_split_with_a_learner(settings: Settings, events: list[Event], cuts:
     assert list(map(rowless, batched(split, events, cuts))) == expected
     assert [rowless(o) for event in events for o in single.process(event)] == expected
     assert whole.state_bytes() == split.state_bytes() == single.state_bytes()
+
+
+def test_nothing_comes_of_an_empty_batch() -> None:
+    """A batch without events, such as a reader makes of bad records, changes nothing."""
+    processor = Processor()
+    taken = processor.take(Events.of([Observation("a", 5, score=0.5)])[:0])
+    assert list(taken.predictions) == list(taken.outcomes or ()) == taken.letters == []
+    assert processor.state_bytes() == Processor().state_bytes()
 
 
 @pytest.mark.parametrize("forgetting", FORGETTING[1:], ids=str)

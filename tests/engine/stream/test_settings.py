@@ -14,6 +14,7 @@ from abers.stream import Processor, Settings
 SPANS = ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_for")
 NUMBERS = ("max_pending", "max_early", "max_models")
 FORGETTING = ("window", "max_age", "half_life")
+WHOLE = {"task": "regression", "distributions": "judged"}
 NO_NUMBERS = (-1, 1.0, "1", True, float("nan"), 10**30)
 
 
@@ -89,6 +90,23 @@ def test_unknown_settings_are_refused() -> None:
         ({"task": "regression", "thresholds": (0.0, float("inf"))}, "ascending finite numbers"),
         ({"task": "regression", "thresholds": (0, 10**400)}, "is not a list of numbers"),
         ({"task": "regression", "thresholds": (False, True)}, "is not a list of numbers"),
+        ({"distributions": "told"}, "belong to a regression task"),
+        (
+            {"task": "regression", "distributions": True},
+            "distributions=True is none of none, judged",
+        ),
+        (
+            {"task": "regression", "support": (0.0, 1.0)},
+            "is for distributions; have them judged or told",
+        ),
+        ({**WHOLE, "support": (1.0,)}, "no pair of finite ends"),
+        ({**WHOLE, "support": (0.0, 1.0, 2.0)}, "no pair of finite ends"),
+        ({**WHOLE, "support": (1.0, 0.0)}, "no pair of finite ends"),
+        ({**WHOLE, "support": (1.0, 1.0)}, "no pair of finite ends"),
+        ({**WHOLE, "support": (0.0, float("inf"))}, "no pair of finite ends"),
+        ({**WHOLE, "support": (float("nan"), 1.0)}, "no pair of finite ends"),
+        ({**WHOLE, "support": "01"}, "is not a list of numbers"),
+        ({**WHOLE, "support": (0.0, 1.0), "thresholds": (0.5, 2.0)}, "does not span"),
     ],
     ids=repr,
 )
@@ -104,6 +122,7 @@ def test_tasks_that_make_no_sense(options: dict[str, Any], message: str) -> None
         {"task": "multiclass", "classes": ["a", "b"]},
         {"task": "regression", "quantiles": [0.5], "thresholds": [1, 2]},
         {"task": "regression", "thresholds": np.array([1.0, 2.5])},
+        {**WHOLE, "support": [0, 4], "thresholds": [0, 4]},
     ],
     ids=str,
 )

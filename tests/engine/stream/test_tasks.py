@@ -6,10 +6,12 @@ and counters are those of the naive processor, which applies one event at a time
 
 from __future__ import annotations
 
+import json
 import math
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,10 +26,12 @@ from tests.engine.stream.cases import (
     plain,
     rowless,
 )
-from tests.engine.stream.naive_tasks import naive
+from tests.engine.stream.naive_tasks import band_of, naive
 from tests.engine.stream.speaking import kinds, lab, obs, only, processor, refused
 
 from abers import StateError
+from abers.monitoring import RegressionMonitor
+from abers.regression.scores import crps, pit_histogram
 from abers.stream import Event, Output, Processor, Settings
 
 CLASSES = ("cat", "7", "é")
@@ -106,6 +110,14 @@ class Regressor(Learner):
         return (math.fsum(self.learned) + shift) / (len(self.learned) + 1)
 
 
+NUMBERS = drawn(
+    [*SCORES, -3.5, 17],
+    [0, 1, 1.0, -0.0, 2.5, -7, 3.25, True, np.float32(0.5), 10**20],
+    FEATURES,
+    *({"score": value} for value in (*BAD_SCORES, {"cat": 1.0})),
+    *({"value": value} for value in NO_NUMBERS),
+)
+
 TASKS: dict[str, Any] = {
     "multiclass": (
         limited(
@@ -130,13 +142,18 @@ TASKS: dict[str, Any] = {
             thresholds=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
             scores=st.sampled_from(("any", "logit")),
         ),
-        drawn(
-            [*SCORES, -3.5, 17],
-            [0, 1, 1.0, -0.0, 2.5, -7, 3.25, True, np.float32(0.5), 10**20],
-            FEATURES,
-            *({"score": value} for value in (*BAD_SCORES, {"cat": 1.0})),
-            *({"value": value} for value in NO_NUMBERS),
+        NUMBERS,
+        Regressor,
+    ),
+    "distributions": (
+        limited(
+            task=st.just("regression"),
+            distributions=st.sampled_from(("told", "judged")),
+            quantiles=st.sampled_from(((0.5,), (0.1, 0.25, 0.75, 0.9))),
+            thresholds=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
+            support=st.sampled_from(((), (), (-7.0, 3.25))),
         ),
+        NUMBERS,
         Regressor,
     ),
 }
@@ -301,11 +318,118 @@ def test_levels_have_names_of_their_own() -> None:
         (classes, lambda: processor(task="multiclass", classes=("7", "cat", "é")), ["classes"]),
         (classes, lambda: classes(calibrator="one-vs-one"), ["calibrator"]),
         (numbers, lambda: numbers(thresholds=(0.0, 1.0)), ["thresholds"]),
+        (numbers, lambda: numbers(distributions="judged"), ["distributions"]),
+        (
+            lambda: numbers(distributions="told"),
+            lambda: numbers(distributions="told", support=(0.0, 1.0)),
+            ["support"],
+        ),
     ],
 )
 def test_another_task_is_refused_by_name(before: Any, after: Any, named: list[str]) -> None:  # noqa: ANN401
     """A snapshot is not restored for another task, nor for other classes, levels or thresholds."""
     with pytest.raises(StateError) as refusal:
         Processor.restore(before().snapshot(), after().settings)
-    names = ("task", "classes", "quantiles", "thresholds", "calibrator", "scores")
+    of_numbers = ("quantiles", "thresholds", "distributions", "support")
+    names = ("task", "classes", *of_numbers, "calibrator", "scores")
     assert [name for name in names if f"{name} was" in str(refusal.value)] == named
+
+
+# Distributions
+
+
+def test_all_is_read_off_one_band() -> None:
+    """Mean and quantiles are those of the distribution that is told."""
+    p = numbers(distributions="told")
+    for i in range(20):
+        p.process_many([obs(f"a{i}", score=i % 7), lab(f"a{i}", value=i % 5)])
+    said = only(p.process(obs("b", score=3.0)))
+    band = band_of(said.cdf)
+    assert said.mean == band.mean
+    assert [*said.quantiles.values()] == band.quantile([0.1, 0.5, 0.9]).tolist()
+    low, high = band.quantile_ends([0.1, 0.5, 0.9])
+    assert ([*said.low.values()], [*said.high.values()]) == (low.tolist(), high.tolist())
+
+
+def test_judged_and_not_told() -> None:
+    """Where distributions are judged only, predictions have a mean, and no band."""
+    told, judged = numbers(distributions="told"), numbers(distributions="judged")
+    events: list[Event] = [lab("a", value=2.0), *(obs(name, score=1.0) for name in "ab")]
+    for one, other in zip(told.process_many(events), judged.process_many(events), strict=True):
+        without = msgspec.structs.replace(one, cdf=None) if hasattr(one, "cdf") else one
+        assert plain(without) == plain(other)
+    assert told.monitor is not None
+    assert judged.monitor is not None
+    assert told.monitor.views() == judged.monitor.views()
+
+
+def test_nothing_held_is_nothing_said() -> None:
+    """Before the first label there is no mean, and the CRPS is infinite: null on the wire."""
+    p = numbers(distributions="told")
+    said = only(p.process(obs("a", score=3.0)))
+    outcome = only(p.process(lab("a", value=2.0)))
+    wire = [json.loads(msgspec.json.encode(one)) for one in (said, outcome)]
+    empty = {"thresholds": [], "lower": [0.0], "upper": [1.0], "support": [None, None]}
+    assert (wire[0]["mean"], wire[0]["cdf"]) == (None, empty)
+    assert (wire[1]["mean"], wire[1]["crps"]) == (None, None)
+    assert p.monitor is not None
+    assert p.monitor.views()["calibrated"]["crps_infinite"] == 1
+
+
+def test_the_monitor_judges_what_was_predicted() -> None:
+    """CRPS and PIT values are those of the distributions on the wire, however late labels are."""
+    p = numbers(distributions="told", window=30)
+    rng = np.random.default_rng(4)
+    asked = [obs(f"a{i}", score=float(score)) for i, score in enumerate(rng.normal(size=80))]
+    labels = [
+        float(one.score + noise) for one, noise in zip(asked, rng.normal(size=80), strict=True)
+    ]
+    bands = []
+    for i, one in enumerate(asked):
+        bands += [band_of(only(p.process(one)).cdf)]
+        if i >= 7:
+            p.process(lab(f"a{i - 7}", value=labels[i - 7]))
+    p.process_many([lab(f"a{i}", value=labels[i]) for i in range(73, 80)])
+    losses = crps(bands, labels)
+    monitor = p.monitor
+    assert isinstance(monitor, RegressionMonitor)
+    calibrated = monitor.views()["calibrated"]
+    assert calibrated["crps"] == pytest.approx(losses[np.isfinite(losses)].mean())
+    assert calibrated["crps_infinite"] == np.isinf(losses).sum() > 0
+    distances = np.abs(np.array([one.score for one in asked]) - labels)
+    assert monitor.views()["raw"]["crps"] == pytest.approx(distances[np.isfinite(losses)].mean())
+    assert monitor.pit_histogram is not None
+    assert monitor.pit_histogram.sum() == pytest.approx(80)
+    drawn_ones = [
+        band.pit(label, seed)
+        for band, label in zip(bands, labels, strict=True)
+        for seed in range(500)
+    ]
+    expected = pit_histogram(drawn_ones, bins=20) / 500
+    assert monitor.pit_histogram == pytest.approx(expected, abs=0.6)
+
+
+@pytest.mark.parametrize("monitors", [True, False])
+def test_nothing_waits_without_end(monitors: bool) -> None:  # noqa: FBT001
+    """A distribution is dropped with its label, also where nobody asks what it was worth."""
+    settings = Settings(task="regression", distributions="judged", monitors=monitors)
+    p = Processor(settings, outcomes=False)
+    p.process_many([obs(f"a{i}", i, score=1.0) for i in range(10)])
+    p.process_many([lab(f"a{i}", i, value=1.0) for i in range(10)])
+    waiting = p._answering.waiting  # noqa: SLF001
+    assert waiting is not None
+    assert len(waiting._by_slot) > 10  # noqa: SLF001
+    assert not any(waiting._by_slot)  # noqa: SLF001
+
+
+@pytest.mark.parametrize("value", [-0.001, 10.5, 1e300])
+def test_labels_outside_the_support(value: float) -> None:
+    """A label beyond the ends that were given is a bad record, alone and in a batch."""
+    p = numbers(distributions="told", support=(0.0, 10.0))
+    p.process_many([obs("a", score=1.0), obs("b", score=1.0)])
+    letter = only(p.process(lab("a", value=value)))
+    assert letter.reason == "bad-label"
+    assert "outside the support (0.0, 10.0)" in letter.detail
+    said = p.process_many([lab("b", value=10), lab("a", value=value), lab("a", value=-0.0)])
+    assert kinds(said) == ["RegressionOutcome", "bad-label", "RegressionOutcome"]
+    assert only(p.process(obs("c", score=1.0))).cdf["support"] == [0.0, 10.0]

@@ -1,0 +1,216 @@
+"""The figures of a report, and beside each the same in a table.
+
+Governing rule: what a figure shows can be read without seeing it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers import plots
+from abers_connectors._means import called, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from abers.plots import Figure
+    from abers_connectors.report.content import Moment, Outcomes, Report, Rows
+
+__all__ = ["Drawn", "Table", "drawn"]
+
+# The ECE is not told of a tenth of a stream: of so few labels it is mostly chance.
+_UNITS = {
+    "log_loss": "nats",
+    "brier": "squared error",
+    "accuracy": "share of labels",
+    "crps": "unit of the label",
+    "pinball": "unit of the label",
+}
+_LEAVING_OUT = {"over-crps", "over-pinball"}
+_VIEWS = ("raw", "calibrated")
+
+
+class Table(NamedTuple):
+    """Numbers in words: the names of the columns, and the rows."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Drawn(NamedTuple):
+    """A figure with its heading, a sentence that says how to read it, and its numbers."""
+
+    name: str
+    heading: str
+    sentence: str
+    figure: Figure
+    table: Table
+
+
+def drawn(report: Report) -> list[Drawn]:
+    """Draw what a report says.
+
+    Parameters
+    ----------
+    report
+        At least one label came.
+
+    Returns
+    -------
+    list of Drawn
+        In the order in which they are to be read.
+    """
+    return [*_whole(report), *_course(report), *_last(report)]
+
+
+def _whole(report: Report) -> Iterator[Drawn]:
+    """Draw what all predictions together were worth."""
+    if report.reliability is not None:
+        yield _reliability(report.reliability)
+    if report.intervals:
+        yield _coverage(report.intervals, report.labels)
+    if report.pit is not None:
+        yield _pit(report.pit)
+
+
+def _reliability(views: dict[str, Rows]) -> Drawn:
+    columns = {
+        name: (
+            [b["forecast"] for b in bins],
+            [b["share"] for b in bins],
+            [b["labels"] for b in bins],
+        )
+        for name, bins in views.items()
+    }
+    rows = [
+        [name, number(b["forecast"]), number(b["share"]), f"{b['labels']:,.0f}"]
+        for name, bins in views.items()
+        for b in bins
+        if b["labels"]
+    ]
+    return Drawn(
+        "reliability",
+        "Reliability",
+        "Of the observations that were given a probability of 0.8, eight in ten should have the "
+        "label 1: points on the diagonal. Ten bins of equal width; a bar is two standard errors.",
+        plots.reliability(columns),
+        Table(["view", "mean forecast", "share of labels 1", "labels"], rows),
+    )
+
+
+def _coverage(intervals: Rows, labels: int) -> Drawn:
+    levels = [one["level"] for one in intervals]
+    rows = [
+        [f"{one['level']:.9g}", number(one["coverage"]), number(one["width"])] for one in intervals
+    ]
+    return Drawn(
+        "coverage",
+        "Coverage",
+        "Of the labels, nine in ten should lie inside the central 90 % intervals. Widths are means "
+        "over the intervals that have an end on both sides.",
+        plots.coverage(levels, {"calibrated": [one["coverage"] for one in intervals]}, labels),
+        Table(["nominal coverage", "share of labels inside", "mean width"], rows),
+    )
+
+
+def _pit(counts: Sequence[float]) -> Drawn:
+    rows = [
+        [f"{row / len(counts):.2f} to {(row + 1) / len(counts):.2f}", f"{count:,.1f}"]
+        for row, count in enumerate(counts)
+    ]
+    return Drawn(
+        "pit",
+        "PIT histogram",
+        "Where labels fell in their predictive distributions. Level bars are right; high ends mean "
+        "distributions that are too narrow, a hump in the middle ones that are too wide.",
+        plots.pit_histogram(counts),
+        Table(["predictive CDF at the label", "labels"], rows),
+    )
+
+
+def _course(report: Report) -> Iterator[Drawn]:
+    """Draw each score in the course of the stream."""
+    moments = report.over_time
+    for name, words in called(report.calibrated or {}).items():
+        if name in _UNITS:
+            views = {view: _means(moments, view, name) for view in _VIEWS}
+            yield _moments(f"over-{name}", words, moments, views, _UNITS[name])
+    widths: dict[str, list[float | None]] = {"calibrated": [one.mean_width for one in moments]}
+    words, unit = "interval width", "difference of probabilities"
+    if report.intervals:
+        words = f"width of the {100 * report.intervals[0]['level']:.9g} % interval"
+        unit = "unit of the label"
+    yield _moments("over-width", words, moments, widths, unit)
+
+
+def _means(moments: Iterable[Moment], view: str, name: str) -> list[float | None]:
+    return [(getattr(one, view) or {}).get(name) for one in moments]
+
+
+def _moments(
+    name: str,
+    words: str,
+    moments: Sequence[Moment],
+    views: dict[str, list[float | None]],
+    unit: str,
+) -> Drawn:
+    known = {view: column for view, column in views.items() if any(map(_is_known, column))}
+    labels = [one.labels for one in moments]
+    columns = zip(*known.values(), strict=True) if known else [()] * len(moments)
+    rows = [
+        [f"{one.labels:,}", f"{one.over:,}", *map(number, column)]
+        for one, column in zip(moments, columns, strict=True)
+    ]
+    most = max(one.over for one in moments)
+    heading = f"{words[0].upper()}{words[1:]} over time"
+    return Drawn(
+        name,
+        heading,
+        f"Each point is the mean over the {most:,} labels before it, or as many as there were. "
+        "Where the line is broken it is infinite or unknown."
+        + (" Infinite losses are left out." if name in _LEAVING_OUT else ""),
+        plots.series(labels, known, title=heading, y_name=unit),
+        Table(["labels so far", "over", *known], rows),
+    )
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _last(report: Report) -> Iterator[Drawn]:
+    """Draw the last predictions of numbers."""
+    if (last := report.outcomes) is None:
+        return
+    heading = f"The last {len(last.labels):,} labels and their predictions"
+    numbers = [*range(last.first, last.first + len(last.labels))]
+    for name, words, at, x_name in (
+        ("fan-by-score", f"{heading}, by score", last.scores, "raw score"),
+        ("fan", heading, numbers, "number of the label"),
+    ):
+        yield Drawn(
+            name,
+            words,
+            "Central intervals, the widest palest; one without an end reaches the edge.",
+            plots.fan_chart(
+                at,
+                last.quantiles,
+                last.levels,
+                labels=last.labels,
+                scores=last.scores,
+                x_name=x_name,
+            ),
+            _outcomes(last, numbers),
+        )
+
+
+def _outcomes(last: Outcomes, numbers: Sequence[int]) -> Table:
+    rows = [
+        [f"{n:,}", *(f"{one:.6g}" for one in (label, score, *quantiles))]
+        for n, label, score, quantiles in zip(
+            numbers, last.labels, last.scores, last.quantiles, strict=True
+        )
+    ]
+    levels = (f"quantile {q:g}" for q in last.levels)
+    return Table(["number", "label", "raw score", *levels], rows)

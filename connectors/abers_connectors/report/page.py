@@ -1,0 +1,148 @@
+"""A report as one page that needs nothing else.
+
+Governing rule: a page asks nobody for anything: its scripts stand in it, and its content security
+policy allows these two, by their hashes, and no request. Whatever a stream calls itself is text.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers.exceptions import MissingExtraError
+from abers_connectors._means import called, left_out, number, worded
+from abers_connectors.report.figures import Table, drawn
+
+if TYPE_CHECKING:
+    from abers_connectors.report.content import Report
+
+__all__ = ["Page"]
+
+_SHOWN = ("classes", "quantiles", "folds", "scores", "window", "max_age", "half_life", "learner")
+
+
+class _Block(NamedTuple):
+    """A figure of the page: its description, and what plotly draws."""
+
+    name: str
+    heading: str
+    sentence: str
+    json: str
+    table: Table
+
+
+class Page:
+    """Makes pages of reports.
+
+    Raises
+    ------
+    MissingExtraError
+        If plotly or Jinja2 is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import jinja2  # noqa: PLC0415 - of the extra
+            import plotly.io  # noqa: PLC0415 - likewise
+        except ImportError as error:
+            msg = "a report as a page needs plotly and Jinja2; run: pip install 'abers[plots]'"
+            raise MissingExtraError(msg) from error
+        here = files("abers_connectors.report")
+        strict = jinja2.Environment(
+            autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        )
+        self._template = strict.from_string(here.joinpath("page.html").read_text("utf-8"))
+        self._scripts = [
+            (files("plotly") / "package_data" / "plotly.min.js").read_text("utf-8"),
+            here.joinpath("page.js").read_text("utf-8"),
+        ]
+        self._style = here.joinpath("page.css").read_text("utf-8")
+        self._json = plotly.io.to_json
+
+    def written(self, report: Report) -> bytes:
+        """Write a report down.
+
+        Parameters
+        ----------
+        report
+            What it says.
+
+        Returns
+        -------
+        bytes
+            An HTML document.
+        """
+        page = self._template.render(
+            report=report,
+            policy=" ".join(map(_hashed, self._scripts)),
+            scripts=self._scripts,
+            style=self._style,
+            scores=_scores(report),
+            sentences=left_out(report.calibrated or {}, report.labels),
+            facts=_facts(report),
+            counts=_counts(report),
+            blocks=self._blocks(report),
+        )
+        return page.encode()
+
+    def _blocks(self, report: Report) -> list[_Block]:
+        if not report.over_time:
+            return []
+        blocks = []
+        for name, heading, sentence, figure, table in drawn(report):
+            figure.update_layout(title=None, margin={"t": 16})
+            # plotly's encoder leaves no "<" in it, which could end the element it stands in.
+            blocks.append(_Block(name, heading, sentence, self._json(figure), table))
+        return blocks
+
+
+def _hashed(script: str) -> str:
+    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+
+
+def _scores(report: Report) -> Table:
+    views = (report.raw, report.calibrated)
+    rows = [
+        [words, *(worded(one, name, report.labels) for one in views)]
+        for name, words in called(report.calibrated or {}).items()
+    ]
+    if report.mean_width is not None and report.task != "regression":  # which has one a level
+        rows.append(["mean interval width", "", number(report.mean_width)])
+    return Table(["", "raw score", "calibrated"], rows)
+
+
+def _facts(report: Report) -> Table:
+    known = {
+        "stream": report.stream,
+        "read from": report.inputs,
+        "task": report.task,
+        "calibrator": report.calibrator,
+        **{name.replace("_", " "): report.settings[name] for name in _SHOWN},
+    }
+    for name, belongs in (
+        ("folds", report.calibrator == "cvap"),
+        ("quantiles", report.task == "regression"),
+    ):
+        if not belongs:
+            del known[name]
+    if report.pit is not None:  # a CRPS is finite only for a support, so it is named
+        known["support"] = report.settings["support"] or "from the smallest to the largest label"
+    if report.delay is not None:
+        known["labels late by"] = f"{report.delay:,} observations"
+    rows = [[name, _text(value)] for name, value in known.items() if value not in (None, [], ())]
+    return Table(["what", "which"], rows)
+
+
+def _text(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _counts(report: Report) -> Table:
+    rest = {name.replace("_", " "): count for name, count in report.counters.items() if count}
+    dead = {f"dead letters: {reason}": count for reason, count in report.dead_letters.items()}
+    waiting = dict(zip(("observations", "labels"), report.waiting, strict=True))
+    still = {f"{name} still waiting": count for name, count in waiting.items()}
+    counts = {"records": report.records, **rest, **dead, **still}
+    return Table(["what", "how many"], [[name, f"{count:,}"] for name, count in counts.items()])

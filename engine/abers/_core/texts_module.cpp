@@ -1,0 +1,86 @@
+// Python's way of looking at the texts of a batch once; see abers/_texts.py.
+//
+// Governing rule: a text is a Python str and of no other type, and can be written down as UTF-8,
+// which a surrogate cannot; nothing is decided here, only told.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace abers {
+namespace {
+
+using Numbers = nb::ndarray<std::uint32_t, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Names = nb::typed<nb::list, nb::str>;
+using Objects = nb::typed<nb::list, nb::any>;
+
+template <class Character>
+bool holds_surrogate(const void* text, Py_ssize_t length) {
+  const auto* first = static_cast<const Character*>(text);
+  return std::any_of(first, first + length,
+                     [](Character one) { return one >= 0xD800 && one <= 0xDFFF; });
+}
+
+bool is_text(PyObject* object) {
+  if (!PyUnicode_CheckExact(object)) return false;
+  const Py_ssize_t length = PyUnicode_GET_LENGTH(object);
+  switch (PyUnicode_KIND(object)) {
+    case PyUnicode_1BYTE_KIND:
+      return true;  // no character beyond U+00FF
+    case PyUnicode_2BYTE_KIND:
+      return !holds_surrogate<Py_UCS2>(PyUnicode_DATA(object), length);
+    default:
+      return !holds_surrogate<Py_UCS4>(PyUnicode_DATA(object), length);
+  }
+}
+
+bool are_names(const Objects& texts) {
+  PyObject* list = texts.ptr();
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
+    PyObject* text = PyList_GET_ITEM(list, i);
+    if (!is_text(text) || PyUnicode_GET_LENGTH(text) == 0) return false;
+  }
+  return true;
+}
+
+std::optional<Names> distinct(const Objects& texts, const Numbers& numbers) {
+  const std::size_t n = texts.size();
+  if (numbers.size() != n) throw nb::value_error("columns differ in length");
+  nb::dict known;  // number of each text
+  Names names;
+  PyObject* last = nullptr;  // a batch repeats few objects, mostly the one before
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    PyObject* text = PyList_GET_ITEM(texts.ptr(), static_cast<Py_ssize_t>(i));
+    if (text != last) {
+      if (!is_text(text)) return std::nullopt;
+      const nb::handle key(text);
+      if (PyObject* found = PyDict_GetItemWithError(known.ptr(), text)) {
+        number = nb::cast<std::uint32_t>(nb::handle(found));
+      } else {
+        if (PyErr_Occurred()) throw nb::python_error();
+        number = static_cast<std::uint32_t>(nb::len(names));
+        known[key] = number;
+        names.append(key);
+      }
+      last = text;
+    }
+    numbers.data()[i] = number;
+  }
+  return names;
+}
+
+}  // namespace
+
+void bind_texts(nb::module_& m) {
+  m.def("are_names", &are_names, "texts"_a);
+  m.def("distinct", &distinct, "texts"_a, "numbers"_a);
+}
+
+}  // namespace abers

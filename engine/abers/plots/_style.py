@@ -1,0 +1,130 @@
+"""What all figures share: colours, axes, and how plotly is found.
+
+Governing rule: a figure has no paper of its own, and each of its colours has a contrast of 3 or
+more with white and with near black, so that it can be read on a light and on a dark page. What a
+colour tells is told by a dash, a marker or a name too.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from abers.exceptions import MissingExtraError, ParameterError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike
+
+    from abers._arrays import Floats
+
+__all__ = [
+    "COLOURS",
+    "LABEL",
+    "MAIN",
+    "OTHER",
+    "REFERENCE",
+    "Figure",
+    "faint",
+    "figure",
+    "graph_objects",
+    "line",
+    "numbers",
+]
+
+Figure: TypeAlias = Any
+"""A plotly figure; plotly's own types say no more."""
+
+# Those of Okabe and Ito that are dark enough for white and light enough for black (the blue a
+# little lighter than theirs): people who confuse red and green tell them apart.
+MAIN, OTHER, LABEL = "#2585BF", "#D55E00", "#009E73"
+INK, REFERENCE = "#737D88", "#808080"
+COLOURS = {"calibrated": MAIN, "raw": OTHER}
+_DASHES = {"calibrated": "solid", "raw": "dash"}
+_GRID = "rgba(128, 128, 128, 0.25)"
+
+
+def graph_objects() -> Any:  # noqa: ANN401 - a module
+    """Import plotly, which takes a while, and say how to get it if it is not there.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        return import_module("plotly.graph_objects")
+    except ImportError as error:
+        msg = "figures need plotly, which is not installed; run: pip install 'abers[plots]'"
+        raise MissingExtraError(msg) from error
+
+
+def figure(title: str, x: str, y: str, **axes: Any) -> Figure:  # noqa: ANN401 - as plotly has them
+    """Begin a figure with its title and the names of its axes.
+
+    Parameters
+    ----------
+    title, x, y
+        In words, axes with their units.
+    axes
+        More of the layout, as plotly calls it.
+    """
+    axis = {"gridcolor": _GRID, "linecolor": _GRID, "zeroline": False, "automargin": True}
+    layout = {
+        "template": "none",
+        "title": {"text": title, "x": 0.0, "xref": "paper", "font": {"size": 16}},
+        "xaxis": {"title": {"text": x, "standoff": 6}, **axis},
+        "yaxis": {"title": {"text": y}, "hoverformat": ".4~g", **axis},
+        "font": {"color": INK, "family": "system-ui, sans-serif", "size": 13},
+        "paper_bgcolor": "rgba(0, 0, 0, 0)",
+        "plot_bgcolor": "rgba(0, 0, 0, 0)",
+        "legend": {
+            "orientation": "h",
+            "yref": "container",
+            "y": 0.0,
+            "yanchor": "bottom",
+            "traceorder": "normal",
+        },
+        "margin": {"l": 56, "r": 16, "t": 56, "b": 100},
+        "hovermode": "closest",
+    }
+    return graph_objects().Figure(layout=layout).update_layout(**axes)
+
+
+def line(
+    x: Iterable[float],
+    y: Iterable[float | None],
+    name: str,
+    colour: str | None = None,
+    **more: Any,  # noqa: ANN401 - as plotly has them
+) -> Any:  # noqa: ANN401 - a trace
+    """Draw a line; one that is called "raw" or "calibrated" always looks the same."""
+    style = {"color": colour or COLOURS.get(name, INK), "dash": _DASHES.get(name, "solid")}
+    shape = style | {"width": 2} | more.pop("line", {})
+    return graph_objects().Scatter(
+        x=[*x], y=[*y], name=name, line=shape, **({"mode": "lines"} | more)
+    )
+
+
+def faint(colour: str, share: float) -> str:
+    """Make a colour transparent, to fill with."""
+    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, {share:g})"
+
+
+def numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
+    """Take numbers that are drawn together with others.
+
+    Raises
+    ------
+    ParameterError
+        If they are of another shape than these have.
+    """
+    found = np.asarray(values, np.float64)
+    if found.shape != shape:
+        msg = f"{name} has shape {found.shape}, not {shape}; give one for each of the others"
+        raise ParameterError(msg)
+    return found

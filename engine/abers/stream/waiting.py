@@ -1,0 +1,138 @@
+"""The predictive distributions that wait for their labels, and how a label judges them.
+
+Governing rule: what waits is the merged CDF as it was predicted, by the slot of
+the prediction; it is judged once, and gone with its label. There are never more
+of them than observations may wait at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+import numpy as np
+
+from abers.regression import PredictiveDistribution
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abers.stream.columns import Column
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["Packed", "Waiting", "judged"]
+
+
+class Packed(msgspec.Struct, array_like=True):
+    """CDFs behind each other, as little-endian bytes.
+
+    Attributes
+    ----------
+    counts
+        How many thresholds each has.
+    supports
+        The two ends of each.
+    thresholds, values
+        Where each jumps; its values there, after the one before the first threshold.
+    """
+
+    counts: bytes
+    supports: bytes
+    thresholds: bytes
+    values: bytes
+
+
+class Waiting:
+    """Merged CDFs by slot.
+
+    Examples
+    --------
+    >>> waiting = Waiting()
+    >>> waiting.make_room(2)
+    >>> waiting.keep([1], np.array([PredictiveDistribution([3.0], [0.0, 1.0])]))
+    >>> judged(waiting.settle([1]), np.array([5.0])).tolist()
+    [[2.0, 1.0, 1.0]]
+    """
+
+    def __init__(self) -> None:
+        self._by_slot: list[PredictiveDistribution | None] = [None]
+
+    def make_room(self, slots: int) -> None:
+        """Have a place for every slot."""
+        self._by_slot += [None] * (slots - len(self._by_slot))
+
+    def keep(self, slots: Sequence[int], bands: Column) -> None:
+        """Keep the merged CDFs of some bands."""
+        for slot, band in zip(slots, bands, strict=True):
+            self._by_slot[slot] = band.merged()
+
+    def settle(self, slots: Sequence[int]) -> list[PredictiveDistribution]:
+        """Give what waits in some slots, and keep it no longer."""
+        settled = self._at(slots)
+        for slot in slots:
+            self._by_slot[slot] = None
+        return settled
+
+    def pack(self, slots: Sequence[int]) -> Packed:
+        """Give what waits in some slots in canonical form."""
+        waiting = self._at(slots)
+        return Packed(
+            np.array([len(one.thresholds) for one in waiting], "<u4").tobytes(),
+            _bytes([one.support for one in waiting]),
+            _bytes([one.thresholds for one in waiting]),
+            _bytes([one.values for one in waiting]),
+        )
+
+    def load(self, packed: Packed) -> int:
+        """Fill the slots from the second on with what `pack` gave; how many."""
+        counts = np.frombuffer(packed.counts, "<u4").astype(np.int64)
+        supports, thresholds, values = (
+            np.frombuffer(one, "<f8").astype(np.float64)
+            for one in (packed.supports, packed.thresholds, packed.values)
+        )
+        ends = np.cumsum(counts)
+        parts = zip(
+            np.split(thresholds, ends[:-1]),
+            np.split(values, np.cumsum(counts + 1)[:-1]),
+            supports.reshape(len(counts), 2).tolist(),
+            strict=True,
+        )
+        if len(counts):
+            self._by_slot[1:] = [
+                PredictiveDistribution(where, cdf, support=(lo, hi))
+                for where, cdf, (lo, hi) in parts
+            ]
+        return len(counts)
+
+    def _at(self, slots: Sequence[int]) -> list[PredictiveDistribution]:
+        # Whatever waits has its distribution.
+        return [cast("PredictiveDistribution", self._by_slot[slot]) for slot in slots]
+
+
+def _bytes(parts: Sequence[ArrayLike]) -> bytes:
+    return np.concatenate([[], *parts]).astype("<f8").tobytes()
+
+
+def judged(waited: Sequence[PredictiveDistribution], labels: Floats) -> Floats:
+    """Judge distributions by their labels.
+
+    Parameters
+    ----------
+    waited
+        n distributions.
+    labels
+        Array of shape (n,).
+
+    Returns
+    -------
+    numpy.ndarray
+        Array of shape (n, 3): the CRPS, and the CDF just below the label and at it.
+    """
+    found = np.empty((len(waited), 3))
+    with np.errstate(over="ignore"):  # a distance that no double holds is infinite
+        for row, (one, label) in enumerate(zip(waited, labels.tolist(), strict=True)):
+            found[row] = one.crps(label), *one.pit_ends(label)
+    return found
