@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["called", "left_out", "number", "worded"]
 
 _LARGE = 100.0
+_PLAIN = 0.001, 1e9  # outside, four places are too few, or the others too many
 _CALLED = {
     "log_loss": "log loss",
     "brier": "Brier score",
@@ -125,9 +126,11 @@ def number(value: float | None) -> str:
 
     Examples
     --------
-    >>> number(0.25), number(1250.0), number(None)
-    ('0.2500', '1,250.00', '-')
+    >>> number(0.25), number(1250.0), number(2.5e-10), number(None)
+    ('0.2500', '1,250.00', '2.500e-10', '-')
     """
     if value is None:
         return "-"
+    if value and not _PLAIN[0] <= abs(value) < _PLAIN[1]:
+        return f"{value:.3e}"
     return f"{value:.4f}" if abs(value) < _LARGE else f"{value:,.2f}"
