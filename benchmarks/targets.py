@@ -14,6 +14,7 @@ from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import ONE
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
+from benchmarks.predictive import BAND, GRID_RUN, QUANTILE
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
 from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
@@ -143,6 +144,17 @@ TARGETS = (
     Target("to_bytes, window of 1e6: 0.1 s", 0.1, _time("to_bytes", "window", _M, unit="s")),
     Target("from_bytes, window of 1e6: 0.1 s", 0.1, _time("from_bytes", "window", _M, unit="s")),
     Target("one-vs-rest of 10 classes: at most 1.2 times its binary calibrators", 1.2, _rest),
+    *(
+        Target(f"predictive: {asked}", limit, _time("predictive", name, n))
+        for asked, limit, name, n in (
+            ("both CDFs at n = 1e4, the goal: 0.5 ms", 500, BAND, _10K),
+            ("both CDFs at n = 1e4: 2 ms", 2_000, BAND, _10K),
+            ("both CDFs at n = 1e5, the goal: 6 ms", 6_000, BAND, _100K),
+            ("both CDFs at n = 1e5: 25 ms", 25_000, BAND, _100K),
+            ("one quantile at n = 1e4: 0.3 ms", 300, QUANTILE, _10K),
+            ("99 thresholds at n = 1e5, an event: 0.3 ms", 300, GRID_RUN, _100K),
+        )
+    ),
     Target("a river learner wrapped, with ids: 10 µs more", 10, _time(ADDED, WITH_IDS, EVENTS)),
     Target("a river learner wrapped, without ids: 10 µs more", 10, _time(ADDED, WITHOUT, EVENTS)),
     Target(

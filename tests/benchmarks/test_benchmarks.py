@@ -16,7 +16,7 @@ from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
 from benchmarks.kept import LOST, POINTS, over_a_stream
 from benchmarks.multiclass import BINARY, REST
-from benchmarks.predictive import observations, petej
+from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
 from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
 from benchmarks.streams import UNIT, WEIGHTED, hostile
@@ -127,12 +127,17 @@ def everything(value: float) -> dict[Key, Spread]:
     values |= {(BATCH, name, 10**5): spread for name in CONTENDERS}
     values |= {(ADDED, name, EVENTS): spread for name in (WITH_IDS, WITHOUT)}
     values |= {("gp-beta", name, LABELS): spread for name in (FIT.format(32), SCORES)}
+    values |= {
+        ("predictive", name, n): spread
+        for name in (BAND, GRID_RUN, QUANTILE)
+        for n in (10**4, 10**5)
+    }
     values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     return values
 
 
-@pytest.mark.parametrize(("value", "verdict"), [(0.01, "yes"), (1e4, "**no**")])
+@pytest.mark.parametrize(("value", "verdict"), [(0.01, "yes"), (1e5, "**no**")])
 def test_figures_are_judged(value: float, verdict: str) -> None:
     """Small values reach figures of time and memory, large ones rates, small ratios ratios."""
     lines = figures(everything(value)).body.splitlines()
