@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers._shown import shown
 from abers.calibration import _checks
 from abers.calibration._baseline import Baseline
-from abers.exceptions import ParameterError
+from abers.exceptions import ParameterError, ScoreError
 
 if TYPE_CHECKING:
     from abers.calibration._store import Groups, Store
@@ -79,8 +80,11 @@ class Refitted(Baseline):
 
 def share(refit: float) -> float:
     """Check the share of what is held after which a fit is due."""
-    checked = _checks.score(refit)
+    try:
+        checked = _checks.score(refit)
+    except ScoreError:
+        checked = math.nan
     if not 0.0 <= checked <= 1.0:
-        msg = f"refit={refit!r} is not a share in [0, 1] of the observations held"
+        msg = f"refit={shown(refit)} is not a share in [0, 1] of the observations held"
         raise ParameterError(msg)
     return checked

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from abers._arrays import Floats
 
-__all__ = ["finite", "levels", "places", "plain"]
+__all__ = ["count", "finite", "levels", "numbers", "places", "plain"]
+
+_LARGEST = 1 << 63
 
 
 def plain(values: Floats) -> float | Floats:
@@ -27,7 +29,7 @@ def plain(values: Floats) -> float | Floats:
 
 def levels(values: ArrayLike, name: str) -> Floats:
     """Check probabilities that are neither 0 nor 1."""
-    found = np.asarray(values, np.float64)
+    found = numbers(values, name)
     bad = ~((found > 0.0) & (found < 1.0))
     if bad.any():
         msg = f"{name}={shown(float(found[bad][0]))} is not inside (0, 1); give a probability"
@@ -37,7 +39,7 @@ def levels(values: ArrayLike, name: str) -> Floats:
 
 def places(values: ArrayLike) -> Floats:
     """Check where a CDF is asked for: numbers, among them infinite ones."""
-    where = np.asarray(values, np.float64)
+    where = numbers(values, "t")
     if np.isnan(where).any():
         msg = "t is not a number; ask for the CDF at numbers"
         raise ParameterError(msg)
@@ -46,9 +48,27 @@ def places(values: ArrayLike) -> Floats:
 
 def finite(values: ArrayLike, name: str) -> Floats:
     """Check finite numbers."""
-    numbers = np.asarray(values, np.float64)
-    bad = ~np.isfinite(numbers)
+    found = numbers(values, name)
+    bad = ~np.isfinite(found)
     if bad.any():
-        msg = f"{name}={shown(float(numbers[bad][0]))} is not a finite number; drop it"
+        msg = f"{name}={shown(float(found[bad][0]))} is not a finite number; drop it"
         raise ParameterError(msg)
-    return numbers
+    return found
+
+
+def numbers(values: ArrayLike, name: str) -> Floats:
+    """Check that these are numbers at all; they may be infinite, or NaN."""
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        msg = f"{name}={shown(values)} is no number and no array of numbers; convert it"
+        raise ParameterError(msg) from None
+
+
+def count(value: int, name: str, least: int) -> int:
+    """Check how many of something are asked for."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value < _LARGEST:
+        msg = f"{name}={shown(value)} is not a whole number of {least} or more"
+        raise ParameterError(msg)
+    return int(value)

@@ -8,17 +8,14 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-import numpy as np
-
-from abers._shown import shown
 from abers.calibration._forgetting import Forgetting
 from abers.calibration._refitted import share
 from abers.exceptions import ParameterError
+from abers.regression._asked import count
 
 __all__ = ["Options"]
 
 _SAVED = struct.Struct("<QQQdQ")
-_LARGEST = 1 << 63
 
 
 class Options(NamedTuple):
@@ -37,10 +34,10 @@ class Options(NamedTuple):
         """Check options, or raise a ParameterError."""
         found = cls(
             Forgetting(window).window,
-            _count(inducing, "inducing", 1),
-            _count(steps, "steps", 1),
+            count(inducing, "inducing", 1),
+            count(steps, "steps", 1),
             share(refit),
-            _count(seed, "seed", 0),
+            count(seed, "seed", 0),
         )
         if found.window is not None and found.window < found.inducing:
             msg = f"window={window} holds less than inducing={inducing} labels, so none is fitted"
@@ -61,11 +58,3 @@ class Options(NamedTuple):
         """Restore what was saved, checked."""
         window, *others = _SAVED.unpack(piece)
         return cls.checked(window or None, *others)
-
-
-def _count(value: int, name: str, least: int) -> int:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value < _LARGEST:
-        msg = f"{name}={shown(value)} is not a whole number of {least} or more"
-        raise ParameterError(msg)
-    return int(value)

@@ -22,6 +22,7 @@ from abers.calibration import _checks
 from abers.calibration._forgetting import Forgetting
 from abers.calibration._packing import pack, unpack
 from abers.exceptions import InputError, ScoreError, StateError
+from abers.regression._asked import numbers
 from abers.regression.distribution import PredictiveDistribution
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class PITMap(ABC):
         ScoreError
             If one is not in [0, 1].
         """
-        values = _all_inside(np.asarray(u, np.float64), "")
+        values = _all_inside(numbers(u, "u"), "")
         with self._lock:
             mapped = self._map(values)
         return mapped if mapped.ndim else float(mapped)

@@ -14,7 +14,7 @@ import numpy as np
 from abers.calibration._logistic import logistic
 from abers.calibration.interval import VennInterval
 from abers.plots import curve
-from abers.regression._asked import finite, levels, places, plain
+from abers.regression._asked import count, finite, levels, places, plain
 from abers.regression._beta_curve import bounded, logs
 from abers.regression.distribution import PredictiveDistribution
 
@@ -437,5 +437,7 @@ class CalibratedDistribution:
         numpy.ndarray
             An array of shape (n,).
         """
-        drawn = np.clip(np.random.default_rng(seed).random(n), 2.0**-54, None)  # it may be 0
+        drawn = np.clip(
+            np.random.default_rng(seed).random(count(n, "n", 0)), 2.0**-54, None
+        )  # may be 0
         return self._quantile(drawn, 1.0 - drawn)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 import numpy as np
 
 from abers._predictive import merged
+from abers._shown import shown
 from abers.calibration.interval import VennInterval
 from abers.exceptions import ParameterError
 from abers.plots import band
-from abers.regression._asked import finite, levels, places, plain
+from abers.regression._asked import count, finite, levels, numbers, places, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -576,7 +577,9 @@ class PredictiveDistribution:
         >>> PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0]).sample(4, seed=0).tolist()
         [1.0, 2.0, 2.0, 2.0]
         """
-        drawn = 1.0 - np.random.default_rng(seed).random(n)  # in (0, 1], as quantiles are
+        drawn = 1.0 - np.random.default_rng(seed).random(
+            count(n, "n", 0)
+        )  # in (0, 1], as quantiles are
         places, _ = self._placed()
         # A draw of 1 belongs to the last place that has mass.
         return places[np.searchsorted(np.append(self._merged, 1.0), drawn)]
@@ -612,7 +615,7 @@ def _ascending(values: ArrayLike) -> Floats:
 
 
 def _cdf(values: ArrayLike, steps: int, name: str) -> Floats:
-    cdf = np.array(values, np.float64)
+    cdf = np.array(numbers(values, name))
     if cdf.shape != (steps + 1,):
         msg = (
             f"{name} has shape {cdf.shape}, not ({steps + 1},); give its value before the first "
@@ -629,7 +632,11 @@ def _around(support: tuple[float, float] | None, thresholds: Floats) -> tuple[fl
     ends = (thresholds[0], thresholds[-1]) if len(thresholds) else (-math.inf, math.inf)
     if support is None:
         return float(ends[0]), float(ends[1])
-    lo, hi = float(support[0]), float(support[1])
+    pair = numbers(support, "support")
+    if pair.shape != (2,):
+        msg = f"support={shown(support)} is no pair; give (lo, hi)"
+        raise ParameterError(msg)
+    lo, hi = pair.tolist()
     if not lo <= hi or (len(thresholds) and not (lo <= ends[0] and ends[1] <= hi)):
         msg = f"support=({lo!r}, {hi!r}) does not span the thresholds; widen it"
         raise ParameterError(msg)

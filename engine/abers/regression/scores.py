@@ -14,6 +14,7 @@ import numpy as np
 
 from abers._shown import shown
 from abers.exceptions import MissingExtraError, ParameterError
+from abers.regression._asked import count, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -277,7 +278,7 @@ def pinball(quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> F
     >>> pinball([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]).tolist()
     [0.25]
     """
-    q, labels = np.asarray(quantiles, np.float64), _numbers(y, "y")
+    q, labels = numbers(quantiles, "quantiles"), _numbers(y, "y")
     at = _levels(levels)
     if q.shape != (len(labels), len(at)):
         msg = f"quantiles has shape {q.shape}, not ({len(labels)}, {len(at)}); give one a level"
@@ -375,7 +376,7 @@ def pit_histogram(pit: ArrayLike, bins: int = 10) -> Integers:
     >>> pit_histogram([0.0, 0.1, 0.5, 1.0], bins=2).tolist()
     [2, 2]
     """
-    edges = np.arange(1, bins) / bins
+    edges = np.arange(1, count(bins, "bins", 1)) / bins
     found = np.searchsorted(edges, _pit(pit), side="right")
     return np.bincount(found, minlength=bins).astype(np.int64)
 
@@ -421,12 +422,12 @@ def pit_uniformity(pit: ArrayLike, bins: int = 10) -> Uniformity:
 
 
 def _numbers(values: ArrayLike, name: str) -> Floats:
-    numbers = np.asarray(values, np.float64)
-    bad = numbers[~np.isfinite(numbers)]
+    found = numbers(values, name)
+    bad = found[~np.isfinite(found)]
     if bad.size:
         msg = f"{name}={shown(float(bad[0]))} is not a finite number; drop the observation"
         raise ParameterError(msg)
-    return numbers
+    return found
 
 
 def _positive(std: ArrayLike) -> Floats:
@@ -439,7 +440,7 @@ def _positive(std: ArrayLike) -> Floats:
 
 
 def _levels(values: ArrayLike) -> Floats:
-    levels = np.asarray(values, np.float64)
+    levels = numbers(values, "levels")
     bad = levels[~((levels > 0.0) & (levels < 1.0))]
     if bad.size or levels.ndim != 1:
         msg = f"level {shown(values)} is not inside (0, 1); give probabilities"
@@ -448,7 +449,7 @@ def _levels(values: ArrayLike) -> Floats:
 
 
 def _ends(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
-    lows, highs = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    lows, highs = numbers(low, "low"), numbers(high, "high")
     if not (lows <= highs).all():
         msg = "an interval ends before it begins; exchange its ends"
         raise ParameterError(msg)
@@ -456,7 +457,7 @@ def _ends(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _pit(values: ArrayLike) -> Floats:
-    pit = np.asarray(values, np.float64)
+    pit = numbers(values, "pit")
     bad = pit[~((pit >= 0.0) & (pit <= 1.0))]
     if bad.size:
         msg = f"PIT value {shown(float(bad[0]))} is not in [0, 1]; it is no probability"

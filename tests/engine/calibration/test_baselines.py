@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -261,9 +262,9 @@ def test_the_schedule_is_a_function_of_the_labels(kind: type[Platt | BetaCalibra
 
 
 @REFITTED
-@pytest.mark.parametrize("share", [-0.1, 1.1])
-def test_a_share_outside_is_refused(kind: type[Platt | BetaCalibration], share: float) -> None:
-    """A share of the observations lies between 0 and 1."""
+@pytest.mark.parametrize("share", [-0.1, 1.1, math.nan, "0.5", None])
+def test_a_share_outside_is_refused(kind: type[Platt | BetaCalibration], share: Any) -> None:  # noqa: ANN401
+    """A share of the observations lies between 0 and 1; another is a mistake of that option."""
     with pytest.raises(ParameterError, match="refit="):
         kind(refit=share)
 

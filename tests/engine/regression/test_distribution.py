@@ -8,7 +8,7 @@ import math
 import pickle
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,6 +18,9 @@ from scipy.stats import kstest
 
 from abers import ParameterError
 from abers.regression import PredictiveDistribution
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 BAND = PredictiveDistribution([1.0, 2.0], [0.0, 0.25, 0.75], [0.25, 0.75, 1.0])
 POINTS = st.integers(-12, 12).map(lambda halves: halves / 2)
@@ -376,6 +379,38 @@ def test_labels_are_finite(y: Any) -> None:  # noqa: ANN401
         BAND.crps(y)
     with pytest.raises(ParameterError, match=r"y=.* is not a finite number"):
         BAND.pit(y, seed=0)
+
+
+@pytest.mark.parametrize("given", ["a", None, [1.0, "a"], 10**400, [[1.0], [1.0, 2.0]]])
+def test_what_is_no_number_is_refused_by_name(given: Any) -> None:  # noqa: ANN401
+    """Whatever is asked for, a text or an endless integer is an error that names it."""
+    calls: dict[str, Callable[[Any], object]] = {
+        "t": BAND.cdf,
+        "q": BAND.quantile,
+        "level": BAND.interval,
+        "y": BAND.crps,
+        "thresholds": lambda one: PredictiveDistribution(one, [0.0, 1.0]),
+        "lower": lambda one: PredictiveDistribution([1.0], one),
+    }
+    for name, call in calls.items():
+        if given is None and name == "t":
+            continue  # numpy takes it for NaN, which has a message of its own
+        with pytest.raises(ParameterError, match=name):
+            call(given)
+
+
+@pytest.mark.parametrize("support", [(1.0,), (1.0, 2.0, 3.0), 5.0, "ab", (0.0, 10**400)])
+def test_support_is_a_pair(support: Any) -> None:  # noqa: ANN401
+    """What is no pair of numbers is refused by name."""
+    with pytest.raises(ParameterError, match="support="):
+        PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0], support=support)
+
+
+@pytest.mark.parametrize("n", [-1, 2.5, True, "3"])
+def test_draws_are_counted_in_whole_numbers(n: Any) -> None:  # noqa: ANN401
+    """So many draws there cannot be."""
+    with pytest.raises(ParameterError, match=r"^n="):
+        BAND.sample(n, seed=0)
 
 
 def test_cdf_of_no_number_is_refused() -> None:

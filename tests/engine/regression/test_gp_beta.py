@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import subprocess
 import sys
@@ -352,6 +353,7 @@ def test_what_is_asked_is_checked() -> None:
         {"steps": True},
         {"refit": 1.5},
         {"refit": -0.1},
+        {"refit": math.nan},
         {"seed": -1},
         {"seed": None},
         {"seed": 1 << 63},

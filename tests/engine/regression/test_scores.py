@@ -155,6 +155,12 @@ def test_uniformity_without_scipy_names_the_extra(monkeypatch: pytest.MonkeyPatc
         (lambda: scores.covered([1.0], [2.0], [math.nan]), "y=nan"),
         (lambda: scores.pit_histogram([1.5]), r"PIT value 1\.5 is not in"),
         (lambda: scores.pit_uniformity([]), "pit is empty"),
+        (lambda: scores.squared_error([1.0], ["a"]), "^y="),
+        (lambda: scores.pinball(["a"], [1.0], [0.5]), "^quantiles="),
+        (lambda: scores.pinball([1.0], [1.0], ["a"]), "^levels="),
+        (lambda: scores.covered(["a"], [1.0], [0.5]), "^low="),
+        (lambda: scores.pit_histogram(["a"]), "^pit="),
+        (lambda: scores.pit_histogram([0.5], bins=0), "^bins="),
     ],
 )
 def test_what_is_no_forecast_is_refused(call: Any, message: str) -> None:  # noqa: ANN401
