@@ -1,7 +1,7 @@
 """A report from before a run to after it.
 
 Governing rule: whatever could hinder a report is known before the run begins, and its file stands
-there whole or not at all.
+there whole or not at all; a pipe or a device is written to at the end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from abers.exceptions import ParameterError
-from abers_connectors.files.places import Whole
+from abers_connectors.files.places import Stream, Whole, is_stream
 from abers_connectors.report.content import Run, reported
 from abers_connectors.report.gathering import Gathered
 
@@ -76,7 +76,7 @@ class Reporter:
 
             self._written = Page().written
         self.path = path
-        self._file = Whole(path)
+        self._file = Stream(path) if is_stream(path) else Whole(path)
 
     def __enter__(self) -> Self:
         """Use it in a `with` block, in which the report is written."""

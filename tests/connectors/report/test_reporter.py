@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,6 +82,19 @@ def test_a_report_that_cannot_be(
     assert ran.code == 2
     assert message in ran.err
     assert {*tmp_path.iterdir()} == before
+
+
+def test_a_report_into_a_pipe(invoke: Invoke, tmp_path: Path) -> None:
+    """A pipe or a device is written to, and stays what it is."""
+    os.mkfifo(tmp_path / "r.json")
+    reader = os.open(tmp_path / "r.json", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        ran = invoke(*REPLAY, "p.jsonl", "--report", "r.json")
+        assert ran.code == 0, ran.err
+        assert (tmp_path / "r.json").is_fifo()
+        assert json.loads(os.read(reader, 1 << 16))["labels"] == 300
+    finally:
+        os.close(reader)
 
 
 def test_a_report_beside_predictions_on_standard_output(invoke: Invoke, tmp_path: Path) -> None:
