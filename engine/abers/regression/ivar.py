@@ -17,6 +17,7 @@ import numpy as np
 
 from abers._arrays import ONE, REMOVE
 from abers._sealed import REMEDY, seal, unseal
+from abers._shown import shown
 from abers.calibration import _checks
 from abers.calibration._forgetting import Forgetting
 from abers.calibration._packing import pack, unpack
@@ -406,9 +407,10 @@ class IVAR:
 def _bounds(y_min: float, y_max: float) -> tuple[float, float]:
     try:
         lo, hi = float(y_min), float(y_max)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         lo = hi = math.nan
     if not (lo < hi and math.isfinite(hi - lo)):
-        msg = f"y_min={y_min!r}, y_max={y_max!r} are no finite bounds in order; give y_min < y_max"
+        given = f"y_min={shown(y_min)}, y_max={shown(y_max)}"
+        msg = f"{given} are no finite bounds in order; give y_min < y_max"
         raise ParameterError(msg)
     return lo + 0.0, hi + 0.0

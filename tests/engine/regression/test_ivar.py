@@ -198,7 +198,9 @@ def test_removing_what_is_not_held_is_refused() -> None:
 # Refusals
 
 
-@pytest.mark.parametrize("bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, np.inf), ("a", 1.0), (None, 1)])
+@pytest.mark.parametrize(
+    "bounds", [(1.0, 1.0), (2.0, 1.0), (0.0, np.inf), ("a", 1.0), (None, 1), (0, 10**400)]
+)
 def test_bounds_are_finite_and_in_order(bounds: tuple[Any, Any]) -> None:
     """Anything else is refused."""
     with pytest.raises(ParameterError, match="y_min < y_max"):
