@@ -24,7 +24,7 @@ from abers.exceptions import (
     ParameterError,
     WeightError,
 )
-from abers.regression import _codec
+from abers.regression import _asked, _codec
 from abers.regression._grid import GridSet
 from abers.regression.distribution import PredictiveDistribution
 
@@ -652,7 +652,7 @@ def _ends(support: tuple[float, float] | None) -> tuple[float, float]:
         return -np.inf, np.inf
     try:
         lo, hi = (float(end) for end in support)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         lo = hi = np.nan
     if not (np.isfinite(lo) and np.isfinite(hi) and lo <= hi):
         msg = f"support={shown(support)} is no pair of finite ends in order; give (lo, hi)"
@@ -663,7 +663,7 @@ def _ends(support: tuple[float, float] | None) -> tuple[float, float]:
 def _grid(thresholds: ArrayLike | None) -> Floats:
     if thresholds is None:
         return np.empty(0)
-    grid = np.array(thresholds, np.float64) + 0.0
+    grid = _asked.numbers(thresholds, "thresholds") + 0.0
     apart = grid.ndim == 1 and (np.nextafter(grid[:-1], np.inf) < grid[1:]).all()
     if not grid.size or not apart or not np.isfinite(grid).all():
         msg = f"thresholds={shown(thresholds)} are no finite numbers that ascend; sort them"
@@ -672,7 +672,7 @@ def _grid(thresholds: ArrayLike | None) -> Floats:
 
 
 def _levels(levels: ArrayLike) -> Floats:
-    column = np.ascontiguousarray(levels, dtype=np.float64)
+    column = np.ascontiguousarray(_asked.numbers(levels, "levels"))
     bad = column[~((column > 0.0) & (column < 1.0))] if column.ndim == 1 else column.ravel()
     if column.ndim != 1 or bad.size:
         msg = f"levels={shown(levels)} is no list of levels inside (0, 1); give probabilities"

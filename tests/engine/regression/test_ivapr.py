@@ -265,6 +265,9 @@ def test_bad_input_changes_nothing(call: Any, error: type[Exception], message: s
         ({"support": (3.0, 1.0)}, "support="),
         ({"support": (0.0, math.inf)}, "support="),
         ({"support": 3.0}, "support="),
+        ({"support": (0, 10**400)}, "support="),
+        ({"thresholds": "abc"}, "thresholds='abc'"),
+        ({"thresholds": [10**400]}, "thresholds="),
         ({"thresholds": []}, "thresholds="),
         ({"thresholds": [2.0, 1.0]}, "thresholds="),
         ({"thresholds": [1.0, math.nan]}, "thresholds="),
@@ -275,6 +278,16 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     """Options that make no sense are refused by name."""
     with pytest.raises(ParameterError, match=message):
         IVAPR(**options)
+
+
+@pytest.mark.parametrize("level", ["a", 10**400, 0.0, 1.0, math.nan])
+def test_levels_are_checked(level: Any) -> None:  # noqa: ANN401
+    """A level is a number inside (0, 1), wherever it is asked for."""
+    calibrator = IVAPR()
+    with pytest.raises(ParameterError, match="levels="):
+        calibrator.quantile_one(1.0, level)
+    with pytest.raises(ParameterError, match="levels="):
+        calibrator.quantiles_many([1.0], [0.5, level])
 
 
 def test_removing_from_what_forgets() -> None:
