@@ -223,18 +223,25 @@ def test_the_largest_products(start: float, weight: int) -> None:
 
 # Long
 
+KINDS = ("smooth", "parted", "ties", "two", "wild", "ascending", "descending")
+
 
 def long_batch(rng: np.random.Generator, kind: str, n: int) -> Batch:
     """Make a batch of a stream: a quarter predictions, with weights and times of one kind."""
     scores = {
         "smooth": rng.random(n),
+        "parted": rng.random(n),
         "ties": np.round(rng.random(n), 2),
         "two": rng.integers(0, 2, n) / 3,
         "wild": rng.choice(np.array(EXTREMES), n) + 0.0,
         "ascending": np.sort(rng.random(n)),
         "descending": -np.sort(rng.random(n)),
     }[kind]
-    labels = (rng.random(n) < np.clip(np.abs(scores), 0.1, 0.9)).astype(np.uint8)
+    rates = np.clip(np.abs(scores), 0.1, 0.9)
+    if kind == "parted":  # long runs of one label, seldom broken
+        rates = np.where(np.abs(scores - 0.5) < 0.02, 0.5, scores > 0.5)
+        rates = np.clip(rates, 0.0005, 0.9995)
+    labels = (rng.random(n) < rates).astype(np.uint8)
     weights = {
         "unit": np.full(n, ONE),
         "few": rng.choice(np.array([ONE, 2 * ONE, ONE // 2]), n),
@@ -266,7 +273,7 @@ def live(options: tuple[int, float, float], kind: str, seed: int, n: int) -> Non
 
 
 @EVERY_RULE
-@pytest.mark.parametrize("kind", ["smooth", "ties", "two", "wild", "ascending", "descending"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_long_streams(options: tuple[int, float, float], kind: str) -> None:
     """A stream of thousands of steps gives the same answers and contents throughout."""
     live(options, kind, seed=0, n=1_200)
@@ -274,7 +281,7 @@ def test_long_streams(options: tuple[int, float, float], kind: str) -> None:
 
 @pytest.mark.long
 @EVERY_RULE
-@pytest.mark.parametrize("kind", ["smooth", "ties", "two", "wild", "ascending", "descending"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(5))
 def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: int) -> None:
     """Streams of tens of thousands of steps give the same answers and contents throughout."""
@@ -290,9 +297,46 @@ def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
     """With many observations held, sampled questions get the same answers."""
     rng = np.random.default_rng(11)
     pair, timed = both((options[0] * 20, options[1] * 50, options[2] * 50)), any(options[1:])
-    for kind in ("smooth", "ties", "ascending", "smooth"):
+    for kind in ("smooth", "parted", "ties", "ascending", "parted", "smooth"):
         steps, scores, labels, units, times = long_batch(rng, kind, size)
         steps[:] = LEARN
         steps[rng.integers(0, size, 30)] = PREDICT
         run(pair, (steps, scores, labels, units, np.abs(times)), timed=timed)
+        same(pair)
+
+
+@pytest.mark.large(3_000, reference=0)
+@pytest.mark.parametrize("weights", ["unit", "few", "wild"])
+def test_runs_of_one_label(weights: str, size: int) -> None:
+    """In long runs of one label every question gets the same answer, as runs grow and break."""
+    rng = np.random.default_rng(12)
+    pair = both((0, 0.0, 0.0))
+    scores = rng.permutation(size) / size
+    units = {
+        "unit": np.full(size, ONE),
+        "few": rng.choice(np.array([ONE, 2 * ONE, ONE // 2]), size),
+        "wild": (2.0 ** rng.uniform(0, 40, size)).astype(np.int64),
+    }[weights]
+    labels = (scores > 0.6).astype(np.uint8)
+    learn, none = np.full(size, LEARN, np.uint8), np.zeros(size)
+    assert run(pair, (learn, scores, labels, units, none), timed=False) == size
+    same(pair)
+    for _ in range(12):  # a label that breaks a run, questions about it, and it is gone again
+        at = rng.integers(0, size, 1)
+        asked = np.concatenate([scores[rng.integers(0, size, 8)], scores[at], rng.random(3)])
+        broken = (learn[:1], scores[at], 1 - labels[at], units[at], none[:1])
+        questions = (
+            np.full(12, PREDICT, np.uint8),
+            asked,
+            np.zeros(12, np.uint8),
+            units[:12],
+            none[:12],
+        )
+        for part in (broken, questions):
+            run(pair, part, timed=False)
+        same(pair)
+        if rng.random() < 0.5:
+            gone = (np.full(1, REMOVE, np.uint8), *broken[1:])
+            assert run(pair, gone, timed=False) == 1
+        run(pair, questions, timed=False)
         same(pair)

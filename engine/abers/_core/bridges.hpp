@@ -169,7 +169,17 @@ class Bridges {
 
   static bool still_bridge(const Node<A>& n) {
     const double rise = slope(n);
-    return n.at_u.spans(rise) && n.at_v.spans(rise);
+    return (n.at_u.spans(rise) && n.at_v.spans(rise)) || is_border(n);
+  }
+
+  // Whether a bridge lies on the line below which no point can be. Increments have slopes from 0
+  // to 1: with slope 0 it does if it begins at the first point of all, with slope 1 if it ends at
+  // the last; and it is as long as that line if the edge beyond its other end has another slope.
+  static bool is_border(const Node<A>& n) {
+    constexpr float none = std::numeric_limits<float>::infinity();
+    const D along = bridge(n);
+    if (along.dy == 0) return n.at_u.before == -none && n.at_v.after > 0;
+    return along.dy == along.dx && n.at_v.after == none && n.at_u.before < 1;
   }
 
   // The leftmost vertex that the line from `v` on the right touches, and the rightmost one that

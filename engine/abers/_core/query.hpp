@@ -148,7 +148,10 @@ class Query {
   // its tangent point; each round `a` moves to the point before the query farthest below that
   // line, which makes it steeper, until there is none.
   double probability_1(const Place& at, Sum weight) const {
-    P a = at.left;
+    const D block = between<A>(at.left, at.right);
+    if (block.dy == block.dx) return 1.0;  // all labels from here on are 1
+    const bool zeros = block.dy == 0;      // then the last point before the query is the lowest
+    P a = zeros ? last_before(at) : at.left;
     for (;;) {
       const P from{a.x - weight, a.y - weight, 0.0};
       P c = at.right;
@@ -158,7 +161,7 @@ class Query {
         });
       }
       const D along = between<A>(from, c);
-      const P lower = lowest_before(at, a, along);
+      const P lower = zeros ? a : lowest_before(at, a, along);
       if (lower.x == a.x) return rounded_ratio(along.dy, along.dx);
       a = lower;
     }
@@ -166,9 +169,16 @@ class Query {
 
   // The query with label 0: the same seen from the right, each round making the line flatter.
   double probability_0(const Place& at, Sum weight) const {
-    P own = at.index ? Tree<A>::in_leaf(*at.bucket, at.index - 1, at.start) : at.start;
+    P own = last_before(at);
     own.score = at.score;
-    P c = at.has_right ? at.right : own;
+    P c = own;
+    bool ones = false;   // if all labels of the block are, the first point from the query on is
+    if (at.has_right) {  // the lowest
+      const D block = between<A>(at.left, at.right);
+      if (block.dy == 0) return 0.0;  // no label up to here is 1
+      ones = block.dy == block.dx;
+      c = !ones ? at.right : at.exists ? Tree<A>::in_leaf(*at.bucket, at.index, at.start) : own;
+    }
     for (;;) {
       const auto to_query = [&](const P& p) {  // wide, since c.x + weight may pass Sum
         const D d = between<A>(p, c);
@@ -182,8 +192,10 @@ class Query {
       }
       const D along = to_query(a);
       P lower = c;
-      if (!at.exists) lower_of(lower, own, along);
-      lowest_after(at, lower, along);
+      if (!ones) {
+        if (!at.exists) lower_of(lower, own, along);
+        lowest_after(at, lower, along);
+      }
       if (lower.x == c.x) return rounded_ratio(along.dy, along.dx);
       c = lower;
     }
@@ -191,6 +203,11 @@ class Query {
 
   static double slope_of(const D& d) {
     return static_cast<double>(d.dy) / static_cast<double>(d.dx);
+  }
+
+  // The last point before the query; without its score if it is not in the query's bucket.
+  static P last_before(const Place& at) {
+    return at.index ? Tree<A>::in_leaf(*at.bucket, at.index - 1, at.start) : at.start;
   }
 
   static P origin() { return {0, 0, 0.0}; }
