@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.stream.cases import EVENTS, SETTINGS
+from tests.engine.stream.cases import EVENTS, SETTINGS, plain
 
 from abers.stream import Label, Observation, Processor, Settings, task_of
 
@@ -29,7 +29,9 @@ def test_an_onlooker_is_told_what_is_judged(
     watched, alone = Processor(settings, outcomes=False), Processor(settings, outcomes=False)
     watched.watch(lambda rows, labels: told.append((rows, labels)))
     for start, end in pairwise([0, *sorted(cuts), len(events)]):
-        assert watched.process_many(events[start:end]) == alone.process_many(events[start:end])
+        part = events[start:end]
+        seen, unseen = watched.process_many(part), alone.process_many(part)
+        assert [*map(plain, seen)] == [*map(plain, unseen)]
     assert watched.state_bytes() == alone.state_bytes()
     rows = [row for batch, _ in told for row in batch.tolist()]
     labels = [label for _, batch in told for label in batch.tolist()]
