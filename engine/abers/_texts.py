@@ -12,24 +12,27 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["are_names", "distinct"]
+__all__ = ["are_names", "distinct", "is_text"]
 
 
 def are_names(texts: list[Any]) -> bool:
     """Tell whether all are texts of at least one character that can be written down."""
-    return all(type(text) is str and text and _is_text(text) for text in texts)
+    return all(is_text(text) and text for text in texts)
 
 
 def distinct(texts: list[Any], numbers: NDArray[np.uint32]) -> list[str] | None:
     """Write the number of each text, in order of appearance; the texts, or None if one is none."""
-    if not all(type(text) is str and _is_text(text) for text in texts):
+    if not all(map(is_text, texts)):
         return None
     known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     numbers[:] = [known[text] for text in texts]
     return [*known]
 
 
-def _is_text(text: str) -> bool:
+def is_text(text: object) -> bool:
+    """Tell whether this is a text that can be written down."""
+    if type(text) is not str:
+        return False
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -15,6 +15,7 @@ import numpy as np
 
 from abers._backend import core
 from abers._shown import shown
+from abers._texts import is_text
 from abers.exceptions import LabelError, ScoreError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
@@ -266,10 +267,10 @@ class Admission:
     def _check(self, event: Event, clock: int | None) -> None:
         """Check all but the value."""
         id_, time = event.id, event.time
-        if type(id_) is not str or not id_ or not _is_text(id_):
+        if not is_text(id_) or not id_:
             raise _Refused("bad-id", f"id {shown(id_)} is no text of at least one character")
         for name in (event.model, event.segment if type(event) is Observation else ""):
-            if type(name) is not str or not _is_text(name):
+            if not is_text(name):
                 raise _Refused("bad-model", f"model or segment {shown(name)} is no text")
         if type(time) is not int or not -self._latest < time < self._latest:
             detail = f"time {shown(time)} is no whole number of ms within {self._latest} of zero"
@@ -352,12 +353,3 @@ def _distinct(texts: Column) -> tuple[Numbers, list[str]] | None:
 def _numbers(names: Sequence[Hashable], known: dict[Any, int]) -> Numbers:
     """Look up the numbers of names; those that are new get the next ones."""
     return np.array([known.setdefault(name, len(known)) for name in names], np.uint32)
-
-
-def _is_text(text: str) -> bool:
-    """Tell whether a text can be written down: half of a surrogate pair cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
