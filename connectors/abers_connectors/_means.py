@@ -110,12 +110,12 @@ def left_out(means: Means, labels: int) -> list[str]:
 
     Examples
     --------
-    >>> left_out({"crps": 0.25, "crps_infinite": 3}, 50)
-    ['The CRPS leaves out 3 of 50 predictions, made when too few labels were held to bound it.']
+    >>> print(*left_out({"crps": 0.25, "crps_infinite": 3}, 50))
+    The CRPS leaves out 3 of 50 predictions whose loss is infinite, as while few labels are held.
     """
     return [
-        f"The {_CALLED[name]} leaves out {infinite:,.0f} of {labels:,} predictions, made when too "
-        "few labels were held to bound it."
+        f"The {_CALLED[name]} leaves out {infinite:,.0f} of {labels:,} predictions whose loss is "
+        "infinite, as while few labels are held."
         for name in ("crps", "pinball")
         if (infinite := means.get(f"{name}_infinite"))
     ]
