@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,19 +43,53 @@ def pytest_configure() -> None:
         raise pytest.UsageError(msg)
 
 
+def without_browser() -> str | None:
+    """Say what to install for the tests that look at a page."""
+    return None if shutil.which("chromium") else "on Debian, run: apt-get install chromium"
+
+
+def without_kafka() -> str | None:
+    """Say what to install for the tests on a broker; the first time, its jars are fetched."""
+    if "KAFKA_BOOTSTRAP" in os.environ:
+        return None
+    script = Path(__file__).parents[1] / "scripts" / "kafka-broker"
+    words = [sys.executable, str(script), "--fetch"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    return ran.stderr.strip() if ran.returncode else None
+
+
+MISSING = {"browser": without_browser, "kafka": without_kafka}
+LEFT_OUT = pytest.StashKey[list[str]]()
+
+
+# Last, so that only those are looked at that were asked for.
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked `long` unless it is asked for, and what cannot run here.
 
-    That is `native` on the reference, and `browser` where there is none.
+    That is `native` on the reference, and a mark of `MISSING` where there is none; in CI the
+    latter ends the run.
     """
-    out = {"native"} if BACKEND != "native" else set()
+    asked = {mark.name for item in items for mark in item.iter_markers()}
+    missing = {mark: why for mark in asked & MISSING.keys() if (why := MISSING[mark]())}
+    lines = [f"the tests marked {mark} are left out: {missing[mark]}" for mark in sorted(missing)]
+    if CI and lines:
+        raise pytest.UsageError(*lines)
+    config.stash[LEFT_OUT] = lines
+    out = {*missing} | ({"native"} if BACKEND != "native" else set())
     if "long" not in config.getoption("markexpr"):
         out.add("long")
-    if shutil.which("chromium") is None:
-        out.add("browser")
     kept = [item for item in items if out.isdisjoint(mark.name for mark in item.iter_markers())]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say what was left out, and what to install for it."""
+    for line in config.stash.get(LEFT_OUT, []):
+        terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,123 @@
+"""Brokers for the tests, and what is written to them and read from them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from kafka.consumer.fetcher import ConsumerRecord
+
+SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka-broker"
+
+
+class Message(NamedTuple):
+    """What is written to a topic; what is None is left to the client."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+    time: int | None = None
+    headers: Sequence[tuple[str, bytes]] = ()
+
+
+class Broker:
+    """A broker, by its address.
+
+    Parameters
+    ----------
+    bootstrap
+        "host:port".
+    process
+        What runs it: `kill` it as if the machine failed, or `terminate` it in order. None for a
+        broker that is not ours.
+    security
+        Settings that clients need to reach it.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        process: subprocess.Popen[str] | None = None,
+        security: dict[str, Any] | None = None,
+    ) -> None:
+        """Take its address."""
+        self.bootstrap = bootstrap
+        self.process = process
+        self.client = {"bootstrap_servers": bootstrap, **(security or {})}
+
+    @classmethod
+    def started(cls, *words: str | Path, security: dict[str, Any] | None = None) -> Broker:
+        """Start one with options of scripts/kafka-broker, and wait until it serves."""
+        process = subprocess.Popen(
+            [sys.executable, SCRIPT, *words], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        ready, _, bootstrap = process.stdout.readline().strip().partition(" ")
+        assert ready == "ready", "scripts/kafka-broker has said why"
+        return cls(bootstrap, process, security)
+
+    def stop(self) -> None:
+        """Stop it in order, if it is ours and runs."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.communicate()
+
+    def admin(self) -> KafkaAdminClient:
+        """Return a client that manages it."""
+        return KafkaAdminClient(**self.client)
+
+    def create(self, name: str = "topic", partitions: int = 1, **config: str) -> str:
+        """Make a topic under a name that nobody has, and return the name.
+
+        Events of tests are old, so that they are kept for ever by default.
+        """
+        name = f"{name}-{uuid.uuid4().hex[:12]}"
+        # kafka-python's own keyword for a setting with dots in its name is a dictionary.
+        configs = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in config.items()}
+        options = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}
+        with self.admin() as admin:
+            admin.create_topics({name: options}, wait_for_metadata=True)
+        return name
+
+    def produce(self, topic: str, messages: Iterable[Message], **settings: Any) -> list[int]:  # noqa: ANN401 - the client's
+        """Write messages, with settings of the producer such as its compression; return offsets."""
+        with KafkaProducer(**self.client, **settings) as producer:
+            sent = [
+                producer.send(
+                    topic,
+                    one.value,
+                    key=one.key,
+                    partition=one.partition,
+                    timestamp_ms=one.time,
+                    headers=[*one.headers],
+                )
+                for one in messages
+            ]
+            return [one.get().offset for one in sent]
+
+    def consume(self, topic: str, isolation: str = "read_committed") -> list[ConsumerRecord]:
+        """Read what a topic holds now, by partition and offset."""
+        with KafkaConsumer(
+            **self.client, isolation_level=isolation, auto_offset_reset="earliest", group_id=None
+        ) as consumer:
+            parts = [TopicPartition(topic, n) for n in consumer.partitions_for_topic(topic)]
+            consumer.assign(parts)
+            consumer.seek_to_beginning(*parts)
+            ends = consumer.end_offsets(parts)
+            found: list[ConsumerRecord] = []
+            while any(consumer.position(part) < ends[part] for part in parts):
+                for records in consumer.poll(timeout_ms=200).values():
+                    found += [one for one in records if one.offset < ends[_part(one)]]
+        return sorted(found, key=lambda one: (one.partition, one.offset))
+
+
+def _part(record: ConsumerRecord) -> TopicPartition:
+    return TopicPartition(record.topic, record.partition)

@@ -1,0 +1,64 @@
+"""A real broker for the tests of Kafka, and what is written to it and read from it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.connectors.kafka.brokers import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+# First, so that `-m kafka` knows of the marks.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark with `kafka` whatever uses a broker."""
+    for item in items:
+        if isinstance(item, pytest.Function) and {"broker", "brokers"} & {*item.fixturenames}:
+            item.add_marker("kafka")
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """Give the broker of all tests: our own, or that of `KAFKA_BOOTSTRAP`."""
+    if "KAFKA_BOOTSTRAP" in os.environ:
+        yield Broker(os.environ["KAFKA_BOOTSTRAP"])
+        return
+    started = Broker.started()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def brokers() -> Iterator[Callable[..., Broker]]:
+    """Start brokers of one's own, with the options of scripts/kafka-broker."""
+    running = []
+
+    def start(*words: str, **more: Any) -> Broker:  # noqa: ANN401 - those of Broker.started
+        running.append(Broker.started(*words, **more))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()
+
+
+@pytest.fixture
+def topics(broker: Broker) -> Callable[..., str]:
+    """Make topics: `topics("labels", 3, cleanup_policy="compact")` returns the new one's name."""
+    return broker.create
+
+
+@pytest.fixture
+def produce(broker: Broker) -> Callable[..., list[int]]:
+    """Write messages to a topic: `produce(topic, [Message(b"…", key=b"a")])` returns offsets."""
+    return broker.produce
+
+
+@pytest.fixture
+def consume(broker: Broker) -> Callable[..., list[Any]]:
+    """Read all that a topic holds: `consume(topic, isolation="read_uncommitted")`."""
+    return broker.consume
