@@ -7,13 +7,13 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
              $(wildcard engine/abers/*/__init__.py connectors/abers_connectors/*/__init__.py)
 
 .PHONY: run test test-long lint format bench docs setup clean \
-        test-native test-reference test-sanitized test-wheel
+        test-native test-kafka test-reference test-sanitized test-wheel
 
 run: .venv/run.stamp
 	$(BIN)/abers replay Phishing --delay 50 --output predictions.jsonl
 
 test:
-	scripts/stages setup lint docs test-native test-reference test-sanitized test-wheel
+	scripts/stages setup lint docs test-native test-kafka test-reference test-sanitized test-wheel
 
 setup: .venv/dev.stamp
 
@@ -34,7 +34,10 @@ docs: setup
 	scripts/docs
 
 test-native: setup
-	$(BIN)/pytest
+	$(BIN)/pytest -m "not kafka"
+
+test-kafka: setup
+	$(BIN)/pytest -m kafka tests/connectors
 
 test-reference: setup
 	ABERS_BACKEND=reference $(BIN)/pytest tests/engine --ignore=tests/engine/learners
