@@ -197,7 +197,8 @@ class OneVsOne(MultiClass):
             return None
         if self.window:
             told = max(self._clock, 0.0) + np.cumsum(learns)
-            self._clock = float(told[-1])
+            if learns.any():
+                self._clock = float(told[-1])
             return told
         times = np.asarray(-math.inf if steps.times is None else steps.times, np.float64)
         newest = np.maximum.accumulate(np.where(learns, times, -math.inf))

@@ -132,3 +132,21 @@ def test_packed_pieces_that_are_cut_short_are_refused() -> None:
     for cut in range(1, 8):
         with pytest.raises(StateError):
             unpack(memoryview(packed)[:-cut])
+
+
+@EVERY_KIND
+@EVERY_RULE
+@pytest.mark.parametrize("classes", CLASSES[1:3], ids=["mixed", "whole"])
+def test_predictions_leave_no_trace(
+    kind: type[Calibrator], options: dict[str, Any], classes: Sequence[str | int]
+) -> None:
+    """Whether anything was predicted, before the first label too, cannot be told afterwards."""
+    calibrator, other = (kind(classes, **options, max_classes=7) for _ in range(2))
+    scores, times = np.ones((2, len(calibrator.classes))), [5.0, 6.0]
+    dated = calibrator.max_age is not None or calibrator.half_life is not None
+    for _ in range(2):
+        before = calibrator.to_bytes()
+        calibrator.predict_many(scores, times=times if dated else None)
+        assert calibrator.to_bytes() == before == other.to_bytes()
+        go_on(calibrator)
+        go_on(other)
