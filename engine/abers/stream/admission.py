@@ -152,10 +152,9 @@ class Admission:
         """Give names, scores and values if nothing is unusual, so that all of a batch comes in."""
         plain = (
             self._by_features is None
-            and events.recorded is None
             and len(events) > 0
             and core.are_names(events.ids.tolist())
-            and self._plain_times(events.times, clock)
+            and self._plain_times(events.times, events.recorded, clock)
         )
         named = _named(events) if plain else None
         if named is None or not self._has_room(named):
@@ -163,12 +162,15 @@ class Admission:
         found = self._task.columns(events)
         return None if found is None else (named, *found)
 
-    def _plain_times(self, times: Column, clock: int | None) -> bool:
-        if times.dtype != np.int64:
+    def _plain_times(self, times: Column, recorded: Column | None, clock: int | None) -> bool:
+        if times.dtype != np.int64 or (recorded is not None and recorded.dtype != np.int64):
             return False
+        if not -self._latest < times.min() <= times.max() < self._latest:
+            return False
+        if recorded is not None:  # times are small, so this difference cannot overflow
+            return bool((times - self._settings.max_ahead <= recorded).all())
         latest = int(times[0]) if clock is None else clock
-        most = min(latest + self._settings.max_jump, self._latest - 1)
-        return bool(-self._latest < times.min() and times.max() <= most)
+        return bool(times.max() <= latest + self._settings.max_jump)
 
     def _has_room(self, named: _Named) -> bool:
         most = self._settings.max_models

@@ -79,7 +79,8 @@ class Events(Sequence[Event]):
     values
         Of labels; None if there are none.
     x, extra, recorded
-        Of observations, of observations, and of all; None if no row has any.
+        Of observations, of observations, and of all; None if no row has any. What was recorded is
+        of int64 if every row has it, otherwise of objects.
     awaited
         Labels of observations, at hand but not yet out: nothing may look at them before they
         are released. None if none are.
@@ -121,7 +122,7 @@ class Events(Sequence[Event]):
             _spread(column([e.value for e in told]), labels) if told else None,
             _given([e.x for e in seen], ~labels),
             _given([e.extra for e in seen], ~labels),
-            _given([e.recorded for e in events], np.ones(len(events), bool)),
+            _recorded([e.recorded for e in events]),
         )
 
     @classmethod
@@ -243,11 +244,17 @@ def _given(values: Sequence[Any], places: NDArray[np.bool_]) -> Column | None:
     return _spread(objects(values), places) if there else None
 
 
+def _recorded(values: Sequence[Any]) -> Column | None:
+    return None if all(one is None for one in values) else column(values)
+
+
 def _joined(parts: Sequence[Events], name: str) -> Column | None:
     columns = [getattr(part, name) for part in parts]
     kinds = {one.dtype for one in columns if one is not None}
     if not kinds:
         return None
+    if name == "recorded" and any(one is None for one in columns):
+        kinds.add(np.dtype(object))  # every row is looked at: one that has none says so
     kind = kinds.pop() if len(kinds) == 1 else np.dtype(object)
     return np.concatenate(
         [

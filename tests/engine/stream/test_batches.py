@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,6 +59,43 @@ def test_any_split_with_a_learner(settings: Settings, events: list[Event], cuts:
     assert list(map(rowless, batched(split, events, cuts))) == expected
     assert [rowless(o) for event in events for o in single.process(event)] == expected
     assert whole.state_bytes() == split.state_bytes() == single.state_bytes()
+
+
+@given(SETTINGS, EVENTS, st.lists(st.integers(-8, 8), min_size=1, max_size=9))
+def test_records_that_know_when_they_were_written(
+    settings: Settings, events: list[Event], ahead: list[int]
+) -> None:
+    """Where every record has a time, a batch comes to what its events come to one by one.
+
+    So it does where they are of a kind of number that is looked at one by one.
+    """
+    written = [
+        msgspec.structs.replace(
+            event, recorded=event.time + ahead[i % len(ahead)] if type(event.time) is int else 0
+        )
+        for i, event in enumerate(events)
+    ]
+    usual = [event for event in written if type(event.time) is int and abs(event.time) < 2**53]
+    for made in (written, usual):
+        whole, slow, single = (Processor(settings) for _ in range(3))
+        expected = [rowless(o) for event in made for o in single.process(event)]
+        assert list(map(rowless, whole.process_many(made))) == expected
+        if made:
+            columns = Events.of(made)
+            assert columns.recorded is not None
+            of_objects = replace(columns, recorded=columns.recorded.astype(object))
+            assert list(map(rowless, slow.take(of_objects).in_order())) == expected
+        assert whole.state_bytes() == slow.state_bytes() == single.state_bytes()
+
+
+@pytest.mark.parametrize("recorded", [2**63 - 1, -(2**63), 0])
+def test_any_time_that_a_record_was_written_at(recorded: int) -> None:
+    """However far that is from the event, nothing overflows."""
+    time = 2**53 - 1
+    processor = Processor(Settings(max_ahead=2**53))
+    (said,) = processor.process(Observation("a", time, score=0.5, recorded=recorded))
+    refused = isinstance(said, DeadLetter) and said.reason == "time-in-future"
+    assert refused == (recorded == -(2**63))
 
 
 def test_nothing_comes_of_an_empty_batch() -> None:

@@ -91,6 +91,15 @@ def test_batches_behind_each_other(parts: list[list[Event]]) -> None:
     assert told(joined) == told([one for part in parts for one in part])
 
 
+def test_rows_that_were_recorded_among_others() -> None:
+    """Times of writing are numbers where all rows have one; joined with others they stay apart."""
+    seen = Events.of([Observation("a", 1, score=0.5, recorded=0)])
+    other = Events.of([Observation("b", 1, score=0.5)])
+    assert seen.recorded is not None
+    assert seen.recorded.dtype == np.int64
+    assert [one.recorded for one in Events.joined([seen, other, seen])] == [0, None, 0]
+
+
 @given(BATCHES)
 def test_heads(made: list[Event]) -> None:
     """Heads are what an output repeats of its event, and nothing else."""
