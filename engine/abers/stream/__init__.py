@@ -16,6 +16,7 @@ from abers.stream.events import (
     RegressionOutcome,
     RegressionPrediction,
 )
+from abers.stream.journal import Entry
 from abers.stream.kinds import task_of
 from abers.stream.outputs import Outputs
 from abers.stream.processor import Processor
@@ -23,6 +24,7 @@ from abers.stream.settings import Settings
 
 __all__ = [
     "DeadLetter",
+    "Entry",
     "Event",
     "Events",
     "Label",

@@ -102,11 +102,18 @@ class Answering:
             self.waiting.make_room(slots)
 
     def run(
-        self, admitted: Admitted, taken: Taken, keys: Iterable[tuple[str, str]], *, outcomes: bool
-    ) -> tuple[Rows[Any], Rows[Any] | None]:
-        """Run steps; what they put out, outcomes only if they are wanted.
+        self,
+        admitted: Admitted,
+        taken: Taken,
+        keys: Iterable[tuple[str, str]],
+        known: Answers | None,
+        *,
+        outcomes: bool,
+    ) -> tuple[Answers, Rows[Any], Rows[Any] | None]:
+        """Run steps; the answers, and what they put out, outcomes only if they are wanted.
 
-        `keys` gives model and segment of each calibrator.
+        `keys` gives model and segment of each calibrator, `known` the answers of before if the
+        steps were run before: no prediction is made then.
         """
         width, rows, slots = self._task.score_width, self.rows, taken.slots
         learns = taken.learns == 1
@@ -114,7 +121,11 @@ class Answering:
         predicted, causes = slots[predicts], taken.rows[predicts]
         rows[predicted, :width] = admitted.scores[causes]
         steps = Steps(taken.learns, rows[slots, :width], taken.values, taken.times)
-        answers = self._run(steps, taken.keys, predicts)
+        if known is None:
+            answers = self._run(steps, taken.keys, predicts)
+        else:
+            answers = known
+            self._learn(steps, taken.keys, learns)
         rows[predicted, width:] = answers.rows
         said = answers._replace(rows=rows[predicted])
         if self.waiting is not None and answers.bands is not None:
@@ -123,13 +134,13 @@ class Answering:
         predictions = self._task.predictions(seen, said)
         waited = None if self.waiting is None else self.waiting.settle(slots[learns].tolist())
         if self.monitors is None and not outcomes:
-            return predictions, None
+            return answers, predictions, None
         settled, values, of = rows[slots[learns]], taken.values[learns], taken.keys[learns]
         if waited is not None:
             settled = np.hstack((settled, judged(waited, values)))
         self._judge(settled, values, of)
         if not outcomes:
-            return predictions, None
+            return answers, predictions, None
         told = Settled(
             admitted.events.heads().take(taken.rows[learns]),
             objects([segment for _, segment in keys])[of],
@@ -138,7 +149,7 @@ class Answering:
             settled,
             values,
         )
-        return predictions, self._task.outcomes(told)
+        return answers, predictions, self._task.outcomes(told)
 
     def _run(self, steps: Steps, keys: Integers, asked: NDArray[np.bool_]) -> Answers:
         """Run the steps of each calibrator, and give the answers to those that are `asked`."""
@@ -152,6 +163,12 @@ class Answering:
             if bands is not None:
                 bands[rows] = said.bands
         return Answers(answers[asked], held[asked], None if bands is None else bands[asked])
+
+    def _learn(self, steps: Steps, keys: Integers, learns: NDArray[np.bool_]) -> None:
+        """Run nothing but the labels: predictions leave no trace in a calibrator."""
+        told: list[Any] = [column[learns] for column in steps]
+        for key, rows in _by_key(keys[learns]):
+            self.calibrators[key].run(Steps(*(column[rows] for column in told)))
 
     def _judge(self, settled: Floats, values: Floats, keys: Integers) -> None:
         if self.monitors is None:

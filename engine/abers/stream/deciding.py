@@ -8,6 +8,8 @@ the scores, both go event by event, for a score depends on the labels before it.
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +23,7 @@ from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.learning import Learning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -147,12 +149,42 @@ class Deciding:
             decided = self._at_once(events)
         else:
             decided = self._one_by_one(events, self.learning)
-        decided.letters.extend((letter.row or 0, letter) for letter in decided.admitted.refused)
-        self._count(events, decided)
+        refused = decided.admitted.refused
+        decided.letters.extend((letter.row or 0, letter) for letter in refused)
+        self._count(events.labels, decided, [letter.reason for _, letter in decided.letters])
+        return decided
+
+    def redo(
+        self, admitted: Admitted, labels: NDArray[np.bool_], refused: Sequence[str]
+    ) -> Decided:
+        """Take a batch for which admission and scores are known.
+
+        Parameters
+        ----------
+        admitted
+            The events that came in.
+        labels
+            Which events of the whole batch are labels.
+        refused
+            Why the others did not come in.
+
+        Returns
+        -------
+        Decided
+            What became of those that came in.
+        """
+        self.ledger.recycle()
+        decided = self._paired(admitted)
+        if self.learning is not None:
+            decided = self._learned_again(decided, self.learning)
+        reasons = [letter.reason for _, letter in decided.letters]
+        self._count(labels, decided, [*reasons, *refused])
         return decided
 
     def _at_once(self, events: Events) -> Decided:
-        admitted = self.admission.admit(events, self.clock)
+        return self._paired(self.admission.admit(events, self.clock))
+
+    def _paired(self, admitted: Admitted) -> Decided:
         taken, unknown = self._enter(
             admitted.events.ids.tolist(),
             admitted.kinds,
@@ -184,15 +216,33 @@ class Deciding:
             taken.rows[:] = number
             parts.append(taken)
             letters.extend((number, self._unknown(label)) for label in unknown)
-            for told, learned, why in learning.learn(event, taken, self.ledger.capacity()):
-                label = Label(event.id, told, event.model, self._task.label(learned))
-                letters.append((number, DeadLetter("learner-failed", why, label, 0)))
+            letters.extend((number, failed) for failed in self._learn(event, taken, learning))
 
         admitted = self.admission.admit(events, self.clock, accepted)
         columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 7
         taken = Taken(*(np.concatenate(list(column)) for column in columns))
         rows = admitted.rows.tolist()
         return Decided(admitted, taken, [(rows[n], _at(letter, rows[n])) for n, letter in letters])
+
+    def _learned_again(self, decided: Decided, learning: Learning) -> Decided:
+        """Let learners learn what a batch settled, in the order in which they did."""
+        admitted, taken, letters = decided
+        ends = np.searchsorted(taken.rows, np.arange(len(admitted.rows) + 1)).tolist()
+        failed: list[tuple[int, DeadLetter]] = []
+        for event, row, (start, end) in zip(
+            admitted.events, admitted.rows.tolist(), pairwise(ends), strict=True
+        ):
+            part: list[Any] = [column[start:end] for column in taken]
+            wrong = self._learn(event, Taken(*part), learning)
+            failed.extend((row, _at(one, row)) for one in wrong)
+        # Of one event, labels that waited in vain come first.
+        return Decided(admitted, taken, sorted([*letters, *failed], key=itemgetter(0)))
+
+    def _learn(self, event: Event, taken: Taken, learning: Learning) -> Iterator[DeadLetter]:
+        """Let learners learn what an event settled; what they could not learn."""
+        for told, learned, why in learning.learn(event, taken, self.ledger.capacity()):
+            label = Label(event.id, told, event.model, self._task.label(learned))
+            yield DeadLetter("learner-failed", why, label, 0)
 
     def _enter(  # noqa: PLR0913, PLR0917 - a column each
         self,
@@ -213,16 +263,16 @@ class Deciding:
         row, slot, key, time, told = steps[:, :count]
         return Taken(learns[:count], row, slot, key, time, told, learned[:count]), unknown
 
-    def _count(self, events: Events, decided: Decided) -> None:
+    def _count(self, labels: NDArray[np.bool_], decided: Decided, reasons: Sequence[str]) -> None:
         counters, taken = self._counters, decided.taken
-        labels = int(events.labels.sum())
+        told = int(labels.sum())
         learned = int(taken.learns.sum())
-        counters["labels_in"] += labels
-        counters["observations"] += len(events) - labels
+        counters["labels_in"] += told
+        counters["observations"] += len(labels) - told
         counters["labels"] += learned
         counters["predictions"] += len(taken.learns) - learned
-        for _, letter in decided.letters:
-            counters[f"dead:{letter.reason}"] += 1
+        for reason in reasons:
+            counters[f"dead:{reason}"] += 1
 
     def _unknown(self, label: Unknown) -> DeadLetter:
         _, id_, model, time, value = label

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers._shown import shown
 from abers.exceptions import ParameterError
-from abers.stream import snapshot
+from abers.stream import journal, snapshot
 from abers.stream.answering import Answering
 from abers.stream.columns import Events
 from abers.stream.deciding import Deciding
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.learners import Learner
+    from abers.stream.deciding import Decided
     from abers.stream.events import Event, Output
-    from abers.stream.tasks import Monitor
+    from abers.stream.journal import Entry
+    from abers.stream.tasks import Answers, Monitor
 
     Floats = NDArray[np.float64]
 
@@ -92,6 +94,7 @@ class Processor:
         self.position: Any = None
         self._outcomes = outcomes
         self._task = task_of(settings)
+        self._mark = journal.marked(settings)
         self._deciding = Deciding(settings, self._task, learner)
         self._answering = Answering(self._task, monitors=settings.monitors)
 
@@ -205,12 +208,77 @@ class Processor:
         >>> Processor().take(events).predictions.columns["p"].tolist()
         [0.5, 0.5, 0.5]
         """
-        admitted, taken, letters = self._deciding.decide(events)
+        outputs, _ = self._answer(self._deciding.decide(events))
+        return outputs
+
+    def take_noted(self, events: Events) -> tuple[Outputs, Entry]:
+        """Take events as `take` does, and write down what was decided of them.
+
+        Parameters
+        ----------
+        events
+            At least one.
+
+        Returns
+        -------
+        Outputs, Entry
+            What is to be said of the events, and what `redo` takes.
+
+        Examples
+        --------
+        >>> from abers.stream import Events, Observation, Processor
+        >>> live, other = Processor(), Processor()
+        >>> events = Events.of([Observation("a1", time=0, score=0.3)])
+        >>> outputs, entry = live.take_noted(events)
+        >>> other.redo(entry).in_order() == outputs.in_order()
+        True
+        >>> other.state_bytes() == live.state_bytes()
+        True
+        """
+        return journal.take(self, events)
+
+    def redo(self, entry: Entry) -> Outputs:
+        """Do what another processor did, without deciding anything again.
+
+        Parameters
+        ----------
+        entry
+            What `take_noted` gave. Entries are redone in their order, each once, by a new
+            processor, or one restored from a snapshot between two of them.
+
+        Returns
+        -------
+        Outputs
+            Those of the other processor; only dead letters of events that did not come in are
+            missing, since an entry has no more of them than row and reason.
+
+        Raises
+        ------
+        StateError
+            If the entry does not come next, is damaged, of other settings, or does not bring
+            about the counters that it should. The processor is then to be thrown away, unless
+            the entry just did not come next or is of other settings.
+
+        Notes
+        -----
+        **Guarantee.** The state is that of the other processor, to the last byte of
+        `state_bytes`. Nothing is admitted, scored or predicted again, except where whole
+        distributions are told or judged. Learners learn the same features and labels in the
+        same order, without scoring in between.
+        """
+        return journal.redo(self, entry)
+
+    def _answer(self, decided: Decided, known: Answers | None = None) -> tuple[Outputs, Answers]:
+        """Answer what was decided, and word it; with answers that are known as they are."""
+        admitted, taken, letters = decided
         keys = self._deciding.admission.keys
         self._answering.make_room(len(keys), self._deciding.ledger.capacity())
-        predictions, outcomes = self._answering.run(admitted, taken, keys, outcomes=self._outcomes)
+        answers, predictions, outcomes = self._answering.run(
+            admitted, taken, keys, known, outcomes=self._outcomes
+        )
         learns, rows = taken.learns == 1, admitted.rows[taken.rows]
-        return Outputs(predictions, outcomes, letters, rows[~learns], rows[learns])
+        outputs = Outputs(predictions, outcomes, letters, rows[~learns], rows[learns])
+        return outputs, answers
 
     # Saving
 
