@@ -11,7 +11,16 @@ from typing import Any, TypeAlias, TypeVar
 
 from abers_connectors.records import BadRecordError
 
-__all__ = ["Record", "getter", "is_plain", "missing", "optional", "required", "root"]
+__all__ = [
+    "Record",
+    "getter",
+    "is_of_record",
+    "is_plain",
+    "missing",
+    "optional",
+    "required",
+    "root",
+]
 
 Record: TypeAlias = Mapping[str, Any]
 
@@ -19,11 +28,26 @@ T = TypeVar("T")
 
 _CONSTANT = "const:"
 _ROW = "row"
+_OF_RECORD = "record:"
 
 
 def is_plain(path: str) -> bool:
-    """Say whether a path is just the name of a top-level field."""
-    return "." not in path and path != _ROW and not path.startswith(_CONSTANT)
+    """Say whether a path is just the name of a top-level field, or of a part of the record."""
+    named = "." not in path and path != _ROW and not path.startswith(_CONSTANT)
+    return named or is_of_record(path)
+
+
+def is_of_record(path: str) -> bool:
+    """Say whether a path names what a transport tells beside the text of a record.
+
+    Whoever reads the record puts it there, under the path as its name.
+
+    Examples
+    --------
+    >>> is_of_record("record:key"), is_of_record("key")
+    (True, False)
+    """
+    return path.startswith(_OF_RECORD)
 
 
 def root(path: str) -> tuple[str, ...]:
@@ -36,17 +60,18 @@ def root(path: str) -> tuple[str, ...]:
     """
     if path == _ROW or path.startswith(_CONSTANT):
         return ()
-    return (path, path.split(".", 1)[0]) if "." in path else (path,)
+    nested = "." in path and not is_of_record(path)
+    return (path, path.split(".", 1)[0]) if nested else (path,)
 
 
 def getter(path: str) -> Callable[[Record, int], Any]:
-    """Compile a path: "name", "outer.inner", "const:value", or "row" for the record's number."""
+    """Compile a path: "name", "outer.inner", "const:value", "record:part", or "row", its number."""
     if path == _ROW:
         return lambda _record, number: number
     if path.startswith(_CONSTANT):
         constant = path.removeprefix(_CONSTANT)
         return lambda _record, _number: constant
-    if "." not in path:
+    if "." not in path or is_of_record(path):
         return lambda record, _number: record.get(path)
     keys = path.split(".")
 

@@ -17,15 +17,15 @@ import numpy as np
 from abers.stream.columns import column, objects
 from abers_connectors import values
 from abers_connectors._columns import Columns, Given
-from abers_connectors._paths import is_plain
+from abers_connectors._paths import is_of_record, is_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from abers_connectors.fields import Fields
     from abers_connectors.reads import Reads
 
-__all__ = ["Typed", "typed"]
+__all__ = ["Typed", "given", "typed"]
 
 _Value = bool | int | float | str
 
@@ -51,35 +51,42 @@ class Typed:
 
     def columns(self, records: Sequence[Any]) -> Columns:
         """Give the columns of some records, which are of the type `record`."""
-        # An attribute that is written out is found twice as fast as one that is asked for by name.
-        found = {
-            "id": Given(objects([r.id for r in records])),
-            "time": Given(column([r.time for r in records])),
-            "model": Given(objects([r.model for r in records])),
-            "score": self._scores([r.score for r in records]),
-            "label": _given([r.label for r in records]),
-        }
-        if "segment" in self._names:
-            found["segment"] = Given(objects([r.segment for r in records]))
+        found = {name: read(records) for name, read in _READ.items() if name in self._names}
+        if "score" in self._names:
+            found["score"] = self._scores([r.score for r in records])
         return {self._names[attribute]: one for attribute, one in found.items()}
 
     def _scores(self, found: list[Any]) -> Given:
         if not self._numbers and {*map(type, found)} & {dict, list}:
-            return _given(found)
+            return given(found)
         scores = np.array(found, float)  # NaN in place of None too
         there = ~np.isnan(scores)
         return Given(scores, None if there.all() else there)
 
 
-def _given(found: list[Any]) -> Given:
+def given(found: list[Any]) -> Given:
+    """Make a column of values, None where there is none."""
     if None not in found:
-        return Given(objects(found))
+        return Given(column(found))
     there = np.fromiter(map(is_not, found, repeat(None)), bool, len(found))
     return Given(objects(found), there)
 
 
+# An attribute that is written out is found twice as fast as one that is asked for by name.
+_READ: Mapping[str, Callable[[Sequence[Any]], Given]] = {
+    "id": lambda records: Given(objects([r.id for r in records])),
+    "time": lambda records: Given(column([r.time for r in records])),
+    "model": lambda records: Given(objects([r.model for r in records])),
+    "label": lambda records: given([r.label for r in records]),
+    "segment": lambda records: Given(objects([r.segment for r in records])),
+}
+
+
 def typed(fields: Fields, reads: Reads) -> Typed | None:
-    """Make the type of a record; None if the mapping is not plain."""
+    """Make the type of a record; None if the mapping is not plain.
+
+    What is told beside the text of a record is no field of it.
+    """
     if not isinstance(fields.score, str):
         return None
     names = {"id": fields.id, "time": fields.time, "model": fields.model}
@@ -95,8 +102,11 @@ def typed(fields: Fields, reads: Reads) -> Typed | None:
     if fields.segment is not None:
         names["segment"] = fields.segment
         types.append(("segment", str, ""))
-    paths = [*names.values()]
-    if fields.x or fields.extra or len({*paths}) < len(paths) or not all(map(is_plain, paths)):
+    if fields.x or fields.extra or not all(map(is_plain, names.values())):
+        return None
+    names = {name: path for name, path in names.items() if not is_of_record(path)}
+    types = [one for one in types if one[0] in names]
+    if len({*names.values()}) < len(names):
         return None
     try:
         return Typed(

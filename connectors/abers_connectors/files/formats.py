@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, deque
-from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abers.exceptions import RecordError
 from abers.stream.columns import objects
+from abers_connectors import _json
 from abers_connectors._columns import Given
+from abers_connectors._json import Json
 from abers_connectors.files.lines import Line, Oversized, is_blank
-from abers_connectors.records import BadRecordError, Row, gathered, row_of
+from abers_connectors.records import BadRecordError, Row, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,14 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UNREADABLE", "Csv", "Format", "Frames", "JsonLines"]
 
-UNREADABLE = (
-    msgspec.DecodeError,
-    csv.Error,
-    UnicodeDecodeError,
-    RecursionError,
-    TypeError,
-    AttributeError,
-)
+UNREADABLE = (*_json.UNREADABLE, csv.Error)
 """What `Format.events` raises if a raw record needs a closer look."""
 
 _FIELD_LIMIT = 2**31 - 1  # the limit of a record is another, and checked before
@@ -77,14 +69,13 @@ class Format(Protocol):
         ...
 
 
-class JsonLines:
+class JsonLines(Json):
     """One JSON object a line."""
 
     columns: Sequence[str] | None = None
 
     def __init__(self, typed: Typed | None = None) -> None:
-        self._decode = msgspec.json.Decoder(dict[str, Any]).decode
-        self._typed = None if typed is None else msgspec.json.Decoder(typed.record)
+        super().__init__(typed, "a line")
 
     def frames(self, blocks: Iterable[list[Line]]) -> Iterator[Frames]:
         """Take each line as a record."""
@@ -95,49 +86,19 @@ class JsonLines:
 
     def events(self, raws: Sequence[Line], mapper: Mapper, done: int) -> Events:
         """Read all lines."""
-        with suppress(*UNREADABLE):
-            text = _text(raws)  # the decoder passes over what is not asked for
-            if (events := self._plain(text, raws, mapper)) is not None:
-                return events
-        records = map(self._decode, raws)  # type: ignore[arg-type]
-        return gathered(list(map(mapper.row, records, count(done + 1))))
+        return self.read(raws, mapper, count(done + 1))  # type: ignore[arg-type]
 
     def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
-        """Read one line, the typed way first: it takes some lines that the other refuses."""
-        with suppress(*UNREADABLE):
-            if (events := self._plain(raw, [raw], mapper)) is not None:
-                return row_of(events)
-        return mapper.row(self._record(raw), number)
-
-    def _plain(self, text: bytes, raws: Sequence[Line], mapper: Mapper) -> Events | None:
-        """Read lines, joined in `text`, that are plainly right; None if they need a closer look."""
-        if self._typed is None or mapper.typed is None:
-            return None
-        # No object goes on over an end of such lines, where a comma would be: as many objects as
-        # lines are one each.
-        if text[:1] == b"{" and text[-1:] == b"}" and text.count(b"}\n{") == len(raws) - 1:
-            records = self._typed.decode_lines(text)
-        else:
-            records = [*map(self._typed.decode, raws)]  # type: ignore[arg-type]
-        return mapper.columns(mapper.typed.columns(records)) if len(records) == len(raws) else None
+        """Read one line."""
+        return self.read_one(raw, mapper, number)
 
     def is_whole(self, line: Line) -> bool:
         """Say whether a line is an object: no part of one is an object itself."""
         try:
-            self._decode(line)  # type: ignore[arg-type]
+            self.decode(line)  # type: ignore[arg-type]
         except UNREADABLE:
             return False
         return True
-
-    def _record(self, raw: bytes) -> Record:
-        try:
-            return self._decode(raw)
-        except msgspec.ValidationError as error:
-            detail = f"{error}; write one JSON object a line, its numbers within range"
-            raise BadRecordError("bad-record", detail) from None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            detail = f"{error}; write one JSON object a line (JSON has no NaN and no Infinity)"
-            raise BadRecordError("bad-json", detail) from None
 
 
 class Csv:
@@ -271,14 +232,6 @@ class Csv:
             msg = f"{self._name}: two columns are called {twins[0]}; rename one of them"
             raise RecordError(msg)
         return header
-
-
-def _text(raws: Sequence[Line]) -> bytes:
-    """Join lines, which have to be UTF-8."""
-    joined = b"\n".join(raws)  # type: ignore[arg-type]
-    if not joined.isascii():
-        joined.decode()
-    return joined
 
 
 def _rows(texts: Iterable[str]) -> list[list[str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from abers.exceptions import RecordError
+from abers_connectors._raw import checked, too_large
 from abers_connectors.files.columns import require_columns
 from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import UNREADABLE, Csv, Frames, JsonLines
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["TextSource"]
 
 BATCH = 5000
-_WIRE_HEAD = 5  # a zero and the schema's id, before what a schema registry's client writes
 
 
 class TextSource:
@@ -177,24 +177,8 @@ class TextSource:
 
     def _row(self, raw: Line, number: int) -> Row:
         if isinstance(raw, Oversized):
-            detail = (
-                f"{raw.size} bytes, but input.max_record_bytes = {self._limit}; "
-                "raise it if the record is as it should be"
-            )
-            raise BadRecordError("too-large", detail)
-        try:
-            raw.decode()
-            return self._format.row(raw, self._mapper, number)
-        except (UnicodeDecodeError, BadRecordError) as error:
-            if raw[:1] == b"\0" and len(raw) >= _WIRE_HEAD:
-                raise _of_a_registry(raw) from None
-            if isinstance(error, BadRecordError):
-                raise
-            detail = (
-                f"byte {raw[error.start]:#04x} at place {error.start + 1} is not UTF-8; "
-                "save the file as UTF-8"
-            )
-            raise BadRecordError("not-utf8", detail) from None
+            raise too_large(raw.size, self._limit)
+        return checked(raw, lambda text: self._format.row(text, self._mapper, number))
 
     def _origin(self, number: int, raw: Line) -> Origin:
         return Origin(f"{self.name} line {number}", shown(raw))
@@ -204,15 +188,6 @@ def _share(file: BinaryIO) -> float | None:
     status = os.fstat(file.fileno())
     sized = stat.S_ISREG(status.st_mode) and status.st_size
     return file.tell() / status.st_size if sized else None
-
-
-def _of_a_registry(raw: bytes) -> BadRecordError:
-    schema = int.from_bytes(raw[1:_WIRE_HEAD])
-    detail = (
-        f"the record begins as a schema registry's clients write it (schema {schema}), "
-        "not as text; have it written as JSON without a schema"
-    )
-    return BadRecordError("schema-registry", detail)
 
 
 def _pieces(size: int) -> Iterator[slice]:

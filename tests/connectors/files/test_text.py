@@ -70,7 +70,7 @@ def table(tmp_path: Path) -> Path:
         (b'{"id": "b", "time": 5}', "missing-field", 'no "score"'),
         (b'{"id": "b", "time": 5, "score": "x"}', "bad-score", "'x' is not a finite number"),
         (b'{"id": "b\xff", "time": 5, "score": 1}', "not-utf8", "byte 0xff at place 10 is not"),
-        (b"\xff\xfe", "not-utf8", "byte 0xff at place 1 is not UTF-8; save the file as UTF-8"),
+        (b"\xff\xfe", "not-utf8", "byte 0xff at place 1 is not UTF-8; write it as UTF-8"),
         (b"\0\0\0\0\x11\xff\x01ab", "schema-registry", "schema 17"),
         (b"\0\0\0", "bad-json", "write one JSON object"),
     ],
