@@ -1,0 +1,1 @@
+"""The Kafka service: exactly once, whatever dies."""
