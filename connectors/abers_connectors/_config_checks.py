@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river import LEARNERS, REGRESSORS, make, make_multi, make_regressor
 from abers.stream.settings import CALIBRATORS, DISTRIBUTIONS, OF_PROBABILITIES, QUANTILES, ascend
+from abers_connectors._config_kafka_checks import service
 from abers_connectors._config_layers import Problem
 from abers_connectors._config_types import is_number, shown
+from abers_connectors._config_values import Values, is_name
 from abers_connectors._suggest import closest
 from abers_connectors.files.naming import STANDARD, kind_of
 
@@ -27,39 +29,7 @@ __all__ = ["conflicts", "dead_letters_beside", "format_of"]
 _FORMATS = ("csv", "jsonl", "parquet")
 _SUFFIXES = "end its name in .csv or .jsonl (.gz or .zst may follow), or in .parquet"
 _OUTPUTS = ("output.predictions", "output.outcomes", "output.dead_letters")
-_DEFAULTS = {"output.predictions": STANDARD}
 _INPUTS = ("input.observations", "input.labels")
-
-
-class _Values:
-    """Values by dotted path."""
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
-
-    def get(self, path: str) -> Any:  # noqa: ANN401 - whatever TOML holds
-        """Give the value at a path, or its default, or None."""
-        found: Any = self._values
-        for key in path.split("."):
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return _DEFAULTS.get(path) if found is None else found
-
-    def texts(self, *paths: str) -> dict[str, str]:
-        """Give the texts at some paths, in this order, where there are any."""
-        found = {path: self.get(path) for path in paths}
-        return {path: value for path, value in found.items() if _is_name(value)}
-
-    def files(self) -> dict[str, str]:
-        """Give all files that are read or written, those by default too."""
-        found = self.texts(*_INPUTS, *_OUTPUTS, "state.path")
-        predictions = found.get("output.predictions")
-        if predictions is not None and self.get("output.dead_letters") is None:
-            found["output.dead_letters"] = dead_letters_beside(predictions)
-        return found
-
-
-def _is_name(value: object) -> bool:
-    return isinstance(value, str) and value != "" and "\0" not in value
 
 
 def dead_letters_beside(predictions: str) -> str:
@@ -86,13 +56,14 @@ def conflicts(values: Mapping[str, Any]) -> Iterator[Problem]:
     Problem
         One for each contradiction.
     """
-    found = _Values(values)
-    for check in (_task, _forgetting, _second_input, _inputs, _outputs, _files, _learner):
+    found = Values(values)
+    of_files = (_inputs, _outputs, _files) if found.get("kafka") is None else ()
+    for check in (_task, _forgetting, _second_input, *of_files, service, _learner):
         for path, text in check(found):
             yield Problem(tuple(path.split(".")), text)
 
 
-def _task(values: _Values) -> Iterator[tuple[str, str]]:
+def _task(values: Values) -> Iterator[tuple[str, str]]:
     kind, classes = values.get("task.kind") or "binary", values.get("task.classes")
     if not isinstance(kind, str) or kind not in CALIBRATORS:
         return
@@ -109,7 +80,7 @@ def _task(values: _Values) -> Iterator[tuple[str, str]]:
     yield from _calibrator(values, kind)
 
 
-def _calibrator(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
+def _calibrator(values: Values, kind: str) -> Iterator[tuple[str, str]]:
     given = values.get("calibrator.kind")
     if any(given in known for known in CALIBRATORS.values()) and given not in CALIBRATORS[kind]:
         known = " or ".join(map(shown, CALIBRATORS[kind]))
@@ -119,7 +90,7 @@ def _calibrator(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
         yield "calibrator.kind", f"{shown(given)} {told}"
 
 
-def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
+def _distribution(values: Values, kind: str) -> Iterator[tuple[str, str]]:
     """Look at what belongs to a regression."""
     if kind == "regression" and values.get("task.scores") == "probability":
         yield "task.scores", f"is for classes; write {shown('any')} for the task {shown(kind)}"
@@ -137,7 +108,7 @@ def _distribution(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
     yield from _whole(values, kind)
 
 
-def _whole(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
+def _whole(values: Values, kind: str) -> Iterator[tuple[str, str]]:
     """Look at what belongs to whole distributions."""
     wanted, given = (values.get(f"calibrator.{name}") for name in ("distributions", "support"))
     whole = isinstance(wanted, str) and wanted in DISTRIBUTIONS[1:]
@@ -156,10 +127,10 @@ def _whole(values: _Values, kind: str) -> Iterator[tuple[str, str]]:
         yield "calibrator.support", f"{shown(given)} does not span calibrator.thresholds; widen it"
 
 
-def _scores(values: _Values, kind: str, classes: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+def _scores(values: Values, kind: str, classes: Sequence[str] | None) -> Iterator[tuple[str, str]]:
     """Compare the fields of the scores with the classes."""
     paths = values.get("input.fields.score")
-    if not isinstance(paths, Mapping) or not paths or not all(map(_is_name, paths.values())):
+    if not isinstance(paths, Mapping) or not paths or not all(map(is_name, paths.values())):
         return
     if kind != "multiclass":
         yield "input.fields.score", f"is one field for the task {shown(kind)}; name it"
@@ -170,24 +141,25 @@ def _scores(values: _Values, kind: str, classes: Sequence[str] | None) -> Iterat
         )
 
 
-def _forgetting(values: _Values) -> Iterator[tuple[str, str]]:
+def _forgetting(values: Values) -> Iterator[tuple[str, str]]:
     ways = ["calibrator.window", "calibrator.max_age", "calibrator.half_life"]
     given = [way for way in ways if values.get(way) is not None]
     for way in given[1:]:
         yield way, f"cannot go together with {given[0]}; leave one of them out"
 
 
-def _second_input(values: _Values) -> Iterator[tuple[str, str]]:
+def _second_input(values: Values) -> Iterator[tuple[str, str]]:
     mapping = values.get("input.label_fields")
     mapped = isinstance(mapping, Mapping) and any(one is not None for one in mapping.values())
-    if values.get("input.labels") is None:
+    labels = "input.labels" if values.get("kafka") is None else "kafka.labels"
+    if values.get(labels) is None:
         if mapped:
-            yield "input.label_fields", "there is no second input; name it in input.labels"
-    elif values.get("input.delay") is not None:
+            yield "input.label_fields", f"there is no second input; name it in {labels}"
+    elif labels == "input.labels" and values.get("input.delay") is not None:
         yield "input.delay", "cannot go together with input.labels; leave one of them out"
 
 
-def _inputs(values: _Values) -> Iterator[tuple[str, str]]:
+def _inputs(values: Values) -> Iterator[tuple[str, str]]:
     inputs, given = values.texts(*_INPUTS), values.get("input.format")
     if given is not None and given not in _FORMATS:
         return
@@ -215,7 +187,7 @@ def _unreadable(path: str, file: str, given: str | None) -> Iterator[tuple[str, 
         yield path, str(error).removeprefix(f"{file}: ")
 
 
-def _outputs(values: _Values) -> Iterator[tuple[str, str]]:
+def _outputs(values: Values) -> Iterator[tuple[str, str]]:
     for path, file in values.texts(*_OUTPUTS).items():
         if file != STANDARD and format_of(file) is None:
             yield path, f"{shown(file)} is an unknown kind of file; {_SUFFIXES}"
@@ -223,10 +195,10 @@ def _outputs(values: _Values) -> Iterator[tuple[str, str]]:
         yield "state.path", f"{shown(STANDARD)} is no file; name one"
 
 
-def _files(values: _Values) -> Iterator[tuple[str, str]]:
+def _files(values: Values) -> Iterator[tuple[str, str]]:
     """Refuse a file that stands twice; standard input and output are two."""
     seen: dict[tuple[str, str], str] = {}
-    for path, file in values.files().items():
+    for path, file in _every_file(values).items():
         standard = file == STANDARD
         key = (file, path.split(".")[0]) if standard else (os.path.realpath(file), "")
         if other := seen.get(key):
@@ -234,7 +206,17 @@ def _files(values: _Values) -> Iterator[tuple[str, str]]:
         seen.setdefault(key, path)
 
 
-def _learner(values: _Values) -> Iterator[tuple[str, str]]:
+def _every_file(values: Values) -> dict[str, str]:
+    """Give all files that are read or written, those by default too."""
+    given = {path: values.get(path) for path in (*_INPUTS, *_OUTPUTS, "state.path")}
+    if given["output.predictions"] is None:
+        given["output.predictions"] = STANDARD
+    if given["output.dead_letters"] is None and is_name(given["output.predictions"]):
+        given["output.dead_letters"] = dead_letters_beside(given["output.predictions"])
+    return {path: file for path, file in given.items() if is_name(file)}
+
+
+def _learner(values: Values) -> Iterator[tuple[str, str]]:
     """Make the learner, where river is installed; the short names are known without it."""
     name, kind = values.get("learner.name"), values.get("task.kind") or "binary"
     known = REGRESSORS if kind == "regression" else LEARNERS

@@ -28,13 +28,17 @@ _REASONS = {
     "greater_than_equal": "{value} is too small; write at least {ge}",
     "int_type": "{value} is not a whole number; write one, without quotes",
     "less_than_equal": "{value} is too large; write at most {le}",
-    "missing": 'missing; name a file, or "-" for standard input',  # only input.observations can be
-    "model_type": "{value} is no section; write its keys below a line [{path}]",
+    "missing": "missing; write {example}",
+    # Without the value, which may hold a password.
+    "model_type": "is no section; write its keys below a line [{path}]",
     "string_too_short": "is empty; write a name, or leave the key out",
     "string_type": "{value} is not a text; write one, in quotes",
     "tuple_type": "{value} is not a list; write [{value}]",
     "abers": "{value} {advice}",
 }
+_EXAMPLES: dict[Keys, str] = {("kafka", "bootstrap"): 'the address of a broker, "localhost:9092"'}
+_PASSWORDS = {"key": "ABERS_KAFKA_KEY_PASSWORD", "": "ABERS_KAFKA_PASSWORD"}
+_SECRET = re.compile("password|secret", re.IGNORECASE)
 _QUOTED = re.compile("'([^']*)'")  # pydantic lists the allowed words in this way
 
 
@@ -77,23 +81,40 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> Iterator[Prob
     """
     known = list(keys_of(model))
     for details in error.errors(include_url=False):
-        if details["loc"]:
+        # A default that is made of other keys waits until these are right.
+        if details["loc"] and details["type"] != "default_factory_not_called":
             yield _problem(details, known)
 
 
 def _problem(details: ErrorDetails, known: list[tuple[str, ...]]) -> Problem:
-    path, kind, given = details["loc"], details["type"], details["input"]
+    path, kind, given = details["loc"], details["type"], _without_secrets(details["input"])
     context: dict[str, Any] = details.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(path, known)
     if kind == "literal_error":
         return Problem(path, _not_allowed(given, _QUOTED.findall(context["expected"])))
-    words = {"value": shown(given), "path": dotted(path)} | context
+    example = _EXAMPLES.get(path, "the name of a topic")
+    words = {"value": shown(given), "path": dotted(path), "example": example} | context
     return Problem(path, _REASONS[kind].format_map(words))
+
+
+def _without_secrets(given: Any) -> Any:  # noqa: ANN401 - whatever TOML holds
+    """Leave out what nobody may see, wherever it was written by mistake."""
+    if isinstance(given, list):
+        return [_without_secrets(one) for one in given]
+    if not isinstance(given, dict):
+        return given
+    return {
+        name: "…" if _SECRET.search(name) else _without_secrets(one) for name, one in given.items()
+    }
 
 
 def _unknown(path: Keys, known: list[tuple[str, ...]]) -> Problem:
     *section, name = map(str, path)
+    if _SECRET.search(name):
+        where = _PASSWORDS["key" if "key" in name.lower() else ""]
+        told = "a password does not stand in a configuration; put it into the environment as"
+        return Problem(path, f"{told} {where}")
     beside = {one[-1]: one for one in known if [*one[:-1]] == section}
     near = closest(name, beside)
     meant = beside[near] if near else next((one for one in known if one[-1] == name), None)

@@ -11,7 +11,7 @@ import math
 import re
 from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias
 
-from pydantic import AfterValidator, Field, PlainValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
 from abers.stream.settings import LARGEST_TIME
@@ -29,8 +29,11 @@ __all__ = [
     "Names",
     "Numbers",
     "Score",
+    "Section",
     "Span",
     "is_number",
+    "milliseconds",
+    "refuse",
     "shown",
 ]
 
@@ -41,6 +44,13 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(rf"(\d+)({'|'.join(_UNITS)})", re.ASCII)
 _EXAMPLES = '"250ms", "5s", "5m", "2h" or "7d"'
 _SHOWN = 60  # characters of a value in a message
+
+
+class Section(BaseModel):
+    """A section of a configuration: immutable, and without unknown keys."""
+
+    # strict: 5 is no text, "5" is no number, and true is neither.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
 def shown(value: object) -> str:
@@ -55,7 +65,8 @@ def shown(value: object) -> str:
     return written if len(written) <= _SHOWN else f"{written[:_SHOWN]}…"
 
 
-def _refuse(value: object, advice: str) -> NoReturn:
+def refuse(value: object, advice: str) -> NoReturn:
+    """Refuse a value with a sentence that begins with it."""
     what = {"value": shown(value), "advice": advice}
     raise PydanticCustomError("abers", "{value} {advice}", what)
 
@@ -64,8 +75,19 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_TIME
 
 
-def _milliseconds(value: Any) -> int | None:  # noqa: ANN401 - whatever TOML holds
-    """Read a text such as "5m", up to `LARGEST_TIME`; None for anything else."""
+def milliseconds(value: Any) -> int | None:  # noqa: ANN401 - whatever TOML holds
+    """Read a duration, up to `LARGEST_TIME`; None for anything else.
+
+    Examples
+    --------
+    >>> milliseconds("5m"), milliseconds(250), milliseconds("soon")
+    (300000, 250, None)
+    """
+    return value if _is_whole(value) else _written(value)
+
+
+def _written(value: object) -> int | None:
+    """Read a text such as "5m"."""
     # More digits than these are too large anyway, and int() refuses thousands of them.
     found = _DURATION.fullmatch(value) if isinstance(value, str) and len(value) < _SHOWN else None
     span = int(found[1]) * _UNITS[found[2]] if found else LARGEST_TIME + 1
@@ -73,16 +95,16 @@ def _milliseconds(value: Any) -> int | None:  # noqa: ANN401 - whatever TOML hol
 
 
 def _duration(value: Any) -> int:  # noqa: ANN401
-    span = value if _is_whole(value) else _milliseconds(value)
+    span = milliseconds(value)
     if span is None:
-        _refuse(value, f"is not a duration; write {_EXAMPLES}, or a whole number of milliseconds")
+        refuse(value, f"is not a duration; write {_EXAMPLES}, or a whole number of milliseconds")
     return span
 
 
 def _span(value: Any) -> int:  # noqa: ANN401
     span = _duration(value)
     if span == 0:
-        _refuse(value, f"is no time at all; write {_EXAMPLES}")
+        refuse(value, f"is no time at all; write {_EXAMPLES}")
     return span
 
 
@@ -106,15 +128,15 @@ def _delay(value: Any) -> Lateness:  # noqa: ANN401
         return value
     if _is_whole(value):
         return Lateness(observations=value)
-    span = _milliseconds(value)
+    span = _written(value)
     if span is None:
-        _refuse(value, f"is not a delay; write a number of observations, or {_EXAMPLES}")
+        refuse(value, f"is not a delay; write a number of observations, or {_EXAMPLES}")
     return Lateness(span=span)
 
 
 def _file(path: str) -> str:
     if "\0" in path:
-        _refuse(path, "is no path; leave out the null character")
+        refuse(path, "is no path; leave out the null character")
     return path
 
 
@@ -122,21 +144,21 @@ def _features(value: Any) -> str | tuple[str, ...]:  # noqa: ANN401
     names = (value,) if isinstance(value, str) else value
     listed = isinstance(names, list | tuple) and len(names) > 0
     if not listed or not all(isinstance(name, str) and name for name in names):
-        _refuse(value, 'names no fields; write a path, or a list of them: ["amount", "age"]')
+        refuse(value, 'names no fields; write a path, or a list of them: ["amount", "age"]')
     return value if isinstance(value, str) else tuple(names)
 
 
 def _score(value: Any) -> str | dict[str, str]:  # noqa: ANN401
     paths = list(value.values()) if isinstance(value, dict) else [value]
     if not paths or not all(isinstance(path, str) and path for path in paths):
-        _refuse(value, 'names no field; write a path, or one by class: {cat = "p_cat"}')
+        refuse(value, 'names no field; write a path, or one by class: {cat = "p_cat"}')
     found: str | dict[str, str] = value
     return found
 
 
 def _numbers(value: Any) -> tuple[float, ...]:  # noqa: ANN401
     if not isinstance(value, list | tuple) or not all(map(is_number, value)):
-        _refuse(value, "is not a list of finite numbers; write one such as [0.1, 0.5]")
+        refuse(value, "is not a list of finite numbers; write one such as [0.1, 0.5]")
     return tuple(map(float, value))
 
 
@@ -157,7 +179,7 @@ def is_number(value: object) -> bool:
 def _label_value(value: Any) -> str | int | float:  # noqa: ANN401
     finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     if not finite and not isinstance(value, str):
-        _refuse(value, "is not a label; write a text, a number, true or false")
+        refuse(value, "is not a label; write a text, a number, true or false")
     label: str | int | float = value
     return label
 

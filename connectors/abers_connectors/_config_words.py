@@ -9,40 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.stream.settings import CALIBRATORS
+from abers_connectors._config_kafka_words import service_inputs, service_outputs, service_rest
+from abers_connectors._config_moments import counted, duration
 from abers_connectors.files.naming import STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors.config import Calibrator, Config, Input, Limits, Output
+    from abers_connectors.config import Calibrator, Config, Input, Limits, Output, State
     from abers_connectors.fields import Fields
 
-__all__ = ["described", "duration"]
+__all__ = ["described"]
 
-_UNITS = {86_400_000: "day", 3_600_000: "hour", 60_000: "minute", 1000: "second", 1: "millisecond"}
+_PARTS = {"record:key": "the key of the record", "record:timestamp": "the time of the record"}
+_HEADER = "record:header:"
 _SCORES = {
     "any": "any finite number",
     "logit": "logits",
     "probability": "probabilities, judged beside the calibrated ones",
 }
-
-
-def duration(milliseconds: int) -> str:
-    """Write a duration in its largest whole unit.
-
-    Examples
-    --------
-    >>> duration(604_800_000), duration(60_000), duration(1_500), duration(0)
-    ('7 days', '1 minute', '1,500 milliseconds', '0 seconds')
-    """
-    if milliseconds == 0:
-        return "0 seconds"
-    size = next(size for size in _UNITS if milliseconds % size == 0)
-    return _counted(milliseconds // size, _UNITS[size])
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
 
 
 def described(config: Config) -> dict[str, str]:
@@ -58,17 +43,18 @@ def described(config: Config) -> dict[str, str]:
     dict
         A sentence for each part.
     """
+    kafka = config.kafka
     learner = f"the learner {config.learner_name()}" if config.learner else "the records"
-    state = f"{config.state.path}, every {_counted(config.state.every, 'record')}"
     return {
         "task": _task(config),
         "scores": f"{_SCORES[config.task.scores]}, from {learner}",
         "calibrator": f"{config.calibrator.kind or CALIBRATORS[config.task.kind][0]}, "
         f"{_forgetting(config.calibrator)}",
-        **_inputs(config),
-        **_outputs(config.output),
+        **(_inputs(config) if kafka is None else service_inputs(kafka)),
+        **_records(config),
+        **(_outputs(config.output) if kafka is None else service_outputs(kafka, config.output)),
         **_limits(config.limits),
-        "state": state if config.state.path else "none is kept",
+        **({"state": _state(config.state)} if kafka is None else service_rest(config, kafka)),
         "monitoring": "on" if config.monitoring.enabled else "off",
     }
 
@@ -86,7 +72,7 @@ def _task(config: Config) -> str:
 
 def _forgetting(calibrator: Calibrator) -> str:
     if calibrator.window is not None:
-        return f"keeps the last {_counted(calibrator.window, 'label')}"
+        return f"keeps the last {counted(calibrator.window, 'label')}"
     if calibrator.max_age is not None:
         return f"forgets labels after {duration(calibrator.max_age)}"
     if calibrator.half_life is not None:
@@ -95,19 +81,26 @@ def _forgetting(calibrator: Calibrator) -> str:
 
 
 def _inputs(config: Config) -> dict[str, str]:
-    given, fields = config.input, config.fields()
-    found = {
-        "observations": f"{_place(given.observations, 'input')}, {_labels_of(given)}",
-        "fields": ", ".join(_fields(fields, scored=config.learner is None)),
-    }
+    given = config.input
+    if given.observations is None:
+        return {}
+    found = {"observations": f"{_place(given.observations, 'input')}, {_labels_of(given)}"}
     if given.labels is not None:
         found["labels"] = f"{_place(given.labels, 'input')}, merged by event time"
+    return found
+
+
+def _records(config: Config) -> dict[str, str]:
+    """Say how the records of the inputs are understood."""
+    fields = config.fields()
+    found = {"fields": ", ".join(_fields(fields, scored=config.learner is None))}
+    if config.second_input:
         second = config.label_fields()
         names = ("id", "time", "model", "label")
         found["fields of labels"] = ", ".join(_field(name, getattr(second, name)) for name in names)
     if config.task.kind != "binary":
         return found
-    ones = ", ".join(map(repr, given.positive))
+    ones = ", ".join(map(repr, config.input.positive))
     found["label 1"] = f"{ones}; all else is 0" if ones else "1 or true; label 0 is 0 or false"
     return found
 
@@ -118,7 +111,7 @@ def _labels_of(given: Input) -> str:
     if given.delay is None:
         return "labels among them"
     count, span = given.delay
-    late = duration(span or 0) if count is None else _counted(count, "observation")
+    late = duration(span or 0) if count is None else counted(count, "observation")
     return f"each with its label, which is released {late} later"
 
 
@@ -141,7 +134,7 @@ def _field(name: str, path: str) -> str:
         return f"{name} always {path.removeprefix('const:')}"
     if path == "row" and name in ("id", "time"):
         return f"{name} the number of the record"
-    return f"{name} in {path}"
+    return f"{name} in {_PARTS.get(path) or path.replace(_HEADER, 'the header ')}"
 
 
 def _outputs(output: Output) -> dict[str, str]:
@@ -153,6 +146,12 @@ def _outputs(output: Output) -> dict[str, str]:
     place = _place(output.dead_letters_path, "output")
     most = output.max_dead_per_1000
     return found | {"bad records": f"{place}; more than {most:,} of 1,000 end the run"}
+
+
+def _state(state: State) -> str:
+    if state.path is None:
+        return "none is kept"
+    return f"{state.path}, every {counted(state.every, 'record')}"
 
 
 def _place(path: str, direction: str) -> str:

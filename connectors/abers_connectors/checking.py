@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +16,7 @@ from abers.exceptions import ConfigError, MissingExtraError, ParameterError, Rec
 from abers.learners.river import require_river
 from abers.stream import Label, Processor
 from abers_connectors._config_checks import format_of
+from abers_connectors._config_moments import moment
 from abers_connectors._config_types import shown
 from abers_connectors._config_words import described
 from abers_connectors._suggest import did_you_mean
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from abers.stream import DeadLetter, Event
     from abers.stream.settings import Settings
-    from abers_connectors.config import Config
+    from abers_connectors.config import Config, Security
     from abers_connectors.records import Batch, Origin, Source
 
 __all__ = ["Report", "Sample", "check", "hindrances", "sampled"]
@@ -38,7 +38,6 @@ __all__ = ["Report", "Sample", "check", "hindrances", "sampled"]
 _SHOWN = 10  # records
 _READ = 10_000  # records that are looked at for a mistake; a sample may be years of history
 _LONG = 200  # characters of a record
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Sample(NamedTuple):
@@ -126,6 +125,20 @@ def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Itera
     str
         A dotted path, and what is wrong.
     """
+    if config.kafka is None:
+        yield from _hindered_files(config)
+    else:
+        yield from _hindered_service(config.kafka.security, environ)
+    if config.learner is not None:
+        try:
+            require_river()
+        except MissingExtraError as error:
+            yield f"learner: {error}"
+        if config.state.path is not None and secret(environ) is None:
+            yield f"state.path: {KEYLESS}"
+
+
+def _hindered_files(config: Config) -> Iterator[str]:
     given, output = config.input, config.output
     for key, path in (("observations", given.observations), ("labels", given.labels)):
         if path is not None and (problem := _unreadable(path) or _unopenable(config, path)):
@@ -141,13 +154,16 @@ def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Itera
             problem := _unwritable(path, resumed=config.state.path is not None)
         ):
             yield f"{key}: {problem}"
-    if config.learner is not None:
-        try:
-            require_river()
-        except MissingExtraError as error:
-            yield f"learner: {error}"
-        if config.state.path is not None and secret(environ) is None:
-            yield f"state.path: {KEYLESS}"
+
+
+def _hindered_service(security: Security, environ: Mapping[str, str]) -> Iterator[str]:
+    for key in ("cafile", "certfile", "keyfile"):
+        path = getattr(security, key)
+        if path is not None and (problem := _unreadable(path)):
+            yield f"kafka.security.{key}: {problem}"
+    if security.by_password and not environ.get("ABERS_KAFKA_PASSWORD"):
+        told = "put the password of this user into the environment as ABERS_KAFKA_PASSWORD"
+        yield f"kafka.security.username: {told}"
 
 
 def _unreadable(path: str) -> str | None:
@@ -242,7 +258,7 @@ def _line(batch: Batch, row: int) -> str:
 
 
 def _worded(event: Event) -> str:
-    name = f"{shown(event.id)} of model {shown(event.model)}, {_moment(event.time)}"
+    name = f"{shown(event.id)} of model {shown(event.model)}, {moment(event.time)}"
     if isinstance(event, Label):
         return f"label {event.value} for {name}"
     given = {
@@ -253,11 +269,3 @@ def _worded(event: Event) -> str:
     }
     told = (f"{what} {shown(value)}" for what, value in given.items() if value is not None)
     return ", ".join([f"observation {name}", *told])
-
-
-def _moment(time: int) -> str:
-    try:
-        moment = _EPOCH + timedelta(milliseconds=time)
-    except OverflowError:
-        return f"{time} ms"
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -10,16 +10,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from abers.exceptions import ConfigError
 from abers.learners.river import USUAL
 from abers.stream.settings import QUANTILES, Settings
 from abers_connectors._config_checks import conflicts, dead_letters_beside
 from abers_connectors._config_errors import problems_of
+from abers_connectors._config_kafka import Http, Kafka, Security
 from abers_connectors._config_layers import Layers, dotted
-
-# Pydantic reads these annotations when the models are made.
 from abers_connectors._config_types import (
     MOST,
     Count,
@@ -32,6 +31,7 @@ from abers_connectors._config_types import (
     Names,
     Numbers,
     Score,
+    Section,
     Span,
 )
 
@@ -44,13 +44,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Calibrator",
     "Config",
+    "Http",
     "Input",
     "InputFields",
+    "Kafka",
     "LabelFields",
     "Learner",
     "Limits",
     "Monitoring",
     "Output",
+    "Security",
     "State",
     "Task",
     "load",
@@ -72,12 +75,7 @@ Calibrators = Literal[
 _SECOND, _DAY = 1000, 86_400_000
 
 
-class _Section(BaseModel):
-    # strict: 5 is no text, "5" is no number, and true is neither.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-
-class Task(_Section):
+class Task(Section):
     """Section [task]: what is predicted."""
 
     kind: Literal["binary", "multiclass", "regression"] = "binary"
@@ -86,7 +84,7 @@ class Task(_Section):
     quantiles: Numbers = QUANTILES
 
 
-class Calibrator(_Section):
+class Calibrator(Section):
     """Section [calibrator]: which it is, and how it forgets."""
 
     kind: Calibrators | None = None
@@ -99,13 +97,13 @@ class Calibrator(_Section):
     half_life: Span | None = None
 
 
-class Learner(_Section):
+class Learner(Section):
     """Section [learner]: what scores the features."""
 
     name: Name | None = None
 
 
-class InputFields(_Section):
+class InputFields(Section):
     """Section [input.fields]: which field is what."""
 
     id: Name = "id"
@@ -118,7 +116,7 @@ class InputFields(_Section):
     extra: Names = ()
 
 
-class LabelFields(_Section):
+class LabelFields(Section):
     """Section [input.label_fields]: where the fields of the second input differ."""
 
     id: Name | None = None
@@ -127,10 +125,10 @@ class LabelFields(_Section):
     label: Name | None = None
 
 
-class Input(_Section):
+class Input(Section):
     """Section [input]: where observations and labels come from."""
 
-    observations: File
+    observations: File | None = None
     labels: File | None = None
     format: Literal["csv", "jsonl", "parquet"] | None = None
     delay: Delay | None = None
@@ -140,7 +138,7 @@ class Input(_Section):
     label_fields: LabelFields = LabelFields()
 
 
-class Output(_Section):
+class Output(Section):
     """Section [output]: where predictions, outcomes and bad records go."""
 
     predictions: File = "-"
@@ -155,7 +153,7 @@ class Output(_Section):
         return self.dead_letters or dead_letters_beside(self.predictions)
 
 
-class Limits(_Section):
+class Limits(Section):
     """Section [limits]: how long and how much is kept, in milliseconds of event time."""
 
     label_wait: Duration = 7 * _DAY
@@ -169,20 +167,22 @@ class Limits(_Section):
     max_models: Count = 1_000
 
 
-class State(_Section):
+class State(Section):
     """Section [state]: what a stopped run goes on from."""
 
     path: File | None = None
     every: Count = 100_000
+    shared: bool = False
+    keep: Count = 3
 
 
-class Monitoring(_Section):
+class Monitoring(Section):
     """Section [monitoring]: whether predictions are judged."""
 
     enabled: bool = True
 
 
-class Config(_Section):
+class Config(Section):
     """A whole configuration; usually made by `load`.
 
     Examples
@@ -195,16 +195,18 @@ class Config(_Section):
     task: Task = Task()
     calibrator: Calibrator = Calibrator()
     learner: Learner | None = None
-    input: Input
+    input: Input = Input()
     output: Output = Output()
+    kafka: Kafka | None = None
     limits: Limits = Limits()
     state: State = State()
+    http: Http = Http()
     monitoring: Monitoring = Monitoring()
 
     @model_validator(mode="after")
     def _agree(self) -> Config:
         """Refuse keys that contradict each other."""
-        if found := list(conflicts(self.model_dump())):
+        if found := list(conflicts(self.model_dump(exclude_unset=True))):
             raise ConfigError([f"{dotted(one.path)}: {one.text}" for one in found])
         return self
 
@@ -227,6 +229,11 @@ class Config(_Section):
             **self.calibrator.model_dump(exclude={"kind"}),
             **self.limits.model_dump(),
         )
+
+    @property
+    def second_input(self) -> bool:
+        """Whether labels come from a file or a topic of their own."""
+        return (self.input.labels if self.kafka is None else self.kafka.labels) is not None
 
     def learner_name(self) -> str | None:
         """Name what scores the features, by default the usual one of the task; None if nothing."""
@@ -295,13 +302,12 @@ def load(
     Lateness(observations=None, span=172800000)
     """
     layers = Layers.read(path, environ, flags or {})
-    values = {"input": {}} | layers.values  # so that what is missing in it can be named
     found = list(layers.problems)
     try:
-        config = Config.model_validate(values)
+        config = Config.model_validate(layers.values)
     except ValidationError as error:
         found += [layers.line(one) for one in problems_of(error, Config)]
-    found += [layers.line(one) for one in conflicts(values)]
+    found += [layers.line(one) for one in conflicts(layers.values)]
     if found:
         raise ConfigError(found)
     return config

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ConfigError
 from abers_connectors import fields
 from abers_connectors._config_checks import format_of
 from abers_connectors.delayed import Delayed
@@ -37,10 +38,14 @@ def open_source(config: Config) -> Source:
 
     Raises
     ------
+    ConfigError
+        If the inputs are topics.
     MissingExtraError
         If a format needs a library that is not installed.
     """
     first, second = config.input.observations, config.input.labels
+    if first is None:
+        raise ConfigError(["kafka: these are topics, not files; name a file with --from"])
     if (delay := config.input.delay) is not None:
         source = _open(config, first, fields.labelled)
         return Delayed(source, count=delay.observations, span=delay.span)

@@ -109,9 +109,9 @@ MISTAKES = {
     "input.score = 's'": 'input.score: unknown key, did you mean "input.fields.score"?',
     "window = 5": 'window: unknown key, did you mean "calibrator.window"?',
     "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled",
-    'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, every',
+    'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, every, shared, keep',
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
-    "limits, state, monitoring",
+    "kafka, limits, state, http, monitoring",
     # wrong types
     "input.fields.id = 5": "input.fields.id: 5 is not a text; write one, in quotes",
     "input.fields.id = ''": "input.fields.id: is empty; write a name, or leave the key out",
@@ -127,7 +127,7 @@ MISTAKES = {
     'write a number of observations, or "250ms", "5s", "5m", "2h" or "7d"',
     "monitoring.enabled = 'yes'": 'monitoring.enabled: "yes" is neither true nor false; '
     "write one of these, without quotes",
-    "output = 'x.csv'": 'output: "x.csv" is no section; write its keys below a line [output]',
+    "output = 'x.csv'": "output: is no section; write its keys below a line [output]",
     'state.path = "a\\u0000b"': 'state.path: "a\\u0000b" is no path; leave out the null character',
     # numbers
     "calibrator.window = 0": "calibrator.window: 0 is too small; write at least 1",
@@ -326,7 +326,8 @@ def test_learners_without_river(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_observations_are_missing(told: Callable[..., list[str]]) -> None:
     """The one key that must be given is asked for, whether its section is there or not."""
-    line = 'abers.toml: input.observations: missing; name a file, or "-" for standard input'
+    line = 'abers.toml: input.observations: missing; name a file, "-" for standard input, '
+    line += "or topics in a section [kafka]"
     assert told("") == told("[input]") == [line]
     assert told("", {"ABERS_INPUT__DELAY": "5"}) == [line.replace("abers.toml", "environment")]
 
