@@ -27,13 +27,13 @@ _WHEN = 'whole milliseconds since 1970, or RFC 3339 such as "2026-01-31T12:00:00
 
 
 def _topic(name: str) -> str:
-    if not _is_label(name) or name in (".", "..") or len(name) > _LONGEST:
+    if not _is_label(name) or len(name) > _LONGEST:
         refuse(name, "is no name of a topic; write up to 249 letters, digits, dots, _ and -")
     return name
 
 
 def _is_label(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None
+    return _NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
 def _label(value: Any) -> str:  # noqa: ANN401 - whatever TOML holds

@@ -23,6 +23,7 @@ from abers_connectors._suggest import did_you_mean
 from abers_connectors.config import load
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.inputs import open_part
+from abers_connectors.kafka.requirements import lacking
 from abers_connectors.statefile import KEYLESS, secret
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Itera
     if config.kafka is None:
         yield from _hindered_files(config)
     else:
-        yield from _hindered_service(config.kafka.security, environ)
+        yield from _hindered_service(config, config.kafka.security, environ)
     if config.learner is not None:
         try:
             require_river()
@@ -156,7 +157,10 @@ def _hindered_files(config: Config) -> Iterator[str]:
             yield f"{key}: {problem}"
 
 
-def _hindered_service(security: Security, environ: Mapping[str, str]) -> Iterator[str]:
+def _hindered_service(
+    config: Config, security: Security, environ: Mapping[str, str]
+) -> Iterator[str]:
+    yield from lacking(config)
     for key in ("cafile", "certfile", "keyfile"):
         path = getattr(security, key)
         if path is not None and (problem := _unreadable(path)):

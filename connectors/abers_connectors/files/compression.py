@@ -12,7 +12,7 @@ import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from abers.exceptions import RecordError
-from abers_connectors.files.extra import extra
+from abers_connectors.extras import extra
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,8 +13,8 @@ import msgspec
 
 from abers.exceptions import RecordError
 from abers_connectors._columns import Given
+from abers_connectors.extras import extra
 from abers_connectors.files.columns import require_columns
-from abers_connectors.files.extra import extra
 from abers_connectors.records import (
     Bad,
     BadRecordError,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError, StateError
+from abers_connectors.extras import extra
 from abers_connectors.files.base import FileSink
-from abers_connectors.files.extra import extra
 from abers_connectors.files.places import Whole, require_directory, sync_directory
 from abers_connectors.files.rows import columns_of
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from abers.exceptions import RecordError
 from abers.stream import Observation
+from abers_connectors.extras import extra
 from abers_connectors.fields import Mapper
-from abers_connectors.files.extra import extra
 from abers_connectors.files.naming import kind_of
 from abers_connectors.files.text import TextSource
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import MissingExtraError
+from abers_connectors.extras import extra
 from abers_connectors.files.compression import CHUNK, DamagedError, chunks, packer
-from abers_connectors.files.extra import extra
 
 COMPRESSIONS = ["gzip", "zstd"]
 

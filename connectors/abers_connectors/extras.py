@@ -1,4 +1,4 @@
-"""The optional libraries behind Parquet and zstd.
+"""The optional libraries.
 
 Governing rule: each is imported where it is needed, and its absence is an error
 that names the command that installs it.
@@ -14,7 +14,7 @@ from abers.exceptions import MissingExtraError
 __all__ = ["extra"]
 
 
-def extra(module: str, needed_for: str) -> Any:  # noqa: ANN401 - a module
+def extra(module: str, needed_for: str, group: str = "files") -> Any:  # noqa: ANN401 - a module
     """Import an optional library.
 
     Parameters
@@ -23,6 +23,8 @@ def extra(module: str, needed_for: str) -> Any:  # noqa: ANN401 - a module
         The module's full name.
     needed_for
         What needs it, for the message.
+    group
+        The extra of abers that has it.
 
     Returns
     -------
@@ -39,5 +41,5 @@ def extra(module: str, needed_for: str) -> Any:  # noqa: ANN401 - a module
     except ImportError as error:
         library = module.partition(".")[0]
         msg = f"{needed_for} needs {library}, which is not installed; "
-        msg += "run: pip install 'abers[files]'"
+        msg += f"run: pip install 'abers[{group}]'"
         raise MissingExtraError(msg) from error
