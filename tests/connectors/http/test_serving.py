@@ -1,0 +1,280 @@
+"""Health and metrics over a real socket."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.connectors.kafka.reads import Read
+from tests.connectors.kafka.works import Served
+
+import abers
+from abers.exceptions import AbersError, ConfigError, MissingExtraError
+from abers_connectors.config import Http
+from abers_connectors.http import serving
+from abers_connectors.kafka.status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ANY = Http(port=0)
+WHOLE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+NOW = 1_700_000_100.0
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    code: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - JSON
+        """What the body says."""
+        return json.loads(self.body)
+
+
+@pytest.fixture
+def status() -> Status:
+    """Give a status on a wall where it is always the same time."""
+    return Status(60.0, wall=lambda: NOW)
+
+
+@pytest.fixture
+def url(status: Status) -> Iterator[str]:
+    """Serve the status."""
+    with serving(ANY, status) as where:
+        yield where
+
+
+def asked(url: str, path: str, method: str = "GET", **headers: str) -> Answer:
+    """Ask for a page."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    found = {name.lower(): value for name, value in answer.getheaders()}
+    body = answer.read()
+    connection.close()
+    return Answer(answer.status, found, body)
+
+
+def connected(url: str) -> socket.socket:
+    """Connect, and say nothing."""
+    host, port = url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def samples(url: str) -> dict[str, float]:
+    """Give all samples of our own, by name and labels."""
+    text = asked(url, "/metrics").body.decode()
+    return {
+        one.name + "".join(f"[{value}]" for value in one.labels.values()): one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+        if one.name.startswith("abers_")
+    }
+
+
+# Health
+
+
+def test_livez(url: str) -> None:
+    """A service that progresses is alive."""
+    answer = asked(url, "/livez")
+    assert (answer.code, answer.json) == (200, {"alive": True})
+
+
+def test_livez_of_one_that_hangs() -> None:
+    """A service that has not progressed for longer than its patience is not."""
+    now = [0.0]
+    status = Status(60.0, clock=lambda: now[0])
+    with serving(ANY, status) as url:
+        now[0] = 61.0
+        answer = asked(url, "/livez")
+        assert (answer.code, answer.json) == (503, {"alive": False})
+        status.progressed()
+        assert asked(url, "/livez").code == 200
+
+
+def test_readyz(url: str, status: Status) -> None:
+    """A service is ready when it serves what is assigned; its body says what there is to know."""
+    status.assign([("in", 0), ("in", 1)])
+    status.restore(1)
+    status.joined = True
+    status.hint("look at the keys")
+    told = {"ready": False, "joined": True, "assigned": [0, 1], "restored": [1]}
+    answer = asked(url, "/readyz")
+    assert (answer.code, answer.json) == (503, told | {"hints": ["look at the keys"]})
+    status.restore(0)
+    answer = asked(url, "/readyz")
+    assert (answer.code, answer.json["ready"]) == (200, True)
+
+
+# Metrics
+
+
+def test_metrics(url: str, status: Status) -> None:
+    """Each number of the status is a sample, under the names of the documentation."""
+    shard = Served(2)
+    status.assign([("in", 2), ("in", 7)])
+    status.restore(2)
+    observation = b'{"id": "a", "time": %d, "score": 0.5}' % (NOW * 1000 - 5000)
+    label = b'{"id": "a", "time": %d, "label": 1}' % (NOW * 1000 - 3000)
+    work = shard.take(Read(observation), Read(b"{"), Read(None), Read(label), inputs=b"\0\0\0\1")
+    status.commit(shard, work)
+    status.committed(0.02)
+    status.abort("why")
+    status.saved(well=False)
+    status.lag({("in", 2): 17})
+    found = samples(url)
+    assert (
+        found.items()
+        >= {
+            f"abers_build_info[{abers.backend()}][{abers.__version__}]": 1.0,
+            "abers_records_total[observations]": 3.0,
+            "abers_records_total[labels]": 1.0,
+            "abers_predictions_total": 1.0,
+            "abers_outcomes_total": 1.0,
+            "abers_dead_letters_total[bad-json]": 1.0,
+            "abers_tombstones_total": 1.0,
+            "abers_commits_total": 1.0,
+            "abers_aborts_total": 1.0,
+            "abers_assignments_total": 1.0,
+            "abers_restores_total": 1.0,
+            "abers_snapshots_total[failed]": 1.0,
+            "abers_snapshots_total[saved]": 0.0,
+            "abers_commit_seconds_bucket[0.01]": 0.0,
+            "abers_commit_seconds_bucket[0.025]": 1.0,
+            "abers_commit_seconds_count": 1.0,
+            "abers_commit_seconds_sum": 0.02,
+            "abers_label_delay_seconds_bucket[10.0]": 1.0,
+            "abers_label_delay_seconds_sum": 2.0,
+            "abers_pending_labels[2]": 0.0,
+            "abers_early_labels[2]": 0.0,
+            "abers_event_time_lag_seconds[2]": 3.0,
+            "abers_consumer_lag_records[2][in]": 17.0,
+            "abers_assigned_partitions": 2.0,
+            "abers_restored_partitions": 1.0,
+        }.items()
+    )
+
+
+def test_metrics_of_the_first_moment(url: str) -> None:
+    """Counters are there, as zeros, before anything happened, so that rates begin right."""
+    found = samples(url)
+    assert found["abers_records_total[observations]"] == found["abers_commits_total"] == 0.0
+    assert "process_resident_memory_bytes" in asked(url, "/metrics").body.decode()
+
+
+def test_open_metrics(url: str) -> None:
+    """Whoever asks for OpenMetrics gets it."""
+    answer = asked(url, "/metrics", Accept="application/openmetrics-text; version=1.0.0")
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.body.endswith(b"# EOF\n")
+    assert asked(url, "/metrics").headers["content-type"].startswith("text/plain")
+
+
+# What is not served
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics/x", "/../etc/passwd", "/livez?x=" + "y" * 2000])
+def test_other_paths(url: str, path: str) -> None:
+    """There is nothing else, and nothing says where or on what it runs."""
+    answer = asked(url, path)
+    assert answer.code == (200 if "?" in path else 404)
+    assert "server" not in answer.headers
+    assert b"/" not in answer.body
+
+
+def test_other_methods(url: str) -> None:
+    """Nothing can be changed."""
+    assert [asked(url, "/readyz", method).code for method in ("POST", "PUT", "DELETE")] == [405] * 3
+    assert asked(url, "/livez", "HEAD").body == b""
+
+
+def test_a_request_that_is_too_long(url: str) -> None:
+    """A request whose head has no end is refused."""
+    with connected(url) as client:
+        client.sendall(b"GET /livez HTTP/1.1\r\nX: " + b"x" * 200_000)
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_no_request(url: str) -> None:
+    """What is no HTTP is refused, and the next client is served."""
+    with connected(url) as client:
+        client.sendall(b"\x16\x03\x01\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 400 ")
+    assert asked(url, "/livez").code == 200
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /livez HTT", b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\nG"]
+)
+def test_a_silent_client(status: Status, sent: bytes) -> None:
+    """A client that does not say what it wants is let go."""
+    with serving(ANY, status, patience=0.05) as url, connected(url) as client:
+        client.sendall(sent)
+        while client.recv(1000):
+            pass
+
+
+def test_too_many_clients(url: str) -> None:
+    """Clients beyond a number are turned away, until others leave."""
+    crowd = [connected(url) for _ in range(64)]
+    crowd[-1].sendall(WHOLE)
+    assert crowd[-1].recv(100).startswith(b"HTTP/1.1 503 ")
+    for one in crowd[:-1]:
+        one.close()
+    assert asked(url, "/livez").code == 200
+    crowd[-1].close()
+
+
+# Where it is served
+
+
+def test_a_port_in_use(url: str, status: Status) -> None:
+    """A port that another process has is told with its key."""
+    port = int(url.rsplit(":", 1)[1])
+    told = f"http.host = 127.0.0.1, http.port = {port}: another process listens there; end it, or"
+    with pytest.raises(AbersError, match=told), serving(Http(port=port), status):
+        pass
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "192.0.2.1"])
+def test_a_host_that_is_not_here(host: str, status: Status) -> None:
+    """An address that this machine has not is a mistake in the configuration."""
+    with (
+        pytest.raises(ConfigError, match=r"http.host.*address of"),
+        serving(Http(host=host), status),
+    ):
+        pass
+
+
+def test_a_port_is_free_again(status: Status) -> None:
+    """After a service ends its port can be used at once."""
+    with serving(ANY, status) as url:
+        asked(url, "/livez")
+    again = Http(port=int(url.rsplit(":", 1)[1]))
+    with serving(again, status) as url:
+        assert asked(url, "/livez").code == 200
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_ipv6(status: Status) -> None:
+    """An IPv6 address is written in brackets."""
+    with serving(Http(host="::1", port=0), status) as url:
+        assert url.startswith("http://[::1]:")
+        assert asked(url, "/livez").code == 200
+
+
+def test_without_the_libraries(status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one is not installed the error names the command that installs it."""
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingExtraError, match=r"'abers\[http\]'"), serving(ANY, status):
+        pass
