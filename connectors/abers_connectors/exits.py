@@ -1,8 +1,9 @@
 """From errors to a sentence and an exit code.
 
 Governing rule: whatever goes wrong ends in a sentence on standard error and an
-exit code (1 failure, 2 usage, 65 too many dead letters, 78 a configuration or
-state that must not be used, 128 + n for signal n), never in a traceback.
+exit code (1 failure, 2 usage, 65 too many dead letters, 75 a broker that is not
+there and may be later, 78 a configuration or state that must not be used,
+128 + n for signal n), never in a traceback.
 """
 
 # ruff: noqa: PLC0415 - nothing but typer is imported before a command runs
@@ -20,9 +21,9 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["CONFIG", "FAILURE", "USAGE", "drop_output", "fail", "sentences"]
+__all__ = ["CONFIG", "FAILURE", "UNAVAILABLE", "USAGE", "drop_output", "fail", "sentences"]
 
-FAILURE, USAGE, DATA, CONFIG = 1, 2, 65, 78
+FAILURE, USAGE, DATA, UNAVAILABLE, CONFIG = 1, 2, 65, 75, 78
 
 
 def drop_output() -> None:
@@ -43,6 +44,7 @@ def sentences(parameter: int = USAGE) -> Iterator[None]:
     try:
         from abers.exceptions import (
             AbersError,
+            BrokerError,
             ConfigError,
             DeadLettersError,
             ParameterError,
@@ -58,6 +60,8 @@ def sentences(parameter: int = USAGE) -> Iterator[None]:
         fail(str(error), parameter)
     except DeadLettersError as error:
         fail(str(error), DATA)
+    except BrokerError as error:
+        fail(str(error), UNAVAILABLE)
     except (ConfigError, StateError) as error:
         fail(str(error), CONFIG)
     except AbersError as error:

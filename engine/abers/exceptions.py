@@ -16,6 +16,7 @@ an error that blames the input leaves the state as it was. ::
     ├── RecordError (also a ValueError)        a record of an input that cannot be used
     ├── ConfigError (also a ValueError)        a configuration with mistakes, all of them
     ├── DeadLettersError                       too many records cannot be used
+    ├── BrokerError                            Kafka, or the place in its group, is lost
     ├── BackendError (also an ImportError)     the backend asked for is not there
     └── MissingExtraError (also an ImportError)  an optional library is not installed
 """
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbersError",
     "BackendError",
+    "BrokerError",
     "ConfigError",
     "DeadLettersError",
     "FallbackWarning",
@@ -101,6 +103,10 @@ class ConfigError(AbersError, ValueError):
 
 class DeadLettersError(AbersError):
     """More records are dead letters than the configuration allows."""
+
+
+class BrokerError(AbersError):
+    """A broker does not answer, or another process has what was this one's; try again later."""
 
 
 class BackendError(AbersError, ImportError):

@@ -1,0 +1,201 @@
+"""How a client reaches the brokers, and what is said when it does not.
+
+Governing rule: a secret comes from the environment, and nothing that shows the
+settings of a client shows it. What is wrong with the settings is told before a
+broker is asked, and what a broker refuses is told by the key that it refuses.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from abers.exceptions import BrokerError, ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from abers_connectors.config import Kafka, Security
+
+__all__ = ["KEY_PASSWORD", "PASSWORD", "client_settings", "reaching"]
+
+PASSWORD, KEY_PASSWORD = "ABERS_KAFKA_PASSWORD", "ABERS_KAFKA_KEY_PASSWORD"
+
+
+class _Secret(str):
+    """A text that is used and never shown; the client writes its settings into its log."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<secret>"
+
+    __str__ = __repr__
+
+
+def client_settings(kafka: Kafka, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Give what every client of the brokers is made with.
+
+    Parameters
+    ----------
+    kafka
+        The section of the configuration.
+    environ
+        Where the passwords are: that of a user in ``ABERS_KAFKA_PASSWORD``, that of an encrypted
+        key in ``ABERS_KAFKA_KEY_PASSWORD``.
+
+    Returns
+    -------
+    dict
+        Keyword arguments of kafka-python's consumer, producer and admin client.
+
+    Raises
+    ------
+    ConfigError
+        If a password is missing, or a certificate or key cannot be used.
+
+    Examples
+    --------
+    >>> from abers_connectors.config import Kafka, Security
+    >>> security = Security(protocol="SASL_PLAINTEXT", mechanism="PLAIN", username="abers")
+    >>> kafka = Kafka(
+    ...     bootstrap="localhost:9092", observations="in", predictions="out", security=security
+    ... )
+    >>> client_settings(kafka, {"ABERS_KAFKA_PASSWORD": "x"})["sasl_plain_password"]
+    <secret>
+    """
+    security = kafka.security
+    settings: dict[str, Any] = {
+        "bootstrap_servers": [*kafka.bootstrap],
+        "client_id": f"{kafka.app}-{kafka.instance}",
+        "security_protocol": security.protocol,
+    }
+    if security.encrypted:
+        settings["ssl_context"] = _context(security, environ)
+    if security.by_password:
+        if PASSWORD not in environ:
+            msg = f"kafka.security.username: set the environment's {PASSWORD} to its password"
+            raise ConfigError([msg])
+        settings["sasl_mechanism"] = security.mechanism
+        settings["sasl_plain_username"] = security.username
+        settings["sasl_plain_password"] = _Secret(environ[PASSWORD])
+    return settings
+
+
+def _context(security: Security, environ: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which verifies the brokers
+    context.check_hostname = security.check_hostname
+    if security.cafile is None:
+        context.load_default_certs()
+    else:
+        with _file("cafile", security.cafile):
+            context.load_verify_locations(security.cafile)
+    if security.certfile is not None:
+        _identify(context, security.certfile, security.keyfile, environ)
+    return context
+
+
+def _identify(
+    context: ssl.SSLContext, certfile: str, keyfile: str | None, environ: Mapping[str, str]
+) -> None:
+    """Load our own certificate; OpenSSL would ask the terminal for a password that it lacks."""
+    asked = []
+
+    def password() -> str:
+        asked.append(KEY_PASSWORD)
+        return environ.get(KEY_PASSWORD, "")
+
+    for key, path in (("certfile", certfile), ("keyfile", keyfile)):
+        if path is not None:
+            with _file(key, path), open(path, "rb"):  # noqa: PTH123 - OpenSSL does not say which
+                pass
+    with _file("keyfile" if keyfile else "certfile", keyfile or certfile, asked):
+        context.load_cert_chain(certfile, keyfile, password)
+
+
+@contextmanager
+def _file(key: str, path: str, asked: list[str] | None = None) -> Iterator[None]:
+    try:
+        yield
+    except ssl.SSLError as error:
+        why = f"is not usable as such ({error.reason or 'not in PEM format'})"
+        if asked:
+            why = f"is encrypted, and {asked[0]} of the environment does not open it"
+        msg = f"kafka.security.{key}: {path} {why}"
+        raise ConfigError([msg]) from None
+    except OSError as error:
+        msg = f"kafka.security.{key}: {path} cannot be read ({error.strerror})"
+        raise ConfigError([msg]) from None
+
+
+class _LastError(logging.Handler):
+    """Remembers the last error that the client put in its log: it raises a mere time-out."""
+
+    def __init__(self, raised: type[Exception]) -> None:
+        super().__init__(logging.WARNING)
+        self._raised = raised
+        self.error: Exception | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Look at what the line is about."""
+        for one in record.args if isinstance(record.args, tuple) else ():
+            if isinstance(one, Exception) and not isinstance(one, self._raised):
+                self.error = one
+
+
+@contextmanager
+def reaching(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Turn what a client raises that does not reach a broker into a sentence.
+
+    Parameters
+    ----------
+    settings
+        Those of the client, from `client_settings`.
+
+    Raises
+    ------
+    BrokerError
+        If no broker answers.
+    ConfigError
+        If the brokers refuse the user.
+    MissingExtraError
+        If kafka-python is not installed.
+    """
+    try:
+        from kafka import errors  # noqa: PLC0415 - an extra
+    except ImportError:
+        msg = "Kafka needs kafka-python; run: pip install 'abers[kafka]'"
+        raise MissingExtraError(msg) from None
+    last, log = _LastError(errors.KafkaTimeoutError), logging.getLogger("kafka")
+    log.addHandler(last)
+    try:
+        yield
+    except errors.KafkaError as error:
+        cause = last.error if isinstance(error, errors.KafkaTimeoutError) else None
+        raise _told(cause or error, settings) from None
+    finally:
+        log.removeHandler(last)
+
+
+def _told(error: Exception, settings: Mapping[str, Any]) -> ConfigError | BrokerError:
+    from kafka import errors  # noqa: PLC0415
+
+    if isinstance(error, errors.SaslAuthenticationFailedError):
+        user = f"{settings['sasl_plain_username']!r} ({settings['sasl_mechanism']})"
+        msg = (
+            f"kafka.security.username: the brokers refuse user {user}, or the password in "
+            f"the environment's {PASSWORD}"
+        )
+        return ConfigError([msg])
+    if isinstance(error, errors.UnsupportedSaslMechanismError):
+        return ConfigError([f"kafka.security.mechanism: {_words(error)}"])
+    places = ", ".join(settings["bootstrap_servers"])
+    return BrokerError(f"no answer from a broker at {places}: {_words(error)}")
+
+
+def _words(error: Exception) -> str:
+    """Give the words of an error of the client, without the number that stands before them."""
+    return " ".join(map(str, error.args)) or type(error).__name__
