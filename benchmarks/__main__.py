@@ -22,7 +22,6 @@ from benchmarks import (
     growth,
     hostile,
     hotspots,
-    journal,
     multiclass,
     predictive,
     processor,
@@ -57,7 +56,6 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "predictive": predictive.predictive,
     "distribution": distribution.distribution,
     "stream": processor.stream,
-    "journal": journal.journal,
 }
 
 HEAD = """\

@@ -88,7 +88,13 @@ def run(config: _ConfigPath, *, as_json: _Json = False) -> None:
         from abers_connectors.config import load
         from abers_connectors.jobs import of_config
 
-        carry_out(of_config(load(config), config), config, as_json=as_json)
+        loaded = load(config)
+        if loaded.kafka is not None:
+            from abers_connectors.kafka.serving import serve
+
+            serve(loaded)
+            return
+        carry_out(of_config(loaded, config), config, as_json=as_json)
 
 
 @app.command()
@@ -99,21 +105,14 @@ def check(
         str | None,
         typer.Option(metavar="FILE", help="Show ten of its records as they are understood."),
     ] = None,
-    connect: Annotated[
-        bool, typer.Option("--connect", help="Ask the Kafka brokers whether the topics will do.")
-    ] = False,
 ) -> None:
     """Say what a configuration means, or everything that is wrong with it."""
     with sentences():
         from abers_connectors.checking import check as checked
 
-        report = checked(config, sample=sample, connect=connect)
+        report = checked(config, sample=sample)
         for part, meaning in report.meaning.items():
             typer.echo(f"{part}: {meaning}")
-        if report.findings is not None:
-            for line in report.findings:
-                typer.echo(f"Warning: {line}", err=True)
-            typer.echo("topics: a service can run on them")
         if report.sample is not None:
             for line in report.sample.lines:
                 typer.echo(line)

@@ -18,11 +18,6 @@ if TYPE_CHECKING:
 SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka-broker"
 
 
-def unique(name: str) -> str:
-    """Return a name that nobody has on any broker."""
-    return f"{name}-{uuid.uuid4().hex[:12]}"
-
-
 class Message(NamedTuple):
     """What is written to a topic; what is None is left to the client."""
 
@@ -67,7 +62,11 @@ class Broker:
         assert process.stdout is not None
         ready, _, bootstrap = process.stdout.readline().strip().partition(" ")
         assert ready == "ready", "scripts/kafka-broker has said why"
-        return cls(bootstrap, process, security)
+        broker = cls(bootstrap, process, security)
+        # The first group of a broker finds its coordinator only after some tries.
+        with KafkaConsumer(**broker.client, group_id="first") as consumer:
+            consumer.committed(TopicPartition("none", 0))
+        return broker
 
     def stop(self) -> None:
         """Stop it in order, if it is ours and runs."""
@@ -84,7 +83,7 @@ class Broker:
 
         Events of tests are old, so that they are kept for ever by default.
         """
-        name = unique(name)
+        name = f"{name}-{uuid.uuid4().hex[:12]}"
         # kafka-python's own keyword for a setting with dots in its name is a dictionary.
         configs = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in config.items()}
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}

@@ -1,0 +1,115 @@
+"""What the service does beside its batches: snapshots, and how far behind it is.
+
+Governing rule: nothing here may stop the loop or fail it. A snapshot that cannot
+be saved costs time at the next restart, and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from abers_connectors.kafka.saving import Saver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from abers_connectors.kafka.home import Home
+    from abers_connectors.kafka.shard import Shard
+    from abers_connectors.kafka.snapshots import Snapshots
+    from abers_connectors.kafka.status import Status
+    from abers_connectors.kafka.transport import Consumer
+
+__all__ = ["Keeping"]
+
+_LOOKS = 1.0  # seconds between two looks at how far behind the service is
+
+_log = logging.getLogger(__name__)
+
+
+class Keeping:
+    """Saves snapshots in the background, and tells the lag.
+
+    Parameters
+    ----------
+    home
+        Which application.
+    snapshots
+        Where they go; None if there are none.
+    every
+        How many records lie between two of a shard.
+    consumer
+        Knows the lag.
+    status
+        Is told.
+    clock
+        Monotonic, in seconds.
+    """
+
+    def __init__(  # noqa: PLR0913 - what there is to keep
+        self,
+        home: Home,
+        snapshots: Snapshots | None,
+        *,
+        every: int,
+        consumer: Consumer,
+        status: Status,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._home, self._every = home, every
+        self._consumer, self._status, self._clock = consumer, status, clock
+        self._saver = None if snapshots is None else Saver(snapshots.save)
+        self._saved: dict[int, int] = {}  # records applied to each shard at its last snapshot
+        self._looked = clock()
+
+    def __call__(self, shards: Sequence[Shard]) -> None:
+        """Do what is due."""
+        if self._saver is not None:
+            self._save(self._saver, shards)
+            self._tell(self._saver)
+        if self._clock() - self._looked >= _LOOKS:
+            self._looked = self._clock()
+            self._look(shards)
+
+    def close(self) -> None:
+        """Give up what is not done."""
+        if self._saver is not None:
+            self._saver.close(0.0)
+
+    def _save(self, saver: Saver, shards: Sequence[Shard]) -> None:
+        for shard in shards:
+            place = shard.place
+            applied = sum(place.following)
+            before = self._saved.setdefault(place.partition, applied)
+            # Below it is another shard, that of an owner in between.
+            if 0 <= applied - before < self._every or saver.busy(place.partition):
+                continue
+            self._saved[place.partition] = applied
+            position, key = msgspec.to_builtins(place), self._home.key
+            snapshot = shard.processor.snapshot
+            saver.start(place.partition, place.changelog, lambda: snapshot(position, key))  # noqa: B023 - called at once, in a copy
+
+    def _tell(self, saver: Saver) -> None:
+        for one in saver.finished():
+            self._status.saved(well=one.error is None)
+            place = {
+                "topic": self._home.changelog,
+                "partition": one.partition,
+                "offset": one.offset,
+            }
+            if one.error is None:
+                _log.info("snapshot of %d bytes in %.1f s", one.size, one.seconds, extra=place)
+            else:
+                _log.warning("snapshot not saved: %s", one.error, extra=place)
+
+    def _look(self, shards: Sequence[Shard]) -> None:
+        lags: dict[tuple[str, int], int] = {}
+        for shard in shards:
+            for partition in self._home.partitions(shard.place.partition):
+                lag = self._consumer.reached(partition).lag
+                if lag is not None:
+                    lags[partition] = lag
+        self._status.lag(lags)

@@ -1,0 +1,215 @@
+"""Bringing a shard to where its committed offsets are.
+
+Governing rule: what was committed last is known first (the offsets, then how
+far the changelog goes, open transactions included), and only then is the state
+brought there, from the newest snapshot that is whole and the changelog after
+it. If the two do not meet, nothing goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers.exceptions import StateError
+from abers_connectors.kafka.changelog import Applied, Assembler
+from abers_connectors.kafka.home import named
+from abers_connectors.kafka.shard import NONE, Place, Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from abers_connectors.kafka.home import Home
+    from abers_connectors.kafka.snapshots import Snapshots
+    from abers_connectors.kafka.transport import Bounds, Partition, Reader
+
+__all__ = ["Restored", "Restorer"]
+
+
+class Restored(NamedTuple):
+    """A shard that is where its offsets are.
+
+    Parameters
+    ----------
+    shard
+        It.
+    fresh
+        Whether nothing of it is committed yet.
+    """
+
+    shard: Shard
+    fresh: bool
+
+
+class Restorer:
+    """Restores shards.
+
+    Parameters
+    ----------
+    home
+        Of which application.
+    reader
+        Reads the changelog and the committed offsets.
+    snapshots
+        Where snapshots are; None if nowhere.
+    begin
+        Makes a shard of which nothing is known, where it starts.
+    say
+        Told in a sentence what is unusual.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        reader: Reader,
+        snapshots: Snapshots | None,
+        begin: Callable[[int], Shard],
+        *,
+        say: Callable[[str], None],
+    ) -> None:
+        self._home, self._reader = home, reader
+        self._snapshots, self._begin = snapshots, begin
+        self._say = say
+
+    def restore(self, number: int, kept: Shard | None, tick: Callable[[], None]) -> Restored:
+        """Restore a shard.
+
+        Parameters
+        ----------
+        number
+            Of its partitions.
+        kept
+            What is still in memory of it, all of it committed, perhaps not the last.
+        tick
+            Called now and then; it may raise to give up.
+
+        Returns
+        -------
+        Restored
+            It.
+
+        Raises
+        ------
+        StateError
+            If offsets, snapshots and changelog do not fit together.
+        """
+        committed = [self._reader.committed(one) for one in self._home.partitions(number)]
+        bounds = self._reader.bounds(self._home.log(number))
+        shard = kept or self._newest(number, bounds)
+        if shard is None:
+            if bounds.end == 0 and set(committed) == {None}:
+                return Restored(self._begin(number), fresh=True)
+            shard = self._beginning(number, bounds, committed)
+        self._follow(shard, bounds, tick)
+        if shard.place.batch == 0:  # transactions were begun, and none was committed
+            if set(committed) == {None}:
+                return Restored(self._begin(number), fresh=True)
+            raise _lost(self._home.log(number), bounds, committed)
+        self._require(shard, committed)
+        return Restored(shard, fresh=False)
+
+    def _newest(self, number: int, bounds: Bounds) -> Shard | None:
+        """Load the newest snapshot that is whole and fits."""
+        found = self._snapshots.newest(number) if self._snapshots else ()
+        gap: StateError | None = None
+        for name, blob in found:
+            try:
+                shard = self._load(blob)
+                place = self._expected(shard.place, number)
+            except StateError as error:
+                self._say(f"snapshot {name} is passed over: {error}")
+                continue
+            if bounds.start <= place.changelog <= bounds.end:
+                return shard
+            log = named(self._home.log(number))
+            gap = gap or StateError(
+                f"snapshot {name} goes on at {log}@{place.changelog}, and the changelog has "
+                f"@{bounds.start} to @{bounds.end}: what lies between is lost; put back a newer "
+                "snapshot, or derive the state anew by `abers state rebuild`"
+            )
+        if gap is not None and bounds.start > 0:
+            raise gap
+        return None
+
+    def _load(self, blob: bytes) -> Shard:
+        processor = self._home.loaded(blob)
+        return Shard(processor, Place.of(processor.position))
+
+    def _expected(self, place: Place, number: int) -> Place:
+        if (place.app, place.partition) != (self._home.app, number):
+            msg = f"it is of {place.app}[{place.partition}], not of {self._home.app}[{number}]"
+            raise StateError(msg)
+        return place
+
+    def _beginning(self, number: int, bounds: Bounds, committed: Sequence[int | None]) -> Shard:
+        """Begin with an empty state, if the changelog tells all since."""
+        if bounds.start > 0 or bounds.end == 0:
+            raise _lost(self._home.log(number), bounds, committed)
+        place = Place(self._home.app, number, 0, 0, (NONE, NONE))
+        return Shard(self._home.processor(), place)
+
+    def _follow(self, shard: Shard, bounds: Bounds, tick: Callable[[], None]) -> None:
+        """Redo what the changelog tells after a shard."""
+        for applied, following in self._applied(shard.place, bounds.end, tick):
+            shard.redo(applied)
+            shard.written(following)
+
+    def _applied(
+        self, place: Place, end: int, tick: Callable[[], None]
+    ) -> Iterator[tuple[Applied, int]]:
+        log, batch, start = self._home.log(place.partition), place.batch, place.changelog
+        assembler = Assembler(batch)
+        for records in self._reader.read(log, start, end):
+            tick()
+            for record in records:
+                try:
+                    applied = assembler.add(record.value or b"")
+                except StateError as error:
+                    msg = f"{named(log, record.offset)}: {error}"
+                    raise StateError(msg) from None
+                if applied is not None:
+                    yield applied, record.offset + 1
+
+    def _require(self, shard: Shard, committed: Sequence[int | None]) -> None:
+        """Refuse a state that is not where the offsets are.
+
+        Where none are committed any more (a group that nobody is in forgets them after some
+        days), the changelog says where it is.
+        """
+        following = shard.place.following[: len(committed)]
+        if set(committed) == {None}:
+            places = ", ".join(
+                named(one, offset)
+                for one, offset in zip(
+                    self._home.partitions(shard.place.partition), following, strict=True
+                )
+            )
+            self._say(
+                f"the group has no offsets any more; going on where the changelog is: {places}"
+            )
+            return
+        if tuple(committed) != following:
+            triples = zip(
+                self._home.partitions(shard.place.partition), following, committed, strict=True
+            )
+            said = "; ".join(
+                f"{named(one)}: the state has applied all before @{state}, the group has "
+                f"committed @{offset}"
+                for one, state, offset in triples
+                if state != offset
+            )
+            msg = (
+                f"state and offsets disagree: {said}. Somebody moved the offsets of the group, or "
+                "the changelog is another one; set them back, or derive the state anew by "
+                "`abers state rebuild`"
+            )
+            raise StateError(msg)
+
+
+def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> StateError:
+    offsets = ", ".join("none" if one is None else f"@{one}" for one in committed)
+    msg = (
+        f"no snapshot can be used, and {named(log)} has @{bounds.start} to @{bounds.end}, not all "
+        f"since @0; committed are {offsets}. Put back a snapshot, or derive the state anew by "
+        "`abers state rebuild`"
+    )
+    return StateError(msg)

@@ -1,0 +1,234 @@
+"""From a configuration to a service that runs.
+
+Governing rule: everything that is opened here is closed here, and the seat in
+the group is kept unless the configuration gives it up, so that a restart moves
+nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abers.exceptions import ConfigError, StateError
+from abers_connectors.extras import extra
+from abers_connectors.kafka.client_settings import client_settings
+from abers_connectors.kafka.decoding import Decoder
+from abers_connectors.kafka.home import Home, named
+from abers_connectors.kafka.keeping import Keeping
+from abers_connectors.kafka.restoring import Restorer
+from abers_connectors.kafka.service import Limits, Service
+from abers_connectors.kafka.snapshots import Snapshots
+from abers_connectors.kafka.starting import Beginning
+from abers_connectors.kafka.status import Status
+from abers_connectors.kafka.watchdog import Watchdog
+from abers_connectors.kafka.wording import Wording
+from abers_connectors.statefile import secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers_connectors.config import Config, Kafka
+    from abers_connectors.kafka.client import Log
+
+__all__ = ["home_of", "serve"]
+
+_MOST_BYTES = 1_000_000  # of a record that is written; clients and brokers refuse more by default
+
+_log = logging.getLogger(__name__)
+
+
+def home_of(config: Config) -> Home:
+    """Give what the shards of a configuration have in common."""
+    kafka = config.kafka
+    if kafka is None:
+        raise ConfigError(["kafka: there is no such section; this needs topics"])
+    inputs = [kafka.observations]
+    if config.second_input and kafka.labels is not None:
+        inputs.append(kafka.labels)
+    return Home(
+        kafka.app,
+        inputs,
+        kafka.changelog,
+        config.settings(),
+        kafka.outcomes is not None,
+        secret(),
+    )
+
+
+def serve(config: Config, *, seed: str | None = None) -> None:
+    """Serve until told to stop by SIGTERM or SIGINT.
+
+    Parameters
+    ----------
+    config
+        With a section [kafka].
+    seed
+        Snapshots that a replay left, which an application without state starts from.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration, or a topic, is not as it must be.
+    StateError
+        If state and offsets do not fit together, or records are lost.
+    BrokerError
+        If the broker, or the place in its group, is lost.
+    DeadLettersError
+        If there are too many.
+    """
+    extra("kafka", "a section [kafka]", "kafka")
+    with _opened(config, seed) as service, _stopping(service):
+        _log.info("serving")
+        service.run()
+    _log.info("stopped")
+
+
+class _Seconds(NamedTuple):
+    """The durations of a configuration."""
+
+    session: float
+    transaction: float
+    watchdog: float
+
+    @classmethod
+    def of(cls, kafka: Kafka) -> _Seconds:
+        return cls(
+            kafka.session_timeout / 1000, kafka.transaction_timeout / 1000, kafka.watchdog / 1000
+        )
+
+
+@contextmanager
+def _opened(config: Config, seed: str | None) -> Iterator[Service]:
+    from abers_connectors.http import serving  # noqa: PLC0415 - an extra
+    from abers_connectors.kafka.client import Group, Log, Transactions  # noqa: PLC0415 - an extra
+
+    home, kafka = home_of(config), config.kafka
+    assert kafka is not None  # noqa: S101 - home_of has seen to it
+    seconds, settings = _Seconds.of(kafka), client_settings(kafka)
+    status = Status(seconds.watchdog)
+    with ExitStack() as stack:
+        if config.http.enabled:
+            url = stack.enter_context(serving(config.http, status))
+            _log.info("health and metrics at %s", url)
+        watchdog = Watchdog(seconds.watchdog, _log.critical)
+        stack.callback(watchdog.close)
+        common: dict[str, Any] = {"settings": settings, "watchdog": watchdog}
+        log = Log(kafka.app, **common)
+        stack.callback(log.close)
+        partitions = _partitions(log, home)
+        producer = Transactions(
+            f"{kafka.app}-{kafka.instance}",
+            timeout=seconds.transaction,
+            compression=kafka.compression,
+            **common,
+        )
+        stack.callback(producer.close)
+        group = Group(
+            home.inputs,
+            kafka.app,
+            f"{kafka.app}-{kafka.instance}",
+            session=seconds.session,
+            **common,
+        )
+        stack.callback(group.leave if kafka.leave_on_stop else group.close)
+        snapshots = _snapshots(config)
+        keeping = Keeping(home, snapshots, every=config.state.every, consumer=group, status=status)
+        stack.callback(keeping.close)
+        sown = None if seed is None else Snapshots(seed, kafka.app)
+        restorer = Restorer(
+            home,
+            log,
+            snapshots,
+            Beginning(home, log, kafka.start, sown).shard,
+            say=_log.warning,
+        )
+        if sown is not None:
+            _refuse_seed(log, home, partitions)
+        service = Service(
+            home,
+            consumer=group,
+            producer=producer,
+            reader=log,
+            restore=restorer.restore,
+            decoder=Decoder(config, partitions=partitions),
+            wording=Wording(max_bytes=_MOST_BYTES, publish_from=kafka.publish_from),
+            topics=_topics(kafka),
+            limits=_limits(config, seconds),
+            status=status,
+            housekeeping=keeping,
+        )
+        yield service
+
+
+def _partitions(log: Log, home: Home) -> int:
+    """Count the partitions; all inputs and the changelog have as many."""
+    counts = {topic: log.partitions(topic) for topic in (*home.inputs, home.changelog)}
+    if missing := [topic for topic, count in counts.items() if not count]:
+        lines = [f"topic {topic} is not there" for topic in missing]
+        raise ConfigError([*lines, "make it, or let `abers run --create-topics` make what it can"])
+    if len({*counts.values()}) > 1:
+        found = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
+        msg = (
+            f"the inputs and the changelog must have as many partitions: {found}. A topic whose "
+            "partitions were added to needs a new application: a label would no longer meet its "
+            "observation"
+        )
+        raise StateError(msg)
+    return next(iter(counts.values()))
+
+
+def _refuse_seed(log: Log, home: Home, partitions: int) -> None:
+    for number in range(partitions):
+        if log.bounds(home.log(number)).end:
+            msg = (
+                f"{named(home.log(number))} has state of {home.app} already, and a seed is for an "
+                "application that has none; leave out --seed, or take another kafka.app"
+            )
+            raise StateError(msg)
+
+
+def _snapshots(config: Config) -> Snapshots | None:
+    kafka = config.kafka
+    if config.state.path is None or kafka is None:
+        return None
+    return Snapshots(config.state.path, kafka.app, config.state.keep)
+
+
+def _topics(kafka: Kafka) -> dict[str, str]:
+    named_ones = {
+        "predictions": kafka.predictions,
+        "outcomes": kafka.outcomes,
+        "dead_letters": kafka.dead_letters,
+    }
+    return {sink: topic for sink, topic in named_ones.items() if topic is not None}
+
+
+def _limits(config: Config, seconds: _Seconds) -> Limits:
+    kafka, output = config.kafka, config.output
+    assert kafka is not None  # noqa: S101 - home_of has seen to it
+    return Limits(
+        kafka.max_records,
+        kafka.max_bytes,
+        kafka.linger / 1000,
+        kafka.max_idle / 1000,
+        seconds.watchdog,
+        output.max_dead_per_1000,
+        output.on_bad_record == "stop",
+    )
+
+
+@contextmanager
+def _stopping(service: Service) -> Iterator[None]:
+    """Let SIGTERM and SIGINT finish the batch at hand."""
+    before = {
+        number: signal.signal(number, lambda *_: service.stop())
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

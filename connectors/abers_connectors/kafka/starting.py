@@ -1,0 +1,83 @@
+"""Where a shard begins of which nothing is known yet.
+
+Governing rule: where it begins is decided once; it is the first batch of its
+changelog, and from then on nobody asks again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from abers.exceptions import StateError
+from abers_connectors.kafka.shard import NONE, Place, Shard
+
+if TYPE_CHECKING:
+    from abers.stream import Processor
+    from abers_connectors.kafka.home import Home
+    from abers_connectors.kafka.snapshots import Snapshots
+    from abers_connectors.kafka.transport import Partition, Reader
+
+__all__ = ["Beginning"]
+
+
+class Beginning:
+    """Makes the shards of which nothing is known.
+
+    Parameters
+    ----------
+    home
+        Of which application.
+    reader
+        Knows the offsets of the inputs.
+    start
+        "earliest", "latest", or a time in milliseconds.
+    seed
+        Snapshots that a replay left, whose shards go on here; None begins with nothing.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        reader: Reader,
+        start: Literal["earliest", "latest"] | int,
+        seed: Snapshots | None = None,
+    ) -> None:
+        self._home, self._reader, self._start, self._seed = home, reader, start, seed
+
+    def shard(self, number: int) -> Shard:
+        """Make a shard that stands where it begins.
+
+        Raises
+        ------
+        StateError
+            If there is to be a seed, and it has nothing for this partition.
+        """
+        if self._seed is not None:
+            return self._sown(number, self._seed)
+        offsets = [self._offset(one) for one in self._home.partitions(number)]
+        seen, told = [*offsets, NONE][:2]
+        return self._placed(self._home.processor(), number, (seen, told))
+
+    def _placed(self, processor: Processor, number: int, following: tuple[int, int]) -> Shard:
+        return Shard(processor, Place(self._home.app, number, 0, 0, following))
+
+    def _sown(self, number: int, seed: Snapshots) -> Shard:
+        for _, blob in seed.newest(number):
+            processor = self._home.loaded(blob)
+            place = Place.of(processor.position)
+            return Shard(
+                processor, msgspec.structs.replace(place, app=self._home.app, batch=0, changelog=0)
+            )
+        msg = f"the seed has no snapshot of partition {number}; replay all partitions into it"
+        raise StateError(msg)
+
+    def _offset(self, partition: Partition) -> int:
+        if self._start == "earliest":
+            return self._reader.bounds(partition).start
+        if self._start != "latest":
+            found = self._reader.at_time(partition, self._start)
+            if found is not None:
+                return found
+        return self._reader.stable_end(partition)
