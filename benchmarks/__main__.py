@@ -22,6 +22,7 @@ from benchmarks import (
     growth,
     hostile,
     hotspots,
+    journal,
     multiclass,
     predictive,
     processor,
@@ -56,6 +57,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "predictive": predictive.predictive,
     "distribution": distribution.distribution,
     "stream": processor.stream,
+    "journal": journal.journal,
 }
 
 HEAD = """\

@@ -12,6 +12,8 @@ from benchmarks.contenders import BRUTE, NATIVE
 from benchmarks.cross import BATCH, PACKAGE
 from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import ONE
+from benchmarks.journal import ADDED as NOTING
+from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE
@@ -178,6 +180,11 @@ TARGETS = (
     Target("waiting, id of 16 characters: 200 bytes", 200, _entry("waiting, id of 16")),
     Target("waiting, id of 36 characters: 280 bytes", 280, _entry("waiting, id of 36")),
     Target("finished, id of 16 characters: 150 bytes", 150, _entry("finished, id of 16")),
+    Target(
+        "a journal of batches of 2 000: 0.15 more", 0.15, _time("journal", NOTING, 2_000, unit="")
+    ),
+    Target("a snapshot beside the loop: 50 ms", 50, _time(PAUSE, "loop", _M, unit="ms")),
+    Target("snapshot and tail restored: 3 s", 3, _time("restored", RESTORE, _M, unit="s")),
 )
 
 

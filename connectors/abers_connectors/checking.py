@@ -68,20 +68,24 @@ class Report(NamedTuple):
         What it says, in words, by part.
     sample
         The sample, if there is one.
+    findings
+        What may be wrong with the topics, a sentence each; None if no broker was asked.
     """
 
     meaning: dict[str, str]
     sample: Sample | None
+    findings: list[str] | None = None
 
 
 def check(
     path: str,
     *,
     sample: str | None = None,
+    connect: bool = False,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Report:
-    """Look at a configuration, at the files it names, and at a sample of records.
+    """Look at a configuration, at the files or topics it names, and at a sample of records.
 
     Parameters
     ----------
@@ -90,6 +94,8 @@ def check(
     sample
         A file whose records are looked at as if it were the first input, or the second if it is
         that one.
+    connect
+        Whether to ask the brokers for the topics.
 
     Returns
     -------
@@ -98,6 +104,8 @@ def check(
 
     Raises
     ------
+    BrokerError
+        If the brokers do not answer.
     ConfigError
         If anything would stop a run before its first record.
     """
@@ -108,7 +116,17 @@ def check(
     if found:
         raise ConfigError(found)
     looked_at = None if sample is None else sampled(open_part(config, sample), config.settings())
-    return Report(described(config), looked_at)
+    return Report(described(config), looked_at, _asked(path, config, environ) if connect else None)
+
+
+def _asked(path: str, config: Config, environ: Mapping[str, str]) -> list[str]:
+    from abers_connectors.kafka import topics  # noqa: PLC0415 - only where brokers are asked
+
+    found = topics.check(config, environ)
+    told = [f"{path}: {one}" for one in found]
+    if any(one.fatal for one in found):
+        raise ConfigError(told)
+    return told
 
 
 def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Iterator[str]:

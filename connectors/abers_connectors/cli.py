@@ -105,14 +105,21 @@ def check(
         str | None,
         typer.Option(metavar="FILE", help="Show ten of its records as they are understood."),
     ] = None,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Ask the Kafka brokers whether the topics will do.")
+    ] = False,
 ) -> None:
     """Say what a configuration means, or everything that is wrong with it."""
     with sentences():
         from abers_connectors.checking import check as checked
 
-        report = checked(config, sample=sample)
+        report = checked(config, sample=sample, connect=connect)
         for part, meaning in report.meaning.items():
             typer.echo(f"{part}: {meaning}")
+        if report.findings is not None:
+            for line in report.findings:
+                typer.echo(f"Warning: {line}", err=True)
+            typer.echo("topics: a service can run on them")
         if report.sample is not None:
             for line in report.sample.lines:
                 typer.echo(line)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from abers.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from abers.stream import Events
 
@@ -80,13 +80,18 @@ class Pace:
 
     def __call__(self, events: Events) -> Iterator[Events]:
         """Give consecutive events when they are due, those due together at once."""
-        times, first = events.times.tolist(), 0
+        for due in self.due(events.times.tolist()):
+            yield events[due]
+
+    def due(self, times: Sequence[int]) -> Iterator[slice]:
+        """Give the places of consecutive times when they are due; as for events."""
+        first = 0
         while first < len(times):
             self._wait_for(times[first])
             due, last = self._now() + _TOGETHER * self._milliseconds, first + 1
             while last < len(times) and times[last] <= due:
                 last += 1
-            yield events[first:last]
+            yield slice(first, last)
             first = last
 
     def _now(self) -> float:

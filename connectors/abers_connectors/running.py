@@ -63,6 +63,18 @@ class Tolerance(NamedTuple):
     stop: bool = False
     per_1000: int = 1000
 
+    def require(self, dead: Counter[str], records: int) -> None:
+        """Raise a DeadLettersError if of so many records too many are dead letters."""
+        count = dead.total()
+        if records >= _ENOUGH and count * 1000 > self.per_1000 * records:
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in dead.most_common())
+            msg = (
+                f"{count:,} of {records:,} records are dead letters ({reasons}), more than "
+                f"output.max_dead_per_1000 = {self.per_1000} allows; look at them, and mend the "
+                "input or its mapping"
+            )
+            raise DeadLettersError(msg)
+
 
 def at_once(events: Events) -> Iterator[Events]:
     """Give all events as soon as they are read."""
@@ -161,7 +173,7 @@ class Run:
             self._take(batch)
             self._read = batch.position
             self.records += batch.records
-            self._check_share()
+            self._tolerance.require(self.dead, self.records)
             if self._state is not None and self.records - saved >= self._every:
                 self._save()
                 saved = self.records
@@ -204,17 +216,6 @@ class Run:
             raise RecordError(msg)
         self.dead.update(letter.reason for letter in letters)
         self._write("dead_letters", letters)
-
-    def _check_share(self) -> None:
-        most, dead = self._tolerance.per_1000, self.dead.total()
-        if self.records >= _ENOUGH and dead * 1000 > most * self.records:
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in self.dead.most_common())
-            msg = (
-                f"{dead:,} of {self.records:,} records are dead letters ({reasons}), more than "
-                f"output.max_dead_per_1000 = {most} allows; look at them, and mend the input or "
-                "its mapping"
-            )
-            raise DeadLettersError(msg)
 
     def _save(self) -> None:
         """Make what was written durable, then the state that says so."""

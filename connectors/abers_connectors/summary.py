@@ -7,16 +7,18 @@ sums are only put together.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from abers.stream import Processor
     from abers_connectors.running import Run
 
-__all__ = ["Means", "Summary", "finite", "summarised"]
+__all__ = ["Means", "Summary", "finite", "put_together", "summarised"]
 
 
 Means: TypeAlias = dict[str, float | None]
@@ -56,14 +58,27 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def summarised(run: Run, events: int, seconds: float) -> Summary:
-    """Put together what a run and its processor know.
+    """Put together what a run and its processor know; as `put_together`."""
+    return put_together([run.processor], run.records, run.dead, events, seconds)
+
+
+def put_together(
+    processors: Sequence[Processor],
+    records: int,
+    dead: Mapping[str, int],
+    events: int,
+    seconds: float,
+) -> Summary:
+    """Put together what processors know.
 
     Parameters
     ----------
-    run
-        At its end.
+    processors
+        Of equal settings, at the end.
+    records, dead
+        How many records were read, and how many dead letters there are, by reason.
     events
-        How many it took.
+        How many were taken.
     seconds
         How long it took.
 
@@ -72,21 +87,24 @@ def summarised(run: Run, events: int, seconds: float) -> Summary:
     Summary
         Over all models and segments, since the beginning of the state.
     """
-    processor = run.processor
-    counters = processor.counters
-    whole = processor.monitor
+    counters = Counter[str]()
+    for processor in processors:
+        counters.update(processor.counters)
+    monitors = [monitor for processor in processors for monitor in processor.monitors]
+    whole = type(monitors[0]).total(monitors) if monitors else None
     views = {} if whole is None else whole.views()
     width = math.nan if whole is None else whole.mean_width
+    seen, told = zip(*(processor.waiting for processor in processors), strict=True)
     return Summary(
-        records=run.records,
-        dead_letters=dict(run.dead.most_common()),
+        records=records,
+        dead_letters=dict(Counter(dead).most_common()),
         observations=counters["predictions"],
         labels=counters["labels"],
         raw=finite(views.get("raw")),
         calibrated=finite(views.get("calibrated")),
         mean_width=width if math.isfinite(width) else None,
         events_per_second=events / seconds if seconds > 0 else 0.0,
-        waiting=processor.waiting,
+        waiting=(sum(seen), sum(told)),
         counters={name: count for name, count in counters.items() if count},
     )
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rich import box
 from rich.console import Console
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from abers_connectors.inspecting import Inspected
-    from abers_connectors.records import Source
     from abers_connectors.summary import Means, Summary
 
 __all__ = [
+    "Watched",
     "say",
     "show_inspected",
     "show_next",
@@ -51,6 +51,19 @@ _REST = {
 """Counters that are told, and what they count."""
 
 
+class Watched(Protocol):
+    """What is read under a progress bar, such as a `Source`."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def fraction(self) -> float | None:
+        """Say how much has been read, from 0 to 1, or None if that cannot be known."""
+        ...
+
+
 class _Console(Console):
     def on_broken_pipe(self) -> None:
         """Leave it to the command what a reader that has seen enough means."""
@@ -67,7 +80,9 @@ def say(message: str) -> None:
 
 
 @contextmanager
-def watching(source: Source, *, hidden: bool) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
+def watching(
+    source: Watched, *, hidden: bool
+) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
     """Show a progress bar for the time of a `with` block.
 
     Parameters

@@ -14,6 +14,8 @@ from benchmarks.contenders import MAKERS, NATIVE, contenders
 from benchmarks.cross import BATCH, CONTENDERS, folds, ours, theirs
 from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
+from benchmarks.journal import ADDED as NOTING
+from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.kept import LOST, POINTS, over_a_stream
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
@@ -61,6 +63,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Predictive distributions",
         "## Distribution calibration",
         "## The stream processor",
+        "## The journal of a service",
         "## The machine",
     ]
     for name in contenders():
@@ -133,6 +136,8 @@ def everything(value: float) -> dict[Key, Spread]:
         for n in (10**4, 10**5)
     }
     values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
+    values |= {("journal", NOTING, 2_000): spread}
+    values |= {(PAUSE, "loop", 10**6): spread, ("restored", RESTORE, 10**6): spread}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     return values
 

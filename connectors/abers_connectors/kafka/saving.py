@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Saved", "Saver"]
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_POLITE = 5  # the loop goes first
 _PIPE = 1 << 20  # bytes: few turns of the interpreter lock for many of them
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None  # found before a fork
 
@@ -230,6 +231,7 @@ def _be_alone(parent: int) -> None:
         if callable(signal.getsignal(number)) or number == signal.SIGPIPE:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    os.nice(_POLITE)
     gc.disable()  # it would write to, and so copy, the pages of every object there is
 
 

@@ -128,21 +128,33 @@ class Wording:
             stands where it would have been.
         """
         found: list[Outgoing] = []
-        letters = [
+        if outputs is not None:
+            found += self.predictions(outputs, decoded, records)
+            if outputs.outcomes is not None:
+                causes = [records[row] for row in decoded.rows]
+                found += self._worded("outcomes", outputs.outcomes, outputs.settled, causes)
+        return found + self.letters(outputs, decoded, records)
+
+    def predictions(
+        self, outputs: Outputs, decoded: Decoded, records: Sequence[Record]
+    ) -> list[Outgoing]:
+        """Word the predictions alone; as `outgoing`."""
+        causes = [records[row] for row in decoded.rows]
+        return [*self._worded("predictions", outputs.predictions, outputs.predicted, causes)]
+
+    def letters(
+        self, outputs: Outputs | None, decoded: Decoded, records: Sequence[Record]
+    ) -> list[Outgoing]:
+        """Word the dead letters alone; as `outgoing`."""
+        found = [
             _Letter(row, 0, reason, detail, records[row].value or b"", records[row])
             for row, reason, detail in decoded.dead
         ]
-        if outputs is not None:
-            causes = [records[row] for row in decoded.rows]
-            found += self._worded("predictions", outputs.predictions, outputs.predicted, causes)
-            if outputs.outcomes is not None:
-                found += self._worded("outcomes", outputs.outcomes, outputs.settled, causes)
-            letters += [
-                _of_processor(decoded.rows[row], causes[row], letter)
-                for row, letter in outputs.letters
-            ]
-        letters.sort(key=itemgetter(0, 1))
-        return found + [self._buried(letter) for letter in letters]
+        for row, letter in () if outputs is None else outputs.letters:
+            cause = decoded.rows[row]
+            found.append(_of_processor(cause, records[cause], letter))
+        found.sort(key=itemgetter(0, 1))
+        return [self._buried(letter) for letter in found]
 
     def _worded(
         self, sink: str, said: Rows[Any], rows: NDArray[np.int64], causes: Sequence[Record]

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 SCRIPT = Path(__file__).parents[3] / "scripts" / "kafka-broker"
 
 
+def unique(name: str) -> str:
+    """Return a name that nobody has on any broker."""
+    return f"{name}-{uuid.uuid4().hex[:12]}"
+
+
 class Message(NamedTuple):
     """What is written to a topic; what is None is left to the client."""
 
@@ -83,7 +88,7 @@ class Broker:
 
         Events of tests are old, so that they are kept for ever by default.
         """
-        name = f"{name}-{uuid.uuid4().hex[:12]}"
+        name = unique(name)
         # kafka-python's own keyword for a setting with dots in its name is a dictionary.
         configs = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in config.items()}
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["TIME", "Read"]
+__all__ = ["TIME", "TOPICS", "Read"]
 
 TIME = 1_700_000_000_000
+TOPICS = {
+    "kafka.bootstrap": "localhost:9092",
+    "kafka.observations": "scores",
+    "kafka.labels": "labels",
+    "kafka.predictions": "predictions",
+}
+"""What a configuration says at least."""
 
 
 class Read(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.kafka.reads import TIME, Read
+from tests.connectors.kafka.reads import TIME, TOPICS, Read
 
 from abers.stream import Label, Observation
 from abers_connectors.config import load
@@ -25,9 +25,7 @@ GOOD = b'{"id": "a", "time": 5, "score": 0.5}'
 def configured(**more: Any) -> Config:  # noqa: ANN401
     """Make a configuration with some more of [input]."""
     flags = {f"input.{name.replace('__', '.')}": value for name, value in more.items()}
-    return load(
-        flags={"input.observations": "x.jsonl", "input.labels": "y.jsonl", **flags}, environ={}
-    )
+    return load(flags=TOPICS | flags, environ={})
 
 
 def decoded(
@@ -193,13 +191,6 @@ def test_a_key_that_is_no_text_is_told() -> None:
     headers = [("m", b"\xff")]
     found = decoded(Read(GOOD, headers=headers), fields__model="record:header:m")
     assert "byte 0xff at place 1 of the header m" in found.dead[0][2]
-
-
-def test_an_id_may_be_the_offset() -> None:
-    """The number of a record is its offset, which is the same whenever it is read."""
-    value = written(score=0.5, time=1)
-    found = decoded(Read(value, offset=17), Read(value, offset=40), fields__id="row")
-    assert [event.id for event in found.events] == ["17", "40"]
 
 
 def test_an_object_may_go_on_over_lines() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.kafka.reads import TIME, Read
+from tests.connectors.kafka.reads import TIME, TOPICS, Read
 
 from abers.stream import Processor, Settings
 from abers_connectors.config import load
@@ -32,7 +32,7 @@ def worded(
 ) -> tuple[list[Outgoing], Outputs | None]:
     """Decode, process and word some records of one topic."""
     flags = {f"input.fields.{name}": path for name, path in fields.items()}
-    config = load(flags={"input.observations": "x.jsonl", **flags}, environ={})
+    config = load(flags=TOPICS | flags, environ={})
     decoded = Decoder(config, partitions=1).decode(records, [0] * len(records))
     processor = processor or Processor(config.settings())
     outputs = processor.take(decoded.events) if len(decoded.events) else None

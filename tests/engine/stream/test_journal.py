@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Any
 
+import hypothesis
 import msgspec
 import numpy as np
 import pytest
@@ -171,6 +172,12 @@ class RegressionLife(Life):
     task = "regression"
 
 
+LIVES_EACH = hypothesis.settings(  # each step takes a batch twice, and writes out both states
+    max_examples=hypothesis.settings().max_examples // 4,
+    stateful_step_count=hypothesis.settings().stateful_step_count // 3,
+)
+for kind in (Life, LearningLife, MultiClassLife, RegressionLife):
+    kind.TestCase.settings = LIVES_EACH
 TestLife = Life.TestCase
 TestLearningLife = LearningLife.TestCase
 TestMultiClassLife = MultiClassLife.TestCase
@@ -196,15 +203,15 @@ def test_long_streams(size: int) -> None:
 
 def test_river_learners_go_on_alike() -> None:
     """Learners that learned by entries predict the next observations as those that scored too."""
-    made = stream(300, every=30)
+    made = stream(120, every=30)
     settings = msgspec.structs.replace(LIMITED, learner="logistic")
     live, other = Processor(settings), Processor(settings)
-    for start in range(0, 400, 50):
+    for start in range(0, 150, 50):
         followed(live, other, made[start : start + 50])
     other_again = Processor.restore(other.snapshot(key=KEY), settings, key=KEY)
-    expected = told(live.take(Events.of(made[400:])))
-    assert told(other.take(Events.of(made[400:]))) == expected
-    assert told(other_again.take(Events.of(made[400:]))) == expected
+    expected = told(live.take(Events.of(made[150:])))
+    assert told(other.take(Events.of(made[150:]))) == expected
+    assert told(other_again.take(Events.of(made[150:]))) == expected
 
 
 class Counting(Scorer):

@@ -1,0 +1,129 @@
+"""The journal of a service: what it costs to write, to restore from, and to save beside the loop.
+
+Governing rule: what is asked is measured on the whole: a restore is a snapshot loaded and the
+entries after it decoded and redone.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from abers.stream import Entry, Events, Processor, Settings
+from benchmarks.events import LATE, arriving
+from benchmarks.page import Key, Section, size, table
+from benchmarks.paused import BATCH, batch, holding
+from benchmarks.rivals import ROOT
+from benchmarks.timing import Spread, in_turns, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.plan import Plan
+
+    Part = tuple[str, dict[Key, Spread]]
+
+TAKE, NOTED, ADDED = "take", "take_noted", "share added"
+PAUSE, RESTORE = "pause", "snapshot and tail"
+SIZES = (20, 500, 2_000)  # events of a batch
+_TRIES = 5  # at what takes a second each
+
+
+def journal(plan: Plan) -> Section:
+    """Measure writing, pauses and restoring."""
+    parts = [_writing(plan), _pausing(plan), _restoring(plan)]
+    values = {key: spread for _, found in parts for key, spread in found.items()}
+    return Section("The journal of a service", "".join(body for body, _ in parts), values)
+
+
+def _writing(plan: Plan) -> Part:
+    blocks = max(2, plan.replayed // LATE // 10)
+    events = [event for block in range(blocks) for event in arriving(block, blocks)]
+    rows: list[list[object]] = []
+    values: dict[Key, Spread] = {}
+    for width in SIZES:
+        batches = [Events.of(events[at : at + width]) for at in range(0, len(events), width)]
+        found = _beside(batches, len(events), plan.rounds)
+        values |= {("journal", name, width): spread for name, spread in found.items()}
+        rows.append([size(width), *found.values()])
+    body = (
+        "### Writing down what was decided\n\nMicroseconds an event, half observations and half"
+        f" labels {size(LATE)} later, without outcomes; the share is of rounds in turns, encoding"
+        " not counted.\n\n" + table(["events a batch", TAKE, NOTED, ADDED], rows)
+    )
+    return body, values
+
+
+def _beside(batches: list[Events], events: int, rounds: int) -> dict[str, Spread]:
+    shares: list[float] = []
+    last = 0.0
+
+    def run(name: str) -> float:
+        nonlocal last
+        processor = Processor(outcomes=False)
+        call: Callable[[Events], object] = getattr(processor, name)
+        found = 1e6 * seconds(lambda: [call(one) for one in batches]) / events
+        if name == NOTED:
+            shares.append(found / last - 1.0)
+        last = found
+        return found
+
+    spreads = in_turns(rounds, {name: partial(run, name) for name in (TAKE, NOTED)})
+    return {**spreads, ADDED: Spread.of(shares)}
+
+
+def _pausing(plan: Plan) -> Part:
+    n = plan.large
+    command = [sys.executable, "-m", "benchmarks.paused", str(n), str(plan.rounds)]
+    found = json.loads(subprocess.check_output(command, cwd=ROOT))  # noqa: S603 - of ours
+    spreads = {name: Spread.of(times) for name, times in found.items()}
+    body = (
+        f"### Snapshots beside the loop\n\n{size(n)} labels held and {size(n)} observations"
+        " waiting, in a process that holds nothing else. The loop stops while the process is"
+        f" copied; then it takes batches of {size(BATCH)} events, of which the slowest is told."
+        " Milliseconds.\n\n"
+        + table(
+            ["", "the loop stops", "slowest batch meanwhile", "as many without", "done after, s"],
+            [["", *(spreads[name] for name in ("pause", "copied", "alone", "seconds"))]],
+        )
+    )
+    return body, {(PAUSE, "loop", n): spreads["pause"]}
+
+
+def _restoring(plan: Plan) -> Part:
+    n, waiting = plan.large, max(LATE, plan.large // 10)
+    settings = Settings(max_pending=2 * waiting, dedup_max=n)
+    live = holding(n, waiting, settings)
+    blob = live.snapshot()
+    tail = [
+        msgspec.msgpack.encode(live.take_noted(batch(number, n, waiting))[1])
+        for number in range(waiting // BATCH)
+    ]
+    state = live.state_bytes()
+
+    def restored(entries: list[bytes]) -> Processor:
+        processor = Processor.restore(blob, settings, outcomes=False)
+        for entry in entries:
+            processor.redo(msgspec.msgpack.decode(entry, type=Entry))
+        return processor
+
+    if restored(tail).state_bytes() != state:
+        msg = "the restored processor differs"
+        raise RuntimeError(msg)
+    names = {"snapshot": [], RESTORE: tail}
+    spreads = in_turns(
+        min(plan.rounds, _TRIES),
+        {name: partial(seconds, partial(restored, some)) for name, some in names.items()},
+    )
+    body = (
+        f"### Restoring\n\n{size(n)} labels held, {size(waiting)} observations waiting,"
+        f" {size(n)} finished ids remembered, and then {size(len(tail) * BATCH)} events in"
+        f" entries of {size(BATCH)}; seconds.\n\n"
+        + table(["", *spreads], [["", *spreads.values()]])
+    )
+    return body, {("restored", name, n): spread for name, spread in spreads.items()}
