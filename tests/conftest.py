@@ -58,7 +58,22 @@ def without_kafka() -> str | None:
     return ran.stderr.strip() if ran.returncode else None
 
 
-MISSING = {"browser": without_browser, "kafka": without_kafka}
+def without_promtool() -> str | None:
+    """Say what to install for the tests of what Prometheus is told."""
+    return None if shutil.which("promtool") else "on Debian, run: apt-get install prometheus"
+
+
+def without_systemd() -> str | None:
+    """Say what to install for the tests of units."""
+    return None if shutil.which("systemd-analyze") else "on Debian, run: apt-get install systemd"
+
+
+MISSING = {
+    "browser": without_browser,
+    "kafka": without_kafka,
+    "prometheus": without_promtool,
+    "systemd": without_systemd,
+}
 LEFT_OUT = pytest.StashKey[list[str]]()
 
 

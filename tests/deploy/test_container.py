@@ -1,0 +1,101 @@
+"""The image and the environment of Compose: what a linter and a schema can tell, and what fits."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any
+
+from tests.deploy.files import DEPLOY, linted, read
+
+from abers_connectors.config import Config, Http, load
+from abers_connectors.http import serving
+from abers_connectors.kafka.status import Status
+
+DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
+COMPOSE: dict[str, Any] = read(DEPLOY / "compose.yaml")
+ABERS: dict[str, Any] = COMPOSE["services"]["abers"]
+
+
+def configured() -> Config:
+    """Load what the container of Compose loads."""
+    return load(DEPLOY / "abers.kafka.toml", environ=ABERS["environment"])
+
+
+def test_the_dockerfile() -> None:
+    """A linter finds nothing in it."""
+    linted("hadolint", "--failure-threshold", "info", DEPLOY / "Dockerfile")
+
+
+def test_the_image_is_not_root() -> None:
+    """The last stage runs as a user by number, which Kubernetes can see is not root."""
+    last = DOCKERFILE.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER (\d+):\1$", last, re.MULTILINE)
+
+
+def test_the_build_has_what_it_needs() -> None:
+    """All that makes the package reaches the build, and nothing of tests or environments."""
+    told = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    allowed = {line[1:] for line in told if line.startswith("!")}
+    assert {"pyproject.toml", "CMakeLists.txt", "constraints.txt", "engine", "connectors"} < allowed
+    assert all((DEPLOY.parent / name).exists() for name in allowed)
+    assert told[1] == "*"
+
+
+def test_the_health_check() -> None:
+    """What Docker runs to see whether the container is well succeeds while the service is alive."""
+    found = re.search(r'CMD \["python", "-c", "(.+)"\]', DOCKERFILE)
+    assert found is not None
+    clock = [0.0]
+    status = Status(60.0, clock=lambda: clock[0])
+    codes = []
+    with serving(Http(port=0), status) as url:
+        script = found[1].replace("http://127.0.0.1:8090", url)
+        for clock[0] in (0.0, 61.0):
+            words = [sys.executable, "-c", script]
+            codes.append(subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode)
+    assert codes == [0, 1]
+    assert Http().port == 8090
+
+
+def test_compose() -> None:
+    """The file is one of Compose."""
+    linted("check-jsonschema", "--builtin-schema", "vendor.compose-spec", DEPLOY / "compose.yaml")
+
+
+def test_what_is_mounted_is_there() -> None:
+    """Every file that a container gets is in deploy/."""
+    volumes = [one for service in COMPOSE["services"].values() for one in service["volumes"]]
+    files = [one.split(":")[0] for one in volumes if one.startswith(".")]
+    assert len(files) == 4
+    assert all((DEPLOY / name).is_file() for name in files)
+
+
+def test_who_talks_to_whom() -> None:
+    """The service finds the broker inside, and Prometheus and the host find the service."""
+    config = configured()
+    assert config.kafka is not None
+    kafka = COMPOSE["services"]["kafka"]["environment"]
+    assert f"INSIDE://{config.kafka.bootstrap[0]}" in kafka["KAFKA_ADVERTISED_LISTENERS"]
+    assert config.http.host == "0.0.0.0"  # noqa: S104 - inside of a container
+    assert ABERS["ports"] == [f"127.0.0.1:{config.http.port}:{config.http.port}"]
+    (job,) = read(DEPLOY / "prometheus.yml")["scrape_configs"]
+    assert job["static_configs"] == [{"targets": [f"abers:{config.http.port}"]}]
+    (source,) = read(DEPLOY / "grafana" / "datasource.yaml")["datasources"]
+    assert source["url"] == "http://prometheus:9090"
+
+
+def test_only_this_machine_is_served() -> None:
+    """Nothing of an environment without passwords is reachable from other machines."""
+    services = COMPOSE["services"].values()
+    assert all(port.startswith("127.0.0.1:") for one in services for port in one["ports"])
+
+
+def test_what_is_written_lasts() -> None:
+    """Snapshots go to a volume; nothing else can be written."""
+    config = configured()
+    assert config.state.path is not None
+    assert f"abers:{config.state.path}" in ABERS["volumes"]
+    assert f"VOLUME {config.state.path}" in DOCKERFILE
+    assert ABERS["read_only"]
