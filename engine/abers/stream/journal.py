@@ -17,26 +17,19 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
-from abers._sealed import REMEDY
-from abers.exceptions import AbersError, StateError
-from abers.stream.admission import Admitted
-from abers.stream.columns import Events, objects
-from abers.stream.deciding import COUNTERS
-from abers.stream.settings import LARGEST_TIME, Settings
-from abers.stream.tasks import Answers
+from abers.exceptions import ParameterError
+from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    import numpy as np
     from numpy.typing import NDArray
 
-    from abers.stream.columns import Column
+    from abers.stream.columns import Events
     from abers.stream.outputs import Outputs
     from abers.stream.processor import Processor
 
-__all__ = ["Entry", "marked", "redo", "take"]
+__all__ = ["Entry", "marked", "take"]
 
 _DIGEST = 8
 _JSON = msgspec.json.Encoder()
@@ -76,7 +69,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     features
         Of each observation, if a learner is to learn them.
     extra
-        JSON: what is passed through for each observation; empty if none has any.
+        JSON: what is passed through for each observation of the batch; empty if none has any.
     counters
         All counters after the batch.
     """
@@ -113,11 +106,9 @@ def marked(settings: Settings) -> bytes:
     return blake2b(msgspec.msgpack.encode(given), digest_size=_DIGEST).digest()
 
 
-# Writing
-
-
 def take(processor: Processor, events: Events) -> tuple[Outputs, Entry]:
     """Let a processor take a batch, and write down what was decided."""
+    extra = _extra(events)
     admission = processor._deciding.admission
     models, keys = len(admission.models), len(admission.keys)
     decided = processor._deciding.decide(events)
@@ -141,7 +132,7 @@ def take(processor: Processor, events: Events) -> tuple[Outputs, Entry]:
         answers=_bytes(answers.rows) if known else b"",
         held=_bytes(answers.held) if known else b"",
         features=None if processor._deciding.learning is None else _features(admitted.events, seen),
-        extra=_extra(admitted.events.extra, seen),
+        extra=extra,
         counters=[*processor.counters.values()],
     )
     return outputs, entry
@@ -155,145 +146,16 @@ def _features(events: Events, seen: NDArray[np.bool_]) -> list[Any]:
     return [] if events.x is None else events.x[seen].tolist()
 
 
-def _extra(extra: Column | None, seen: NDArray[np.bool_]) -> bytes:
-    given = [] if extra is None else extra[seen].tolist()
-    return _JSON.encode(given) if any(one is not None for one in given) else b""
+def _extra(events: Events) -> bytes:
+    """Write down what is passed through, before anything is changed: not all can be."""
+    if events.extra is None:
+        return b""
+    try:
+        return _JSON.encode(events.extra[~events.labels].tolist())
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        msg = f"extra fields cannot be written down ({error}); pass through what JSON can hold"
+        raise ParameterError(msg) from None
 
 
 def _bytes(column: NDArray[Any]) -> bytes:
     return column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes()
-
-
-# Reading
-
-
-def redo(processor: Processor, entry: Entry) -> Outputs:
-    """Have a processor do what was decided; see `Processor.redo`."""
-    if entry.settings != processor._mark:
-        msg = "the entry was decided under other settings; set them back, or start without it"
-        raise StateError(msg)
-    _require_order(entry, processor.counters)
-    deciding = processor._deciding
-    try:
-        admitted = _admitted(processor, entry)
-        decided = deciding.redo(
-            admitted,
-            np.frombuffer(entry.labels, np.bool_),
-            [why for _, why in entry.refused],
-        )
-        predicted = len(decided.taken.learns) - int(decided.taken.learns.sum())
-        answers = _answers(processor, entry, predicted)
-        with np.errstate(all="ignore"):  # answers are as they are
-            outputs, _ = processor._answer(decided, answers)
-    except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
-        msg = f"entry of a journal is inconsistent ({error}); {REMEDY}"
-        raise StateError(msg) from None
-    _require_equal(entry, processor.counters)
-    return outputs
-
-
-def _require_order(entry: Entry, counters: dict[str, int]) -> None:
-    """Refuse an entry that does not come next, while nothing is changed yet."""
-    if len(entry.counters) != len(COUNTERS):
-        msg = f"the entry has {len(entry.counters)} counters, not {len(COUNTERS)}; {REMEDY}"
-        raise StateError(msg)
-    after = dict(zip(COUNTERS, entry.counters, strict=True))
-    before = _events(after) - len(entry.labels)
-    if before != _events(counters):
-        msg = (
-            f"the entry was decided after {before} events, and the processor has taken "
-            f"{_events(counters)}; redo each entry once, in order"
-        )
-        raise StateError(msg)
-
-
-def _events(counters: dict[str, int]) -> int:
-    return counters["observations"] + counters["labels_in"]
-
-
-def _require_equal(entry: Entry, counters: dict[str, int]) -> None:
-    differing = [
-        f"{name} {there} where it was {was}"
-        for (name, there), was in zip(counters.items(), entry.counters, strict=True)
-        if there != was
-    ]
-    if differing:
-        msg = (
-            f"redone, the batch gives another state: {', '.join(differing)}; the entries are not "
-            "of this processor, or a learner failed at other times; start from a snapshot"
-        )
-        raise StateError(msg)
-
-
-def _admitted(processor: Processor, entry: Entry) -> Admitted:
-    """Give the events that came in as admission did."""
-    admission, task = processor._deciding.admission, processor._task
-    batch = np.frombuffer(entry.labels, np.uint8)
-    here = np.ones(len(batch), bool)
-    here[[row for row, _ in entry.refused]] = False
-    rows, kinds = np.flatnonzero(here), batch[here]
-    n, told = len(rows), kinds == 1
-    _require(bool((kinds <= 1).all()), "labels")
-    _require(len(entry.ids) == n and all(entry.ids), "ids")
-    times = _column(entry.times, "<i8", n, "times")
-    _require(bool(((times > -LARGEST_TIME) & (times < LARGEST_TIME)).all()), "times")
-    _name(admission.models, entry.new_models, "models")
-    _name(admission.keys, entry.new_keys, "keys")
-    seen = n - int(told.sum())
-    models = _column(entry.models, "<u4", n, "models")
-    keys = np.zeros(n, np.uint32)
-    keys[~told] = _column(entry.keys, "<u4", seen, "keys")
-    _require(bool((models < len(admission.models)).all()), "models")
-    _require(not seen or bool((keys < len(admission.keys)).all()), "keys")
-    scores, values = np.zeros((n, task.score_width)), np.zeros(n)
-    wide = seen * task.score_width
-    scores[~told] = _column(entry.scores, "<f8", wide, "scores").reshape(seen, task.score_width)
-    values[told] = _column(entry.values, "<f8", n - seen, "values")
-    segments = np.zeros(n, object)
-    if seen:
-        segments[~told] = objects([segment for _, segment in admission.keys])[keys[~told]]
-    events = Events(
-        told,
-        objects(entry.ids),
-        times,
-        objects([*admission.models])[models],
-        segments,
-        x=_spread(entry.features or [], ~told, "features"),
-        extra=_spread(msgspec.json.decode(entry.extra) if entry.extra else [], ~told, "extra"),
-    )
-    return Admitted(events, rows, kinds, models, keys, times, scores, values, [])
-
-
-def _answers(processor: Processor, entry: Entry, count: int) -> Answers | None:
-    """Give the answers as they were; None if they are to be found again."""
-    if processor._task.distributions:
-        return None
-    width = processor._task.answer_width
-    rows = _column(entry.answers, "<f8", count * width, "answers")
-    return Answers(rows.reshape(count, width), _column(entry.held, "<i8", count, "answers"))
-
-
-def _name(known: dict[Any, int], names: Sequence[Any], what: str) -> None:
-    for name in names:
-        _require(name not in known, what)
-        known[name] = len(known)
-
-
-def _column(given: bytes, kind: str, size: int, what: str) -> NDArray[Any]:
-    column = np.frombuffer(given, kind)
-    _require(len(column) == size, what)
-    return column.astype(column.dtype.newbyteorder("="))
-
-
-def _spread(values: list[Any], places: NDArray[np.bool_], what: str) -> Column | None:
-    if not values:
-        return None
-    _require(len(values) == int(places.sum()), what)
-    column = np.full(len(places), None)
-    column[places] = objects(values)
-    return column
-
-
-def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion
-    if not condition:
-        raise ValueError(what)

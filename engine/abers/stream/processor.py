@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers._shown import shown
 from abers.exceptions import ParameterError
-from abers.stream import journal, snapshot
+from abers.stream import journal, redoing, snapshot
 from abers.stream.answering import Answering
 from abers.stream.columns import Events
 from abers.stream.deciding import Deciding
@@ -224,6 +224,11 @@ class Processor:
         Outputs, Entry
             What is to be said of the events, and what `redo` takes.
 
+        Raises
+        ------
+        ParameterError
+            If something that is passed through cannot be written down; nothing is taken then.
+
         Examples
         --------
         >>> from abers.stream import Events, Observation, Processor
@@ -266,7 +271,7 @@ class Processor:
         distributions are told or judged. Learners learn the same features and labels in the
         same order, without scoring in between.
         """
-        return journal.redo(self, entry)
+        return redoing.redo(self, entry)
 
     def _answer(self, decided: Decided, known: Answers | None = None) -> tuple[Outputs, Answers]:
         """Answer what was decided, and word it; with answers that are known as they are."""

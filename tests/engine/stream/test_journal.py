@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.engine.stream.cases import DRAWS, Scorer, events, limited, plain, stream
+from tests.engine.stream.cases import CIRCLE, DRAWS, Scorer, events, limited, plain, stream
 from tests.engine.stream.speaking import lab, obs, processor
 from tests.engine.stream.test_tasks import TASKS
 
-from abers import StateError
+from abers import ParameterError, StateError
 from abers.stream import DeadLetter, Entry, Event, Events, Observation, Outputs, Processor, Settings
 from abers.stream.deciding import COUNTERS
 from abers.stream.journal import marked
@@ -262,6 +262,15 @@ def test_without_outcomes() -> None:
     assert again.outcomes is not None
     assert again.outcomes.columns["label"].tolist() == [1]
     assert other.state_bytes() == live.state_bytes()
+
+
+@pytest.mark.parametrize("extra", [{"a": object()}, {"a": "\ud800"}, {"a": CIRCLE}], ids=repr)
+def test_what_cannot_be_passed_on(extra: dict[str, Any]) -> None:
+    """Extra fields that cannot be written down are refused before anything is taken."""
+    live = Processor()
+    with pytest.raises(ParameterError, match="extra fields cannot be written down"):
+        live.take_noted(Events.of([obs("a"), obs("b", extra=extra)]))
+    assert live.state_bytes() == Processor().state_bytes()
 
 
 # Entries that do not fit
