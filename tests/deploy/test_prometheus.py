@@ -18,6 +18,7 @@ from abers_connectors.kafka.status import Status
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
+PAGE = DEPLOY.parent / "docs" / "operations.md"
 RULES: list[dict[str, Any]] = read(DEPLOY / "alerts.yml")["groups"][0]["rules"]
 
 
@@ -72,3 +73,18 @@ def test_alerts_say_what_is_wrong() -> None:
     for rule in RULES:
         assert rule["annotations"]["summary"]
         assert rule["labels"]["severity"] in {"page", "ticket"}
+
+
+def test_the_page_has_every_metric_and_alert() -> None:
+    """Whoever looks a metric or an alert up finds it, and nothing that is not there."""
+    page = PAGE.read_text()
+    names = {_called(metric) for metric in metrics()}
+    listed = {*re.findall(r"`(abers_\w+)`", page)}
+    assert listed == names
+    alerts = re.findall(r"^\| (Abers\w+) \|", page, re.MULTILINE)
+    assert alerts == [rule["alert"] for rule in RULES]
+
+
+def _called(metric: Metric) -> str:
+    endings = {"counter": "_total", "info": "_info"}
+    return metric.name + endings.get(metric.type, "")

@@ -1,0 +1,42 @@
+"""The page for operators: every exit code, every reason of a dead letter, every file."""
+
+from __future__ import annotations
+
+import re
+
+from tests.deploy.files import DEPLOY
+
+from abers.stream.deciding import REASONS
+from abers_connectors import exits
+
+PAGE = (DEPLOY.parent / "docs" / "operations.md").read_text()
+SOURCES = (DEPLOY.parent / "connectors" / "abers_connectors").rglob("*.py")
+
+
+def section(title: str) -> str:
+    """Give a section of the page."""
+    return PAGE.partition(f"# {title}\n")[2].partition("\n#")[0]
+
+
+def test_exit_codes() -> None:
+    """The page has every exit code, and what to do about it."""
+    codes = {exits.FAILURE, exits.USAGE, exits.DATA, exits.UNAVAILABLE, exits.CONFIG}
+    told = re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE)
+    assert {int(code) for row in told for code in row.split(",")} == codes | {0, 130, 143}
+
+
+def test_reasons() -> None:
+    """The page has every reason of a dead letter, and no other."""
+    raised = re.compile(r'BadRecordError\(\s*"([\w-]+)"|"(output-too-large|bad-id|bad-model)"')
+    known = {one or other for file in SOURCES for one, other in raised.findall(file.read_text())}
+    told = re.findall(r"^\| (`.+?`) \|", section("Dead letters"), re.MULTILINE)
+    named = {reason for row in told for reason in re.findall(r"`([\w-]+)`", row)}
+    assert named == known | {*REASONS}
+
+
+def test_files() -> None:
+    """What the page names in deploy/ is there, and all that is there is named."""
+    named = {name.rstrip("/") for name in re.findall(r"deploy/([\w.@/]+)", PAGE)}
+    there = {one.name for one in DEPLOY.iterdir()}
+    own = {"abers.example.toml", "Dockerfile.dockerignore", "grafana"}  # of others that are named
+    assert {name.split("/")[0] for name in named} == there - own
