@@ -103,7 +103,9 @@ def check(
     *,
     sample: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Show ten of its records as they are understood."),
+        typer.Option(
+            metavar="FILE", help="Show ten records of a file, or topic, as they are understood."
+        ),
     ] = None,
     connect: Annotated[
         bool, typer.Option("--connect", help="Ask the Kafka brokers whether the topics will do.")
@@ -163,7 +165,10 @@ def replay(  # noqa: PLR0913 - the options of the command
     from_: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="FILE", help="With a configuration: read this in place of its input."
+            "--from",
+            metavar="FILE",
+            help="With a configuration: read this in place of its input; with one of topics, read "
+            "this topic in place of its observations, or what the service decided: changelog.",
         ),
     ] = None,
     speed: Annotated[
@@ -172,7 +177,10 @@ def replay(  # noqa: PLR0913 - the options of the command
     ] = "max",
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Leave out what was before; RFC 3339 or milliseconds."),
+        typer.Option(
+            metavar="TIME",
+            help="Leave out what was before; RFC 3339 or milliseconds, in topics also @OFFSET.",
+        ),
     ] = None,
     until: Annotated[
         str | None,
@@ -193,7 +201,8 @@ def replay(  # noqa: PLR0913 - the options of the command
             "-o",
             metavar="FILE",
             help="Where predictions go, by its suffix JSON Lines, CSV or Parquet; - is standard "
-            "output, as is the default of a stream or a file. A file appears when it is complete.",
+            "output, as is the default of a stream, a file or topics. A file appears when it is "
+            "complete. From topics also into one: kafka:TOPIC.",
         ),
     ] = None,
     learner: Annotated[
@@ -281,6 +290,13 @@ def replay(  # noqa: PLR0913 - the options of the command
             "of that page (.json).",
         ),
     ] = None,
+    save_state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="With topics: keep the state at the end, with the offsets, for abers run --seed.",
+        ),
+    ] = None,
     as_json: _Json = False,
 ) -> None:
     """Replay a historical stream: predict, wait for the label, learn.
@@ -289,7 +305,7 @@ def replay(  # noqa: PLR0913 - the options of the command
     scores these predictions, as they were issued.
     """
     with sentences():
-        from abers_connectors.replaying import Words, planned
+        from abers_connectors.replaying import Words, has_topics, planned
 
         words = Words(
             stream=stream,
@@ -307,7 +323,13 @@ def replay(  # noqa: PLR0913 - the options of the command
             speed=speed,
             compare=compare,
             report=report,
+            save_state=save_state,
         )
+        if has_topics(words):
+            from abers_connectors.kafka.replaying import replay as replay_topics
+
+            replay_topics(words, as_json=as_json)
+            return
         plan = planned(words)
     with sentences(parameter=CONFIG if plan.configured and compare is None else USAGE):
         from abers_connectors.carrying_out import carry_out

@@ -7,6 +7,7 @@ leaves the state of a configuration alone, and the outputs that belong to it.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from abers.exceptions import ParameterError
 from abers_connectors import config as configuration
 from abers_connectors import values
 from abers_connectors._config_checks import dead_letters_beside
+from abers_connectors._config_layers import Layers
 from abers_connectors.bare import Asked, of_stream
 from abers_connectors.between import Between
 from abers_connectors.delayed import Delayed
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.records import Source
 
-__all__ = ["Plan", "Words", "planned"]
+__all__ = ["Plan", "Words", "has_topics", "planned", "require_in_file"]
 
 _DELAY = 50
 
@@ -50,6 +52,7 @@ class Words(NamedTuple):
     speed: str = "max"
     compare: str | None = None
     report: str | None = None
+    save_state: str | None = None
 
 
 class Plan(NamedTuple):
@@ -93,6 +96,9 @@ def planned(words: Words) -> Plan:
     ConfigError
         If there are mistakes in a configuration.
     """
+    if words.save_state is not None:
+        msg = "--save-state goes with a configuration that has topics, in [kafka]"
+        raise ParameterError(msg)
     since, until = _time("since", words.since), _time("until", words.until)
     if since is not None and until is not None and since >= until:
         msg = "--until is not after --since, so nothing is left; give a later one"
@@ -139,7 +145,15 @@ def _of_words(words: Words, delay: int) -> Job:
     return of_stream(asked)
 
 
-def _of_config(words: Words) -> Job:
+def has_topics(words: Words) -> bool:
+    """Say whether a configuration is named that reads topics."""
+    if Path(words.stream).suffix != ".toml":
+        return False
+    return "kafka" in Layers.read(words.stream, os.environ, {}).values
+
+
+def require_in_file(words: Words) -> None:
+    """Refuse, with a ParameterError, options that say what a configuration says itself."""
     misplaced = {
         "delay": words.delay,
         "learner": words.learner,
@@ -153,6 +167,10 @@ def _of_config(words: Words) -> Job:
         option = name.replace("_", "-")
         msg = f"--{option} does not go with a configuration; write it into {words.stream}"
         raise ParameterError(msg)
+
+
+def _of_config(words: Words) -> Job:
+    require_in_file(words)
     flags = _said({"input.observations": words.from_, "output.predictions": words.output})
     config = configuration.load(words.stream, flags=flags)
     job = of_config(config.model_copy(update={"state": configuration.State()}), words.stream)

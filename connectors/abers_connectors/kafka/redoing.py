@@ -1,0 +1,215 @@
+"""What topics tell, done once more: from the inputs anew, or from the changelog as it was.
+
+Governing rule: there is one processor a shard, as in the service; the inputs are
+decided anew, in the order of their times, while what the changelog tells was
+decided then, and comes out as it did, byte by byte.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from abers.exceptions import StateError
+from abers.stream import Processor
+from abers_connectors.kafka.changelog import Assembler
+from abers_connectors.kafka.decoding import Decoder
+from abers_connectors.kafka.shard import NONE, Place, Shard
+from abers_connectors.kafka.targets import Made
+from abers_connectors.kafka.transport import Partition
+from abers_connectors.statefile import secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from abers_connectors.config import Config
+    from abers_connectors.kafka.history import History, Read, Span
+    from abers_connectors.kafka.snapshots import Snapshots
+    from abers_connectors.kafka.transport import Record
+    from abers_connectors.pace import Pace
+
+__all__ = ["Afresh", "Batch", "Logged", "Redone"]
+
+
+class Batch(NamedTuple):
+    """What came of some records.
+
+    Parameters
+    ----------
+    records
+        How many they are.
+    made
+        What came of them, by shard.
+    places
+        Place of the record of each prediction among all of them, for each of `made`.
+    """
+
+    records: int
+    made: Sequence[Made]
+    places: Sequence[Sequence[int]]
+
+
+class Redone(Protocol):
+    """Something that was done once more."""
+
+    @property
+    def processors(self) -> Sequence[Processor]:
+        """One a shard."""
+        ...
+
+    def batches(self) -> Iterator[Batch]:
+        """Do it."""
+        ...
+
+    def following(self, shard: int) -> tuple[int, int]:
+        """Give the offsets of both inputs that follow what was done."""
+        ...
+
+
+class Afresh:
+    """The inputs, decided anew.
+
+    Parameters
+    ----------
+    config
+        What they mean.
+    history
+        Reads them.
+    spans
+        The part of them.
+    pace
+        How fast; None is as fast as can be.
+    """
+
+    def __init__(
+        self, config: Config, history: History, spans: Mapping[Partition, Span], pace: Pace | None
+    ) -> None:
+        settings = config.settings()
+        self.processors = [Processor(settings, outcomes=False) for _ in range(history.shards)]
+        self._decoder = Decoder(config, partitions=history.shards)
+        self._history, self._spans, self._pace = history, spans, pace
+        self._most = 2000 if config.kafka is None else config.kafka.max_records
+
+    def batches(self) -> Iterator[Batch]:
+        """Take the records, those together that are due together."""
+        reads = self._history.read(self._spans)
+        while batch := list(islice(reads, self._most)):
+            if self._pace is None:
+                yield self._batch(batch)
+                continue
+            for due in self._pace.due([one.record.timestamp for one in batch]):
+                yield self._batch(batch[due])
+
+    def following(self, shard: int) -> tuple[int, int]:
+        """Give where the part ends."""
+        ends = [span.end for one, span in self._spans.items() if one.number == shard]
+        return ends[0], ends[1] if len(ends) > 1 else NONE
+
+    def _batch(self, reads: Sequence[Read]) -> Batch:
+        parts: dict[int, list[int]] = {}
+        for place, one in enumerate(reads):
+            parts.setdefault(one.shard, []).append(place)
+        made, places = [], []
+        for shard, rows in parts.items():
+            came, order = self._made(shard, [reads[row] for row in rows])
+            made.append(came)
+            places.append([rows[row] for row in order])
+        return Batch(len(reads), made, places)
+
+    def _made(self, shard: int, reads: Sequence[Read]) -> tuple[Made, list[int]]:
+        records: list[Record] = [one.record for one in reads]
+        decoded = self._decoder.decode(records, [one.which for one in reads])
+        if not len(decoded.events):
+            return Made(shard, None, decoded, records), []
+        outputs = self.processors[shard].take(decoded.events)
+        order = [decoded.rows[row] for row in outputs.predicted.tolist()]
+        return Made(shard, outputs, decoded, records), order
+
+
+class Logged:
+    """The changelog, as it was decided.
+
+    Parameters
+    ----------
+    config
+        Of the service that wrote it.
+    history
+        Reads it.
+    spans
+        The part of it.
+    snapshots
+        Where those of the service are, for a changelog whose beginning is gone, or a part that
+        begins later; None if nowhere.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        history: History,
+        spans: Mapping[Partition, Span],
+        snapshots: Snapshots | None,
+    ) -> None:
+        self._config, self._history, self._told = config, history, spans
+        self._topic = next(iter(spans)).topic
+        self._whole = history.part()
+        self._shards = [self._before(one, span, snapshots) for one, span in spans.items()]
+
+    @property
+    def processors(self) -> Sequence[Processor]:
+        """One a shard."""
+        return [shard.processor for shard in self._shards]
+
+    def following(self, shard: int) -> tuple[int, int]:
+        """Give where the last batch of the part says that the inputs go on."""
+        return self._shards[shard].place.following
+
+    def batches(self) -> Iterator[Batch]:
+        """Redo the batches; of those before the part nothing is told."""
+        spans = {
+            one: span._replace(start=shard.place.changelog)
+            for (one, span), shard in zip(self._told.items(), self._shards, strict=True)
+        }
+        assemblers = [Assembler() for _ in spans]
+        for shard, _, record in self._history.read(spans):
+            where = Partition(self._topic, shard)
+            try:
+                applied = assemblers[shard].add(record.value or b"")
+                outputs = None if applied is None else self._shards[shard].redo(applied)
+            except StateError as error:
+                msg = f"{where.topic}[{shard}]@{record.offset}: {error}"
+                raise StateError(msg) from None
+            if applied is None:
+                continue
+            told = outputs is not None and record.offset >= self._told[where].start
+            yield Batch(
+                len(applied.inputs) if record.offset >= self._told[where].start else 0,
+                [Made(shard, outputs)] if told else [],
+                [range(len(outputs.predictions))] if told and outputs is not None else [],
+            )
+
+    def _before(self, part: Partition, span: Span, snapshots: Snapshots | None) -> Shard:
+        """Give the state from which a part can be redone."""
+        start, number = self._whole[part].start, part.number
+        why = "there is no snapshot"
+        for name, blob in () if snapshots is None else snapshots.newest(number):
+            try:
+                processor = Processor.restore(
+                    blob, self._config.settings(), key=secret(), outcomes=False
+                )
+                place = Place.of(processor.position)
+            except StateError as error:
+                why = f"snapshot {name} cannot be used ({error})"
+                continue
+            if start <= place.changelog <= span.start and place.partition == number:
+                return Shard(processor, place)
+            why = f"snapshot {name} goes on at @{place.changelog}"
+        if start == 0:
+            app = "" if self._config.kafka is None else self._config.kafka.app
+            processor = Processor(self._config.settings(), outcomes=False)
+            return Shard(processor, Place(app, number, 0, 0, (NONE, NONE)))
+        msg = (
+            f"{part.topic}[{number}] begins at @{start}, and no state is known from there up to "
+            f"@{span.start}, where the part begins: {why}; give --since a later time, or name the "
+            "place of the snapshots in state.path"
+        )
+        raise StateError(msg)

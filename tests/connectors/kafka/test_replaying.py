@@ -1,0 +1,438 @@
+"""`abers replay` of topics: what a service would have said, elsewhere, and nothing of it moved."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+from kafka import TopicPartition
+from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.streams import START, labels_of, observations, oracle, written
+
+from abers.stream import Processor
+from abers_connectors.config import load
+from abers_connectors.kafka.changelog import encode
+from abers_connectors.kafka.decoding import Decoder
+from abers_connectors.kafka.history import History
+from abers_connectors.kafka.merging import Taken
+from abers_connectors.kafka.redoing import Afresh
+from abers_connectors.kafka.shard import Place, Shard
+from abers_connectors.kafka.snapshots import Snapshots
+from abers_connectors.kafka.wording import Wording
+from abers_connectors.pace import Pace
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.connectors.conftest import Ran
+    from tests.connectors.kafka.brokers import Broker
+    from tests.connectors.kafka.streams import Record
+
+    from abers_connectors.config import Config
+
+    Invoke = Callable[..., Ran]
+
+PARTITIONS = 3
+
+
+class Stage:
+    """Topics with a stream in them, and a configuration of them."""
+
+    def __init__(
+        self, broker: Broker, folder: Path, seen: list[Record], told: list[Record]
+    ) -> None:
+        self.broker, self.folder = broker, folder
+        self.topics = {
+            name: broker.create(name, PARTITIONS)
+            for name in ("observations", "labels", "predictions", "changelog")
+        }
+        broker.produce(self.topics["observations"], written(seen))
+        broker.produce(self.topics["labels"], written(told))
+        self.configure()
+
+    def configure(self, more: str = "") -> None:
+        """Write the configuration."""
+        lines = [f'{name} = "{topic}"' for name, topic in self.topics.items()]
+        text = f'[kafka]\nbootstrap = "{self.broker.bootstrap}"\nmax_records = 37\n'
+        (self.folder / "abers.toml").write_text("\n".join([text, *lines, more, ""]))
+
+    def config(self) -> Config:
+        """Read it."""
+        return load(self.folder / "abers.toml")
+
+
+@pytest.fixture
+def stream() -> tuple[list[Record], list[Record]]:
+    """Make observations, and labels that come later."""
+    seen = observations(300, PARTITIONS)
+    return seen, labels_of(seen)
+
+
+@pytest.fixture
+def stage(broker: Broker, tmp_path: Path, stream: tuple[list[Record], list[Record]]) -> Stage:
+    """Write a stream into topics."""
+    return Stage(broker, tmp_path, *stream)
+
+
+def test_a_file_is_as_if_all_had_been_processed_in_order(
+    stage: Stage, stream: tuple[list[Record], list[Record]], invoke: Invoke
+) -> None:
+    """Its lines are those of a processor a partition, fed by time, labels before observations."""
+    ran = invoke("replay", "abers.toml", "--output", "out.jsonl", "--json")
+    assert ran.code == 0, ran.err
+    _, expected = oracle(*stream, stage.config().settings(), PARTITIONS)
+    assert (stage.folder / "out.jsonl").read_bytes().splitlines() == [line for _, line in expected]
+    summary = json.loads(ran.out)
+    assert (summary["records"], summary["observations"], summary["labels"]) == (600, 300, 300)
+    assert summary["dead_letters"] == {}
+
+
+def test_predictions_go_to_standard_output_by_default(stage: Stage, invoke: Invoke) -> None:
+    """And the table to standard error; the topic of the service stays empty."""
+    ran = invoke("replay", "abers.toml")
+    assert ran.code == 0
+    assert len(ran.out.splitlines()) == 300
+    assert "observations" in ran.err
+    assert stage.broker.consume(stage.topics["predictions"]) == []
+
+
+def test_a_topic_keeps_keys_headers_partitions_and_times(
+    stage: Stage, stream: tuple[list[Record], list[Record]], invoke: Invoke
+) -> None:
+    """Predictions are as in a file, and as old as their observations."""
+    target = stage.broker.create("history", PARTITIONS)
+    ran = invoke("replay", "abers.toml", "--output", f"kafka:{target}")
+    assert ran.code == 0, ran.err
+    assert "retention" not in ran.err
+    found = stage.broker.consume(target)
+    _, expected = oracle(*stream, stage.config().settings(), PARTITIONS)
+    assert sorted((one.timestamp, one.value) for one in found) == expected
+    of = {one.event.id: one for one in stream[0]}
+    for one in found:
+        record = of[json.loads(one.value)["id"]]
+        assert one.key == record.event.model.encode()
+        assert one.headers == [("trace", record.event.id.encode())]
+        assert (one.partition, one.timestamp) == (record.partition, record.time)
+
+
+@pytest.mark.usefixtures("stage")
+def test_a_topic_that_forgets_is_told_of(broker: Broker, invoke: Invoke) -> None:
+    """Where old records are deleted, or given another time, one learns of it."""
+    short = broker.create("short", PARTITIONS, retention_ms="86400000")
+    ran = invoke("replay", "abers.toml", "--output", f"kafka:{short}")
+    words = " ".join(ran.err.split())
+    assert f"{short} deletes records older than 1 day (retention.ms), and the first are of" in words
+    assert "2023-11-14T22:13:20.000Z; set retention.ms to -1" in words
+    other = broker.create("appended", message_timestamp_type="LogAppendTime")
+    ran = invoke("replay", "abers.toml", "--output", f"kafka:{other}")
+    assert ran.code == 0
+    assert "gives records the time of their writing" in ran.err
+    assert len(broker.consume(other)) == 300
+
+
+def test_nothing_is_written_where_a_service_writes(stage: Stage, invoke: Invoke) -> None:
+    """A topic of the service is refused, and so is one that is not there."""
+    for name, topic in stage.topics.items():
+        ran = invoke("replay", "abers.toml", "--output", f"kafka:{topic}")
+        assert ran.code == 2
+        assert f"{topic} is kafka.{name}, which belongs to the service" in ran.err
+    ran = invoke("replay", "abers.toml", "--output", "kafka:nowhere")
+    assert ran.code == 2
+    assert "there is no topic nowhere" in ran.err
+
+
+def test_a_part_of_history(
+    stage: Stage, stream: tuple[list[Record], list[Record]], invoke: Invoke
+) -> None:
+    """Only what lies in it is read; labels of observations before it are no dead letters."""
+    stage.configure('[limits]\nlabel_wait = "30s"\n[output]\nmax_dead_per_1000 = 0')
+    since, until = START + 100_000, START + 200_000
+    ran = invoke(
+        "replay",
+        "abers.toml",
+        "--since",
+        str(since),
+        "--until",
+        "2023-11-14T22:16:40Z",
+        "--output",
+        "out.jsonl",
+        "--json",
+    )
+    assert ran.code == 0, ran.err
+    part = [[one for one in records if since <= one.time < until] for records in stream]
+    _, expected = oracle(part[0], part[1], stage.config().settings(), PARTITIONS)
+    lines = [line for _, line in expected if b"unknown-id" not in line]
+    assert (stage.folder / "out.jsonl").read_bytes().splitlines() == lines
+    assert len(lines) == 100
+    summary = json.loads(ran.out)
+    assert summary["dead_letters"] == {}
+    assert summary["counters"]["dead:unknown-id"] > 0
+
+
+@pytest.mark.usefixtures("stage")
+def test_a_part_by_offsets(invoke: Invoke) -> None:
+    """An offset is that of every partition."""
+    ran = invoke(
+        "replay", "abers.toml", "--since", "@10", "--until", "@12", "--json", "-o", "x.jsonl"
+    )
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["records"] == 2 * 2 * PARTITIONS
+    ran = invoke("replay", "abers.toml", "--since", "@ten")
+    assert (ran.code, "--since: '@ten' is no offset" in ran.err) == (2, True)
+
+
+@pytest.mark.usefixtures("stage")
+def test_another_topic_may_be_read(broker: Broker, invoke: Invoke) -> None:
+    """What --from names takes the place of the observations, with as many partitions."""
+    other = broker.create("other", PARTITIONS)
+    broker.produce(other, written(observations(5, PARTITIONS)))
+    ran = invoke("replay", "abers.toml", "--from", other, "-o", "x.jsonl", "--json")
+    assert json.loads(ran.out)["observations"] == 5
+    ran = invoke("replay", "abers.toml", "--from", broker.create("single"))
+    assert (ran.code, "both inputs need as many partitions" in ran.err) == (2, True)
+
+
+def test_dead_letters_lie_beside_the_predictions(
+    stage: Stage, broker: Broker, invoke: Invoke
+) -> None:
+    """They tell topic, partition and offset; too many end the replay, as does the first if told."""
+    broker.produce(stage.topics["labels"], [Message(b"{nope", b"k", 1)])
+    ran = invoke("replay", "abers.toml", "--output", "out.jsonl", "--json")
+    assert json.loads(ran.out)["dead_letters"] == {"bad-json": 1}
+    (line,) = (stage.folder / "out.jsonl.dead.jsonl").read_text().splitlines()
+    dead = json.loads(line)
+    assert (dead["topic"], dead["partition"], dead["raw"]) == (stage.topics["labels"], 1, "{nope")
+    stage.configure('[output]\non_bad_record = "stop"')
+    ran = invoke("replay", "abers.toml", "--output", "other.jsonl")
+    assert ran.code == 1
+    assert re.search(r"labels-\w+\[1\]@\d+: .*write one JSON object a record", ran.err)
+    assert not (stage.folder / "other.jsonl").exists()
+    broker.produce(stage.topics["labels"], [Message(b"{nope", b"k", 1, START)] * 500)
+    stage.configure("[output]\nmax_dead_per_1000 = 100")
+    ran = invoke("replay", "abers.toml", "--output", "other.jsonl")
+    assert ran.code == 65
+    assert not (stage.folder / "other.jsonl").exists()
+    assert (stage.folder / "other.jsonl.dead.jsonl").exists()
+
+
+def test_the_state_is_saved_for_a_service(
+    stage: Stage, stream: tuple[list[Record], list[Record]], invoke: Invoke
+) -> None:
+    """It is that of all that was read, with the offsets that follow, and is never replaced."""
+    words = ("replay", "abers.toml", "--until", str(START + 200_000), "--output", "out.jsonl")
+    ran = invoke(*words, "--save-state", "seed")
+    assert ran.code == 0, ran.err
+    assert "abers run abers.toml --seed seed" in ran.err
+    part = [[one for one in records if one.time < START + 200_000] for records in stream]
+    settings = stage.config().settings()
+    processors, _ = oracle(part[0], part[1], settings, PARTITIONS)
+    snapshots = Snapshots(str(stage.folder / "seed"), "abers")
+    for number, processor in enumerate(processors):
+        ((_, blob),) = snapshots.newest(number)
+        restored = Processor.restore(blob, settings)
+        assert restored.state_bytes() == processor.state_bytes()
+        assert restored.waiting[0] > 0
+        at, label_at = (sum(one.partition == number for one in records) for records in part)
+        assert Place.of(restored.position) == Place("abers", number, 0, 0, (at, label_at))
+    ran = invoke(*words, "--save-state", "seed")
+    assert (ran.code, "there is a state already" in ran.err) == (2, True)
+
+
+def test_time_passes_as_it_did(
+    stage: Stage, stream: tuple[list[Record], list[Record]], broker: Broker
+) -> None:
+    """At double speed the last record is let through after half of the time; all comes the same."""
+    config, now, slept = stage.config(), [0.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    history = History([stage.topics["observations"]], broker.client, patience=20)
+    pace = Pace(2.0, config.limits.max_jump, clock=lambda: now[0], sleep=sleep)
+    batches = [*Afresh(config, history, history.part(), pace).batches()]
+    history.close()
+    assert now[0] == pytest.approx(299 / 2)
+    assert len(batches) == len(stream[0]) == len(slept) + 1
+    assert (
+        sum(len(made.outputs.predictions) for one in batches for made in one.made if made.outputs)
+        == 300
+    )
+
+
+class Served(Stage):
+    """What a service leaves: a changelog, and what it wrote."""
+
+    def serve(self, snapshot_at: int | None = None) -> list[bytes]:
+        """Apply all that is there in batches, as a service does; give the values of predictions."""
+        config = self.config()
+        history = History(
+            [self.topics["observations"], self.topics["labels"]], self.broker.client, patience=20
+        )
+        shards = [
+            Shard(Processor(config.settings()), Place("abers", number, 0, 0, (0, 0)))
+            for number in range(PARTITIONS)
+        ]
+        decoder, wording = Decoder(config, partitions=PARTITIONS), Wording(max_bytes=1 << 20)
+        reads = [*history.read(history.part())]
+        history.close()
+        values = []
+        for first in range(0, len(reads), 50):
+            part = reads[first : first + 50]
+            if first == snapshot_at:
+                self.save(shards)
+            for number, shard in enumerate(shards):
+                mine = [one for one in part if one.shard == number]
+                if not mine:
+                    continue
+                taken = Taken([one.record for one in mine], [one.which for one in mine])
+                work = shard.apply(taken, decoder, wording)
+                values += [one.value for one in work.outgoing if one.sink == "predictions"]
+                offsets = self.broker.produce(
+                    self.topics["changelog"],
+                    [Message(value, None, number) for value in encode(work.applied, 2000)],
+                )
+                shard.written(offsets[-1] + 1)
+        return values
+
+    def save(self, shards: list[Shard]) -> None:
+        """Keep a snapshot of each."""
+        snapshots = Snapshots(str(self.folder / "state"), "abers")
+        for number, shard in enumerate(shards):
+            blob = shard.processor.snapshot(msgspec.to_builtins(shard.place))
+            snapshots.save(number, shard.place.changelog, blob)
+
+    def cut(self, before: dict[int, int]) -> None:
+        """Delete the records of the changelog before some offsets, by partition."""
+        with self.broker.admin() as admin:
+            admin.delete_records(
+                {
+                    TopicPartition(self.topics["changelog"], n): offset
+                    for n, offset in before.items()
+                }
+            )
+
+
+@pytest.fixture
+def served(broker: Broker, tmp_path: Path, stream: tuple[list[Record], list[Record]]) -> Served:
+    """Write a stream into topics, for a service that keeps snapshots."""
+    found = Served(broker, tmp_path, *stream)
+    found.configure('[state]\npath = "state"')
+    return found
+
+
+def test_the_changelog_gives_the_same_bytes(
+    served: Served, stream: tuple[list[Record], list[Record]], invoke: Invoke
+) -> None:
+    """What the service said comes again, byte by byte, and so does its state."""
+    values = served.serve()
+    ran = invoke(
+        "replay", "abers.toml", "--from", "changelog", "-o", "out.jsonl", "--save-state", "seed"
+    )
+    assert ran.code == 0, ran.err
+    lines = (served.folder / "out.jsonl").read_bytes().splitlines()
+    assert sorted(lines) == sorted(values)
+    for model in ("m0", "m1", "m2"):
+        mine = f'"{model}"'.encode()
+        assert [one for one in lines if mine in one] == [one for one in values if mine in one]
+    processors, _ = oracle(*stream, served.config().settings(), PARTITIONS)
+    for number, processor in enumerate(processors):
+        ((_, blob),) = Snapshots(str(served.folder / "seed"), "abers").newest(number)
+        assert (
+            Processor.restore(blob, served.config().settings()).state_bytes()
+            == processor.state_bytes()
+        )
+        following = tuple(sum(one.partition == number for one in records) for records in stream)
+        assert Place.of(Processor.restore(blob).position).following == following
+
+
+def test_a_changelog_goes_into_a_topic(served: Served, broker: Broker, invoke: Invoke) -> None:
+    """With the times of the events, and without keys and headers, which it does not hold."""
+    values = served.serve()
+    target = broker.create("again", PARTITIONS)
+    ran = invoke("replay", "abers.toml", "--from", "changelog", "--output", f"kafka:{target}")
+    assert ran.code == 0, ran.err
+    found = broker.consume(target)
+    assert sorted(one.value for one in found) == sorted(values)
+    assert {(one.key, *one.headers) for one in found} == {(None,)}
+    assert all(one.timestamp == json.loads(one.value)["time"] for one in found)
+
+
+def test_a_part_of_the_changelog_begins_at_a_snapshot(served: Served, invoke: Invoke) -> None:
+    """What came before is redone from the newest snapshot before it, and not told."""
+    values = served.serve(snapshot_at=300)
+    snapshots = Snapshots(str(served.folder / "state"), "abers")
+    starts = {one.partition: one.offset for one in snapshots.stored()}
+    served.cut(starts)
+    told = []
+    for since in ([], ["--since", f"@{max(starts.values()) + 2}"]):
+        ran = invoke("replay", "abers.toml", "--from", "changelog", "-o", "out.jsonl", *since)
+        assert ran.code == 0, ran.err
+        lines = (served.folder / "out.jsonl").read_bytes().splitlines()
+        for model in (b'"m0"', b'"m1"', b'"m2"'):
+            mine = [one for one in lines if model in one]
+            assert mine
+            assert mine == [one for one in values if model in one][-len(mine) :]
+        told.append(len(lines))
+    whole, part = told
+    assert 0 < part < whole < len(values)
+
+
+def test_a_changelog_without_its_beginning_is_refused(served: Served, invoke: Invoke) -> None:
+    """If no snapshot leads there, both offsets are told."""
+    served.serve()
+    served.cut({0: 2})
+    ran = invoke("replay", "abers.toml", "--from", "changelog")
+    assert ran.code == 78
+    assert "[0] begins at @2, and no state is known" in ran.err
+    assert "there is no snapshot" in ran.err
+
+
+def test_a_changelog_that_is_damaged_is_refused(
+    served: Served, broker: Broker, invoke: Invoke
+) -> None:
+    """The place is told."""
+    served.serve()
+    broker.produce(served.topics["changelog"], [Message(b"nothing", None, 1)])
+    ran = invoke("replay", "abers.toml", "--from", "changelog")
+    assert ran.code == 78
+    assert re.search(r"changelog-\w+\[1\]@\d+: ", ran.err)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--compare", "ivap"), "--compare goes with files"),
+        (("--report", "x.html"), "--report goes with files"),
+        (("--delay", "5"), "--delay does not go with a configuration"),
+        (("--from", "changelog", "--speed", "2x"), "--speed goes with topics of records"),
+        (("--speed", "fast"), "is no speed"),
+        (("--since", "noon"), "--since: time 'noon'"),
+        (("--since", "7", "--until", "6"), "--until is not after --since"),
+        (("--from", "nowhere"), "there is no topic nowhere"),
+    ],
+)
+@pytest.mark.usefixtures("stage")
+def test_words_that_do_not_go_together(invoke: Invoke, words: tuple[str, ...], said: str) -> None:
+    """Each is told in a sentence before anything is read."""
+    ran = invoke("replay", "abers.toml", *words)
+    assert (ran.code, said in ran.err) == (2, True), ran.err
+
+
+def test_a_broker_that_is_not_there(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """It is told with its address, and that one may try again."""
+    (tmp_path / "abers.toml").write_text(
+        '[kafka]\nbootstrap = "127.0.0.1:1"\nobservations = "o"\npredictions = "p"\n'
+        'watchdog = "2s"\ntransaction_timeout = "1s"\n'
+    )
+    # In a process of its own: a client that reaches nobody leaves its sockets open.
+    process = start("replay", "abers.toml")
+    _, err = process.communicate()
+    assert (process.returncode, b"no answer from a broker at 127.0.0.1:1" in err) == (75, True), err
