@@ -92,8 +92,8 @@ def check(
     path, flags, environ
         As of `config.load`.
     sample
-        A file whose records are looked at as if it were the first input, or the second if it is
-        that one.
+        A file, or topic, whose records are looked at as if it were the first input, or the second
+        if it is that one.
     connect
         Whether to ask the brokers for the topics.
 
@@ -111,12 +111,24 @@ def check(
     """
     config = load(path, flags=flags, environ=environ)
     found = [f"{path}: {line}" for line in hindrances(config, environ)]
-    if sample is not None and (problem := _unreadable(sample)):
+    if sample is not None and config.kafka is None and (problem := _unreadable(sample)):
         found.append(f"sample: {problem}")
     if found:
         raise ConfigError(found)
-    looked_at = None if sample is None else sampled(open_part(config, sample), config.settings())
-    return Report(described(config), looked_at, _asked(path, config, environ) if connect else None)
+    asked = _asked(path, config, environ) if connect else None
+    if sample is None:
+        return Report(described(config), None, asked)
+    return Report(
+        described(config), sampled(_part(config, sample, environ), config.settings()), asked
+    )
+
+
+def _part(config: Config, sample: str, environ: Mapping[str, str]) -> Source:
+    if config.kafka is None:
+        return open_part(config, sample)
+    from abers_connectors.kafka.sampling import TopicSample  # noqa: PLC0415 - only with topics
+
+    return TopicSample(config, sample, environ)
 
 
 def _asked(path: str, config: Config, environ: Mapping[str, str]) -> list[str]:
