@@ -17,7 +17,7 @@ import numpy.typing as npt
 from abers.stream import Events
 from abers.stream.columns import Column, column
 from abers_connectors import values
-from abers_connectors._paths import is_plain
+from abers_connectors._paths import constant, is_plain
 from abers_connectors.records import BadRecordError
 
 if TYPE_CHECKING:
@@ -107,9 +107,10 @@ def labelled(fields: Fields, reads: Reads) -> Callable[[Columns], Events | None]
 def _plain(fields: Fields, *paths: str | Mapping[str, str]) -> bool:
     if not all(isinstance(path, str) for path in paths):
         return False
-    segment = () if fields.segment is None else (fields.segment,)
-    named = all(map(is_plain, (fields.id, fields.time, fields.model, *segment, *map(str, paths))))
-    return named and not (fields.x or fields.extra)
+    names = [fields.model] if fields.segment is None else [fields.model, fields.segment]
+    named = [path for path in names if constant(path) is None]
+    plain = all(map(is_plain, (fields.id, fields.time, *named, *map(str, paths))))
+    return plain and not (fields.x or fields.extra)
 
 
 def _head(fields: Fields, columns: Columns) -> Events | None:
@@ -118,13 +119,17 @@ def _head(fields: Fields, columns: Columns) -> Events | None:
     if ids is None or (times := _times(columns.get(fields.time))) is None:
         return None
     size = len(ids)
-    models, segments = (
-        _texts(columns[name]) if name in columns else np.full(size, default, object)
-        for name, default in ((fields.model, values.DEFAULT_MODEL), (fields.segment or "", ""))
-    )
+    models = _names(columns, fields.model, values.DEFAULT_MODEL, size)
+    segments = _names(columns, fields.segment or "", "", size)
     if models is None or segments is None:
         return None
     return Events(np.zeros(size, bool), ids, times, models, segments)
+
+
+def _names(columns: Columns, path: str, default: str, size: int) -> Column | None:
+    if (same := constant(path)) is None and path in columns:
+        return _texts(columns[path])
+    return np.full(size, same or default, object)
 
 
 def _there(given: Given | None, size: int) -> Mask:

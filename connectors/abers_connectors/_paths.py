@@ -13,6 +13,7 @@ from abers_connectors.records import BadRecordError
 
 __all__ = [
     "Record",
+    "constant",
     "getter",
     "is_of_record",
     "is_plain",
@@ -35,6 +36,17 @@ def is_plain(path: str) -> bool:
     """Say whether a path is just the name of a top-level field, or of a part of the record."""
     named = "." not in path and path != _ROW and not path.startswith(_CONSTANT)
     return named or is_of_record(path)
+
+
+def constant(path: str) -> str | None:
+    """Give the text that a path stands for in all records; None if it stands for none.
+
+    Examples
+    --------
+    >>> constant("const:fraud"), constant("model")
+    ('fraud', None)
+    """
+    return path.removeprefix(_CONSTANT) if path.startswith(_CONSTANT) else None
 
 
 def is_of_record(path: str) -> bool:

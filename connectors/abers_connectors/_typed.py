@@ -17,7 +17,7 @@ import numpy as np
 from abers.stream.columns import column, objects
 from abers_connectors import values
 from abers_connectors._columns import Columns, Given
-from abers_connectors._paths import is_of_record, is_plain
+from abers_connectors._paths import constant, is_of_record, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -85,7 +85,7 @@ _READ: Mapping[str, Callable[[Sequence[Any]], Given]] = {
 def typed(fields: Fields, reads: Reads) -> Typed | None:
     """Make the type of a record; None if the mapping is not plain.
 
-    What is told beside the text of a record is no field of it.
+    What is told beside the text of a record is no field of it, nor is a constant.
     """
     if not isinstance(fields.score, str):
         return None
@@ -102,6 +102,9 @@ def typed(fields: Fields, reads: Reads) -> Typed | None:
     if fields.segment is not None:
         names["segment"] = fields.segment
         types.append(("segment", str, ""))
+    for name in ("model", "segment"):
+        if constant(names.get(name, "")) is not None:
+            del names[name]
     if fields.x or fields.extra or not all(map(is_plain, names.values())):
         return None
     names = {name: path for name, path in names.items() if not is_of_record(path)}

@@ -230,14 +230,20 @@ COLUMNS = st.fixed_dictionaries(
 )
 
 
-@given(COLUMNS, st.sampled_from([mixed, labels, labelled]), st.booleans())
+@given(
+    COLUMNS,
+    st.sampled_from([mixed, labels, labelled]),
+    st.sampled_from([None, "segment", "const:s"]),
+    st.sampled_from(["model", "const:m", "const:"]),
+)
 def test_columns_say_what_rows_say(
     columns: dict[str, list[Any]],
     kind: Any,  # noqa: ANN401
-    segmented: bool,  # noqa: FBT001
+    segment: str | None,
+    model: str,
 ) -> None:
     """Columns give the events of their rows, or nothing at all."""
-    mapper = kind(Fields(segment="segment" if segmented else None))
+    mapper = kind(Fields(segment=segment, model=model))
     found = mapper.columns({name: given_column(values) for name, values in columns.items()})
     if found is not None:
         rows = [
@@ -257,7 +263,7 @@ def test_plain_columns_are_taken() -> None:
     assert found is not None
     assert list(found) == expected
     texts = {"time": given_column(["5", str(TIME)]), "score": given_column(["0.5", "1"])}
-    found = mixed(Fields()).columns({**head, **texts})
+    found = mixed(Fields(model="const:default")).columns({**head, **texts})
     assert found is not None
     assert list(found) == expected
     both = {"score": given_column([0.5, None]), "label": given_column([None, True])}

@@ -165,10 +165,10 @@ class Wording:
         most = self._most
         for row, value in zip(rows.tolist(), map(_encode, said), strict=True):
             record = causes[row]
-            key, headers = record.key, record.headers
-            size = len(value) + _beside(key, headers)
+            key, headers, timestamp = record.key, record.headers, record.timestamp
+            size = len(value) + (_beside(key, headers) if headers else len(key or b""))
             if size <= most:
-                yield Outgoing(sink, key, value, headers, _timestamp(record))
+                yield Outgoing(sink, key, value, headers, timestamp if timestamp >= 0 else None)
             else:
                 yield self._too_large(sink, value, record, size)
 

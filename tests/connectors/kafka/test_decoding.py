@@ -251,7 +251,7 @@ RECORDS = st.lists(
         {"model": "record:key"},
         {"model": "record:header:h", "time": "record:timestamp"},
         {"extra": ["record:header:h", "score"]},
-        {"model": "const:m"},
+        {"model": "const:m", "segment": "const:s"},
     ],
 )
 @given(records=RECORDS, partitions=st.integers(1, 2))
