@@ -13,7 +13,8 @@ import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from abers.exceptions import BrokerError, ConfigError, MissingExtraError
+from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.extras import extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["KEY_PASSWORD", "PASSWORD", "client_settings", "reaching"]
 
 PASSWORD, KEY_PASSWORD = "ABERS_KAFKA_PASSWORD", "ABERS_KAFKA_KEY_PASSWORD"
+# At the level DEBUG these write all bytes into the log that are sent, so a password too.
+_WIRE = ("kafka.net.connection", "kafka.protocol.parser")
+_REFUSED = "ECONNREFUSED"  # nobody listens there
 
 
 class _Secret(str):
@@ -79,6 +83,8 @@ def client_settings(kafka: Kafka, environ: Mapping[str, str] = os.environ) -> di
         if PASSWORD not in environ:
             msg = f"kafka.security.username: set the environment's {PASSWORD} to its password"
             raise ConfigError([msg])
+        for name in _WIRE:
+            logging.getLogger(name).setLevel(logging.INFO)
         settings["sasl_mechanism"] = security.mechanism
         settings["sasl_plain_username"] = security.username
         settings["sasl_plain_password"] = _Secret(environ[PASSWORD])
@@ -131,18 +137,19 @@ def _file(key: str, path: str, asked: list[str] | None = None) -> Iterator[None]
         raise ConfigError([msg]) from None
 
 
-class _LastError(logging.Handler):
-    """Remembers the last error that the client put in its log: it raises a mere time-out."""
+class _Cause(logging.Handler):
+    """Remembers the error that the client put in its log: it raises a mere time-out."""
 
-    def __init__(self, raised: type[Exception]) -> None:
+    def __init__(self, raised: type[Exception], vague: type[Exception]) -> None:
         super().__init__(logging.WARNING)
-        self._raised = raised
+        self._raised, self._vague = raised, vague
         self.error: Exception | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Look at what the line is about."""
+        """Look at what the line is about; that a connection broke tells less than what broke it."""
         for one in record.args if isinstance(record.args, tuple) else ():
-            if isinstance(one, Exception) and not isinstance(one, self._raised):
+            known = self.error is not None and not isinstance(self.error, self._vague)
+            if isinstance(one, Exception) and not isinstance(one, self._raised) and not known:
                 self.error = one
 
 
@@ -164,20 +171,19 @@ def reaching(settings: Mapping[str, Any]) -> Iterator[None]:
     MissingExtraError
         If kafka-python is not installed.
     """
-    try:
-        from kafka import errors  # noqa: PLC0415 - an extra
-    except ImportError:
-        msg = "Kafka needs kafka-python; run: pip install 'abers[kafka]'"
-        raise MissingExtraError(msg) from None
-    last, log = _LastError(errors.KafkaTimeoutError), logging.getLogger("kafka")
-    log.addHandler(last)
+    errors = extra("kafka.errors", "a section [kafka]", "kafka")
+    log, cause = (
+        logging.getLogger("kafka"),
+        _Cause(errors.KafkaTimeoutError, errors.KafkaConnectionError),
+    )
+    log.addHandler(cause)
     try:
         yield
     except errors.KafkaError as error:
-        cause = last.error if isinstance(error, errors.KafkaTimeoutError) else None
-        raise _told(cause or error, settings) from None
+        known = cause.error if isinstance(error, errors.KafkaTimeoutError) else None
+        raise _told(known or error, settings) from None
     finally:
-        log.removeHandler(last)
+        log.removeHandler(cause)
 
 
 def _told(error: Exception, settings: Mapping[str, Any]) -> ConfigError | BrokerError:
@@ -191,9 +197,12 @@ def _told(error: Exception, settings: Mapping[str, Any]) -> ConfigError | Broker
         )
         return ConfigError([msg])
     if isinstance(error, errors.UnsupportedSaslMechanismError):
-        return ConfigError([f"kafka.security.mechanism: {_words(error)}"])
-    places = ", ".join(settings["bootstrap_servers"])
-    return BrokerError(f"no answer from a broker at {places}: {_words(error)}")
+        mechanism = settings["sasl_mechanism"]
+        return ConfigError([f"kafka.security.mechanism: the brokers do not offer {mechanism}"])
+    places, words = ", ".join(settings["bootstrap_servers"]), _words(error)
+    # A broker that expects another protocol only hangs up.
+    hint = "" if _REFUSED in words else "; see that kafka.security is what the brokers ask for"
+    return BrokerError(f"no answer from a broker at {places}: {words}{hint}")
 
 
 def _words(error: Exception) -> str:

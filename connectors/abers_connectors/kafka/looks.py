@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
     from abers_connectors.config import Config
 
-__all__ = ["CHANGELOG", "INPUTS", "LOOKS", "NEEDED", "NOT_ALLOWED", "NO_TOPIC", "Topic"]
+__all__ = [
+    "CHANGELOG",
+    "INPUTS",
+    "LOOKS",
+    "NEEDED",
+    "NOT_ALLOWED",
+    "NO_TOPIC",
+    "Topic",
+    "existence",
+]
 
 CHANGELOG = {
     "cleanup.policy": "delete",
@@ -68,7 +77,8 @@ class Topic(NamedTuple):
 Topics = dict[str, Topic]
 
 
-def _existence(topics: Topics, config: Config) -> Iterator[Finding]:
+def existence(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Look for topics that do not exist, or might."""
     from kafka import errors  # noqa: PLC0415
 
     del config
@@ -171,7 +181,7 @@ def _times(topics: Topics, config: Config) -> Iterator[Finding]:
 
 
 LOOKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
-    _existence,
+    existence,
     _permissions,
     _partitions,
     _changelog,

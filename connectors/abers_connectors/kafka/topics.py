@@ -23,6 +23,7 @@ from abers_connectors.kafka.looks import (
     NO_TOPIC,
     NOT_ALLOWED,
     Topic,
+    existence,
 )
 from abers_connectors.kafka.partitioning import misplaced
 
@@ -105,6 +106,9 @@ def create(config: Config, environ: Mapping[str, str] = os.environ) -> list[str]
     settings = client_settings(kafka, environ)
     with reaching(settings), _admin(settings) as admin:
         topics = _look(admin, kafka)
+        unknown = {role: one for role, one in topics.items() if one.error not in (0, NO_TOPIC)}
+        if unknown:
+            raise ConfigError([*map(str, existence(unknown, config))])
         inputs = [topics[role].partitions for role in INPUTS if role in topics]
         options = {
             "num_partitions": next(filter(None, inputs), kafka.partitions or -1),

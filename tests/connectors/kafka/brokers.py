@@ -67,11 +67,12 @@ class Broker:
         assert process.stdout is not None
         ready, _, bootstrap = process.stdout.readline().strip().partition(" ")
         assert ready == "ready", "scripts/kafka-broker has said why"
-        broker = cls(bootstrap, process, security)
-        # The first group of a broker finds its coordinator only after some tries.
-        with KafkaConsumer(**broker.client, group_id="first") as consumer:
+        return cls(bootstrap, process, security)
+
+    def settle(self) -> None:
+        """Return when it knows the coordinators of groups: the first one is found late."""
+        with KafkaConsumer(**self.client, group_id="first") as consumer:
             consumer.committed(TopicPartition("none", 0))
-        return broker
 
     def stop(self) -> None:
         """Stop it in order, if it is ours and runs."""

@@ -28,6 +28,7 @@ def broker() -> Iterator[Broker]:
         yield Broker(os.environ["KAFKA_BOOTSTRAP"])
         return
     started = Broker.started()
+    started.settle()
     yield started
     started.stop()
 
@@ -39,6 +40,7 @@ def brokers() -> Iterator[Callable[..., Broker]]:
 
     def start(*words: str, **more: Any) -> Broker:  # noqa: ANN401 - those of Broker.started
         running.append(Broker.started(*words, **more))
+        running[-1].settle()
         return running[-1]
 
     yield start

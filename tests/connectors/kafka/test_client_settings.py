@@ -1,0 +1,308 @@
+"""How clients reach brokers that ask for TLS and a user, and that no secret is shown."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization as keys
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import admin as told
+from kafka.errors import UnsupportedSaslMechanismError
+from tests.connectors.kafka.brokers import Broker, Message, unique
+
+from abers.exceptions import ConfigError
+from abers_connectors.config import Config, Kafka, Limits, Security
+from abers_connectors.kafka.client_settings import (
+    KEY_PASSWORD,
+    PASSWORD,
+    client_settings,
+    reaching,
+)
+from abers_connectors.kafka.topics import check, create
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+SECRET, KEY_SECRET, WRONG = "open-sesame-1", "open-sesame-2", "open-barley"
+ENVIRON = {PASSWORD: SECRET, KEY_PASSWORD: KEY_SECRET}
+UNCHECKED = "topic {}.out cannot be checked: permission DESCRIBE_CONFIGS is missing"
+LISTENER = "listener.name.client"
+LOGIN = "org.apache.kafka.common.security"
+
+
+class Secured(NamedTuple):
+    """A broker that asks for a certificate and a user, and what opens it."""
+
+    broker: Broker
+    folder: Path
+
+    def security(self, **more: Any) -> Security:  # noqa: ANN401 - any key of [kafka.security]
+        """Return how user abers gets in."""
+        given = {
+            "protocol": "SASL_SSL",
+            "cafile": str(self.folder / "ca.pem"),
+            "certfile": str(self.folder / "client.pem"),
+            "keyfile": str(self.folder / "client.key"),
+            "mechanism": "SCRAM-SHA-512",
+            "username": "abers",
+        }
+        return Security(**(given | more))
+
+    def kafka(self, security: Security | None = None, **more: Any) -> Kafka:  # noqa: ANN401
+        """Return an application that nobody has."""
+        app = unique("app")
+        topics = {"observations": f"{app}.in", "predictions": f"{app}.out"}
+        given = {"bootstrap": (self.broker.bootstrap,), "app": app, **topics}
+        return Kafka(**(given | more), security=security or self.security())
+
+    def allow(self, user: str, *rights: tuple[str, str, str]) -> None:
+        """Grant rights: an operation on a kind of resource of a name."""
+        with self.broker.admin() as admin:
+            admin.create_acls(
+                [
+                    told.ACL(
+                        f"User:{user}",
+                        "*",
+                        told.ACLOperation[operation],
+                        told.ACLPermissionType.ALLOW,
+                        told.ResourcePattern(told.ResourceType[kind], name),
+                    )
+                    for operation, kind, name in rights
+                ]
+            )
+
+
+def certified(folder: Path) -> None:
+    """Write certificates of an authority: one for the broker, one for a client, its key locked."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(folder / "ca.pem"))
+    trustme.CA().cert_pem.write_to_path(str(folder / "other.pem"))
+    for name, lock in (
+        ("127.0.0.1", keys.NoEncryption()),
+        ("client", keys.BestAvailableEncryption(KEY_SECRET.encode())),
+    ):
+        issued = authority.issue_cert(name)
+        key = keys.load_pem_private_key(issued.private_key_pem.bytes(), None)
+        text = key.private_bytes(keys.Encoding.PEM, keys.PrivateFormat.PKCS8, lock)
+        chain = b"".join(one.bytes() for one in issued.cert_chain_pems)
+        (folder / f"{name}.key").write_bytes(text)
+        (folder / f"{name}.pem").write_bytes(chain)
+        (folder / f"{name}.both").write_bytes(text + chain)
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Start a broker that asks for a certificate and a user; admin may do all, abers nothing."""
+    folder = tmp_path_factory.mktemp("certificates")
+    certified(folder)
+    properties = {
+        f"{LISTENER}.ssl.keystore.type": "PEM",
+        f"{LISTENER}.ssl.keystore.location": folder / "127.0.0.1.both",
+        f"{LISTENER}.ssl.truststore.type": "PEM",
+        f"{LISTENER}.ssl.truststore.location": folder / "ca.pem",
+        f"{LISTENER}.ssl.client.auth": "required",
+        f"{LISTENER}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        f"{LISTENER}.plain.sasl.jaas.config": (
+            f'{LOGIN}.plain.PlainLoginModule required user_admin="{SECRET}";'
+        ),
+        f"{LISTENER}.scram-sha-512.sasl.jaas.config": (f"{LOGIN}.scram.ScramLoginModule required;"),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:admin",
+    }
+    words = [f"{key}={value}" for key, value in properties.items()]
+    started = Broker.started("--protocol", "SASL_SSL", "--properties", *words)
+    made = Secured(started, folder)
+    admin = made.security(mechanism="PLAIN", username="admin")
+    started.client = client_settings(made.kafka(admin), ENVIRON)
+    with started.admin() as client:
+        client.alter_user_scram_credentials(
+            [told.UserScramCredentialUpsertion("abers", "SCRAM-SHA-512", SECRET)]
+        )
+    yield made
+    started.stop()
+
+
+@pytest.mark.kafka
+def test_topics_are_written_and_read_by_a_user_with_a_certificate(secured: Secured) -> None:
+    """Producer, consumer and admin client get in by SCRAM over TLS, their key being locked."""
+    kafka = secured.kafka()
+    topic = secured.broker.create()
+    secured.allow("abers", ("READ", "TOPIC", topic), ("WRITE", "TOPIC", topic))
+    user = Broker(secured.broker.bootstrap)
+    user.client = client_settings(kafka, ENVIRON)
+    user.produce(topic, [Message(b"a")])
+    assert [one.value for one in user.consume(topic)] == [b"a"]
+
+
+def root(secured: Secured) -> Security:
+    """Return how the user gets in who may do all."""
+    return secured.security(mechanism="PLAIN", username="admin")
+
+
+@pytest.mark.kafka
+def test_topics_that_may_not_be_created_are_told(secured: Secured) -> None:
+    """A right to create that is missing is told for each topic that does not exist."""
+    config = Config(kafka=secured.kafka())
+    assert config.kafka is not None
+    app = config.kafka.app
+    names = [f"{app}.{one}" for one in ("in", "out", "dead-letters", "changelog")]
+    secured.allow("abers", *(("DESCRIBE", "TOPIC", name) for name in names))
+    with pytest.raises(ConfigError) as error:
+        create(config, ENVIRON)
+    assert str(error.value).count("permission CREATE on it is missing") == 4
+
+
+@pytest.mark.kafka
+def test_missing_permissions_are_told(secured: Secured) -> None:
+    """Each right that is missing is told, by topic, group and transactional id."""
+    config = Config(kafka=secured.kafka(instance="7"), limits=Limits(label_wait=1))
+    assert config.kafka is not None
+    app = config.kafka.app
+    with pytest.raises(ConfigError, match=f"permission DESCRIBE on topic {app}.in is missing"):
+        create(config, ENVIRON)
+    everything = Config(kafka=config.kafka.model_copy(update={"security": root(secured)}))
+    assert len(create(everything, ENVIRON)) == 4
+    secured.allow("abers", ("DESCRIBE", "TOPIC", f"{app}.in"), ("WRITE", "TOPIC", f"{app}.out"))
+    assert {str(one) for one in check(config, ENVIRON)} == {
+        f"kafka.observations: permission READ on topic {app}.in is missing",
+        f"kafka.predictions: {UNCHECKED.format(app)}",
+        f"kafka.dead_letters: permission DESCRIBE on topic {app}.dead-letters is missing",
+        f"kafka.changelog: permission DESCRIBE on topic {app}.changelog is missing",
+        f"kafka.app: permission READ on group {app} is missing",
+        f"kafka.instance: permission WRITE on transactional id {app}-7 is missing",
+    }
+
+
+@pytest.mark.kafka
+def test_a_user_with_all_rights_has_nothing_to_mend(secured: Secured) -> None:
+    """Nothing is told where topics, group and transactions are ours to use."""
+    config = Config(kafka=secured.kafka(root(secured)))
+    create(config, ENVIRON)
+    assert [one for one in check(config, ENVIRON) if one.fatal] == []
+
+
+@pytest.mark.kafka
+def test_no_secret_is_logged(secured: Secured, caplog: pytest.LogCaptureFixture) -> None:
+    """With everything logged that the clients log, neither password is in it."""
+    settings = client_settings(secured.kafka(root(secured)), ENVIRON)
+    caplog.set_level(logging.DEBUG)
+    with KafkaAdminClient(**settings) as admin:
+        admin.list_topics()
+    with KafkaConsumer(**settings) as consumer:
+        consumer.topics()
+    with KafkaProducer(**settings) as producer:
+        producer.send(secured.broker.create(), b"x").get()
+    assert "configuration" in caplog.text
+    for secret in (SECRET, KEY_SECRET):
+        assert secret not in caplog.text
+
+
+def test_settings_show_no_secret(secured_offline: Secured) -> None:
+    """A password is used as it is, and shown as nothing, in whatever way it is printed."""
+    settings = client_settings(secured_offline.kafka(), ENVIRON)
+    password = settings["sasl_plain_password"]
+    assert password == SECRET
+    assert password.encode() == SECRET.encode()
+    for shown in (str(settings), repr(password), str(password), f"{password}", "%s" % password):  # noqa: UP031 - as loggers do
+        assert SECRET not in shown
+
+
+@pytest.fixture
+def secured_offline(tmp_path: Path) -> Secured:
+    """Give certificates without a broker."""
+    certified(tmp_path)
+    return Secured(Broker("127.0.0.1:1"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("more", "environ", "problem"),
+    [
+        ({}, {}, f"kafka.security.keyfile: .*client.key is encrypted, and {KEY_PASSWORD}"),
+        ({}, {KEY_PASSWORD: "x" * 8}, "client.key is encrypted, and .* does not open it"),
+        ({}, {KEY_PASSWORD: KEY_SECRET}, f"kafka.security.username: set .* {PASSWORD}"),
+        ({"cafile": "none.pem"}, ENVIRON, "kafka.security.cafile: .*none.pem cannot be read"),
+        ({"cafile": "client.key"}, ENVIRON, "kafka.security.cafile: .*client.key is not usable"),
+        ({"certfile": "none.pem"}, ENVIRON, "kafka.security.certfile: .*none.pem cannot be read"),
+        ({"keyfile": "none.pem"}, ENVIRON, "kafka.security.keyfile: .*none.pem cannot be read"),
+        ({"keyfile": "127.0.0.1.key"}, ENVIRON, "kafka.security.keyfile: .*KEY_VALUES_MISMATCH"),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_a_broker_is_asked(
+    more: dict[str, str], environ: dict[str, str], problem: str, secured_offline: Secured
+) -> None:
+    """Files and passwords that are missing or wrong are told by their keys and variables."""
+    files = {key: str(secured_offline.folder / name) for key, name in more.items()}
+    kafka = secured_offline.kafka(secured_offline.security(**files))
+    with pytest.raises(ConfigError, match=problem):
+        client_settings(kafka, environ)
+
+
+def test_a_mechanism_that_brokers_lack_is_told(secured_offline: Secured) -> None:
+    """What the client raises at it becomes a sentence that names the key."""
+    settings = client_settings(secured_offline.kafka(), ENVIRON)
+    with (
+        pytest.raises(ConfigError, match=r"kafka\.security\.mechanism: .* offer SCRAM-SHA-512"),
+        reaching(settings),
+    ):
+        raise UnsupportedSaslMechanismError
+
+
+TOML = """
+[kafka]
+bootstrap = "{bootstrap}"
+observations = "a"
+predictions = "b"
+[kafka.security]
+protocol = "SASL_SSL"
+cafile = "{folder}/{cafile}"
+certfile = "{folder}/client.pem"
+keyfile = "{folder}/client.key"
+mechanism = "{mechanism}"
+username = "abers"
+"""
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cafile": "other.pem"}, (75, "certificate verify failed")),
+        ({"host": "localhost"}, (75, "certificate is not valid for 'localhost'")),
+        (
+            {PASSWORD: WRONG},
+            (
+                78,
+                f"(SCRAM-SHA-512), or the password in the environment's {PASSWORD}",
+            ),
+        ),
+    ],
+)
+def test_the_command_says_why_brokers_are_not_reached(
+    change: dict[str, str],
+    said: tuple[int, str],
+    secured: Secured,
+    start: Callable[..., subprocess.Popen[bytes]],
+    tmp_path: Path,
+) -> None:
+    """A certificate, name, mechanism or user that is not accepted is told, and no secret."""
+    port = secured.broker.bootstrap.rpartition(":")[2]
+    given = {"cafile": "ca.pem", "mechanism": "SCRAM-SHA-512", "host": "127.0.0.1"} | change
+    text = TOML.format(
+        bootstrap=f"{given['host']}:{port}",
+        folder=secured.folder,
+        cafile=given["cafile"],
+        mechanism=given["mechanism"],
+    )
+    (tmp_path / "abers.toml").write_text(text)
+    environ = ENVIRON | {PASSWORD: given.get(PASSWORD, SECRET)}
+    # In a process of its own, as the client leaves the sockets open that nobody answered.
+    ran = start("check", "abers.toml", "--connect", **environ)
+    error = ran.communicate()[1].decode()
+    assert (ran.returncode, error.count("Error: ")) == (said[0], 1), error
+    assert said[1] in error
+    assert not [one for one in (SECRET, KEY_SECRET, WRONG) if one in error]
