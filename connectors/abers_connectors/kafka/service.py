@@ -233,7 +233,7 @@ class Service:
         if fresh:
             self._begin(shard, membership)
         self._owned[number] = _Owned(shard, inputs)
-        self._status.restore(number)
+        self._status.restore(shard)
 
     def _read_on(self) -> None:
         """Fetch again, only now that all is restored: what came before would be lost."""

@@ -110,6 +110,13 @@ class Histogram:
         """Give a copy, which stays as it is."""
         return replace(self, counts=[*self.counts])
 
+    def median(self) -> float:
+        """Give the bound that half of the values are up to; 0 of none, the last one at most."""
+        half = sum(self.counts) / 2
+        pairs = zip(self.bounds, accumulate(self.counts), strict=False)
+        reached = (bound for bound, count in pairs if count >= half)
+        return next(reached, self.bounds[-1]) if half else 0.0
+
     def cumulated(self) -> list[tuple[str, int]]:
         """Give the buckets as Prometheus has them: how many values are up to each bound."""
         return [*zip([*map(str, self.bounds), "+Inf"], accumulate(self.counts), strict=True)]
@@ -157,7 +164,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Gauges:
-    """How a shard is, after its last commit.
+    """How a shard is, as it was restored or after its last commit.
 
     Parameters
     ----------
@@ -249,16 +256,15 @@ class Status:
             self._gauges = {one: gauge for one, gauge in self._gauges.items() if one in mine}
             self._lags = {one: lag for one, lag in self._lags.items() if one[1] in mine}
 
-    def restore(self, partition: int) -> None:
+    def restore(self, shard: _Shard) -> None:
         """Note that a shard is where its offsets are."""
         with self._lock:
-            self._restored.add(partition)
+            self._restored.add(shard.place.partition)
             self._counts.restores += 1
+            self._gauge(shard)
 
     def commit(self, shard: _Shard, work: _Work) -> None:
         """Note what a transaction did to a shard; it is committed."""
-        processor = shard.processor
-        pending, early = processor.waiting
         with self._lock:
             counts, inputs = self._counts, work.applied.inputs
             for which, name in enumerate(INPUTS):
@@ -268,11 +274,16 @@ class Status:
             if sinks[_DEAD]:
                 counts.dead.update(str(one.reason) for one in work.outgoing if one.sink == _DEAD)
             counts.tombstones += len(work.decoded.tombstones)
-            self._gauges[shard.place.partition] = Gauges(pending, early, processor.clock)
+            self._gauge(shard)
             if work.outputs is not None and work.outputs.outcomes is not None:
                 said = work.outputs.outcomes.columns
                 delays = np.subtract(said["time"], said["predicted"]).astype(np.float64)
                 counts.label_delay.add_many(np.maximum(delays, 0.0) / 1000)
+
+    def _gauge(self, shard: _Shard) -> None:
+        pending, early = shard.processor.waiting
+        gauges = Gauges(pending, early, shard.processor.clock)
+        self._gauges[shard.place.partition] = gauges
 
     def committed(self, seconds: float) -> None:
         """Note how long a transaction took, from its beginning to its commit."""
@@ -301,6 +312,10 @@ class Status:
         with self._lock:
             if len(self._hints) < _MOST_HINTS:
                 self._hints[sentence] = None
+
+    def usual_delay(self) -> float:
+        """Give the seconds that labels usually come after their observations; 0 if unknown."""
+        return self._counts.label_delay.median()
 
     # What others see
 

@@ -105,13 +105,13 @@ def test_livez_of_one_that_hangs() -> None:
 def test_readyz(url: str, status: Status) -> None:
     """A service is ready when it serves what is assigned; its body says what there is to know."""
     status.assign([("in", 0), ("in", 1)])
-    status.restore(1)
+    status.restore(Served(1))
     status.joined = True
     status.hint("look at the keys")
     told = {"ready": False, "joined": True, "assigned": [0, 1], "restored": [1]}
     answer = asked(url, "/readyz")
     assert (answer.code, answer.json) == (503, told | {"hints": ["look at the keys"]})
-    status.restore(0)
+    status.restore(Served(0))
     answer = asked(url, "/readyz")
     assert (answer.code, answer.json["ready"]) == (200, True)
 
@@ -123,7 +123,7 @@ def test_metrics(url: str, status: Status) -> None:
     """Each number of the status is a sample, under the names of the documentation."""
     shard = Served(2)
     status.assign([("in", 2), ("in", 7)])
-    status.restore(2)
+    status.restore(shard)
     observation = b'{"id": "a", "time": %d, "score": 0.5}' % (NOW * 1000 - 5000)
     label = b'{"id": "a", "time": %d, "label": 1}' % (NOW * 1000 - 3000)
     work = shard.take(Read(observation), Read(b"{"), Read(None), Read(label), inputs=b"\0\0\0\1")

@@ -59,10 +59,10 @@ def test_ready_when_all_is_restored() -> None:
     assert not status.view().ready
     status.assign({("in", 0), ("labels", 0), ("in", 2), ("labels", 2)})
     status.joined = True
-    status.restore(2)
+    status.restore(Served(2))
     assert (status.view().assigned, status.view().restored) == ([0, 2], [2])
     assert not status.view().ready
-    status.restore(0)
+    status.restore(Served(0))
     assert status.view().ready
     status.joined = False
     assert not status.view().ready
@@ -81,7 +81,7 @@ def test_a_new_assignment_is_not_ready() -> None:
     status = Status(60.0)
     status.joined = True
     status.assign([("in", 0)])
-    status.restore(0)
+    status.restore(Served(0))
     status.assign([("in", 0), ("in", 1)])
     assert not status.view().ready
 
@@ -102,6 +102,7 @@ def test_a_batch_is_counted() -> None:
     assert counts.tombstones == 1
     assert counts.label_delay.cumulated()[:2] == [("1.0", 0), ("10.0", 1)]
     assert counts.label_delay.sum == 2.5
+    assert status.usual_delay() == 10.0
     assert status.view().gauges == {3: Gauges(1, 1, 3500)}
 
 
@@ -131,7 +132,7 @@ def test_other_counts() -> None:
     """Assignments, restores, snapshots and lags are told."""
     status = Status(60.0)
     status.assign([("in", 0), ("in", 1)])
-    status.restore(0)
+    status.restore(Served(0))
     for well in (True, False, True):
         status.saved(well=well)
     status.lag({("in", 0): 5, ("in", 1): 7})
@@ -140,6 +141,14 @@ def test_other_counts() -> None:
     assert (view.counts.assignments, view.counts.restores) == (1, 1)
     assert view.counts.snapshots == {"saved": 2, "failed": 1}
     assert view.lags == {("in", 0): 4, ("in", 1): 7}
+
+
+def test_a_restored_shard_is_seen() -> None:
+    """What waits in a shard is told when it is restored, before anything new comes."""
+    status, shard = Status(60.0), Served(4)
+    shard.take(observed("a", 1000), settled("c", 2000))
+    status.restore(shard)
+    assert status.view().gauges == {4: Gauges(1, 1, 2000)}
 
 
 def test_what_leaves_is_told_no_more() -> None:
@@ -207,6 +216,9 @@ def test_values_one_by_one_and_at_once(values: list[float]) -> None:
     many.add_many(np.array(values))
     assert one.counts == many.counts
     assert np.isclose(one.sum, many.sum)
+    middle = sorted(values)[(len(values) - 1) // 2] if values else 0.0
+    bounds = [bound for bound in one.bounds if bound >= middle]
+    assert one.median() == (0.0 if not values else bounds[0] if bounds else 50.0)
     up_to: Callable[[float], int] = lambda bound: sum(value <= bound for value in values)  # noqa: E731
     assert one.cumulated() == [
         ("0.5", up_to(0.5)),
