@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 PAGE = DEPLOY.parent / "docs" / "operations.md"
 RULES: list[dict[str, Any]] = read(DEPLOY / "alerts.yml")["groups"][0]["rules"]
+BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "dashboards" / "abers.json").read_text())
+QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
 
 
 def metrics() -> list[Metric]:
@@ -59,13 +62,28 @@ def test_alerts_fire() -> None:
     assert told == {rule["alert"] for rule in RULES}
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_alerts_ask_for_what_there_is(rule: dict[str, Any]) -> None:
-    """An alert goes by metrics and labels that a service has."""
-    samples = {sample.name for metric in metrics() for sample in metric.samples} | {"up"}
-    asked = re.findall(r"\b(?:abers_\w+|up)\b(?=[{\[) ])", rule["expr"])
+@pytest.mark.parametrize("query", [rule["expr"] for rule in RULES] + QUERIES)
+def test_queries_ask_for_what_there_is(query: str) -> None:
+    """Alerts and panels go by metrics that a service has."""
+    samples = {sample.name for metric in metrics() for sample in metric.samples}
+    samples |= {"up", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+    asked = re.findall(r"\b(?:abers_\w+|process_\w+|up)\b(?=[{\[) ])", query)
     assert asked
     assert samples.issuperset(asked)
+
+
+@pytest.mark.prometheus
+def test_panels_can_be_drawn(tmp_path: Path) -> None:
+    """Prometheus understands what each panel asks."""
+    rules = [{"record": f"panel:{n}", "expr": query} for n, query in enumerate(QUERIES)]
+    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "x", "rules": rules}]}))
+    promtool("check", "rules", tmp_path / "rules.yml")
+
+
+def test_panels_ask_the_source_there_is() -> None:
+    """Grafana asks the Prometheus of the environment."""
+    (source,) = read(DEPLOY / "grafana" / "datasource.yaml")["datasources"]
+    assert {panel["datasource"]["uid"] for panel in BOARD["panels"]} == {source["uid"]}
 
 
 def test_alerts_say_what_is_wrong() -> None:
