@@ -78,10 +78,26 @@ _ConfigPath = Annotated[
 
 
 @app.command()
-def run(config: _ConfigPath, *, as_json: _Json = False) -> None:
-    """Process a stream as a configuration says: files, or standard input.
+def run(
+    config: _ConfigPath,
+    *,
+    create_topics: Annotated[
+        bool,
+        typer.Option("--create-topics", help="With Kafka: make the topics that are missing."),
+    ] = False,
+    seed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="With Kafka: start an application that has no state from what a replay saved.",
+        ),
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Process a stream as a configuration says: files, standard input, or topics of Kafka.
 
-    With [state] in the configuration a stopped run goes on where it was.
+    With [state] in the configuration a stopped run goes on where it was. With [kafka] it serves
+    until it is stopped, and goes on where it was in any case.
     """
     with sentences(parameter=CONFIG):
         from abers_connectors.carrying_out import carry_out
@@ -92,8 +108,16 @@ def run(config: _ConfigPath, *, as_json: _Json = False) -> None:
         if loaded.kafka is not None:
             from abers_connectors.kafka.serving import serve
 
-            serve(loaded)
+            if create_topics:
+                from abers_connectors.kafka.topics import create
+
+                for line in create(loaded):
+                    typer.echo(line, err=True)
+            serve(loaded, seed=seed)
             return
+        for option, given in (("--create-topics", create_topics), ("--seed", seed)):
+            if given:
+                fail(f"{option} is for Kafka, and {config} has no section [kafka]", USAGE)
         carry_out(of_config(loaded, config), config, as_json=as_json)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import Processor
 from abers_connectors.kafka.transport import Partition
+from abers_connectors.logs import place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,5 +65,4 @@ class Home(NamedTuple):
 
 def named(partition: Partition, offset: int | None = None) -> str:
     """Name a place: "topic[2]", or "topic[2]@17"."""
-    place = f"{partition.topic}[{partition.number}]"
-    return place if offset is None else f"{place}@{offset}"
+    return place(partition.topic, partition.number, offset)

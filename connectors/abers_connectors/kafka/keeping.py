@@ -1,4 +1,4 @@
-"""What the service does beside its batches: snapshots, and how far behind it is.
+"""What the service does beside its batches: snapshots, and telling how it is.
 
 Governing rule: nothing here may stop the loop or fail it. A snapshot that cannot
 be saved costs time at the next restart, and nothing else.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.snapshots import Snapshots
     from abers_connectors.kafka.status import Status
     from abers_connectors.kafka.transport import Consumer
+    from abers_connectors.notify import Supervisor
 
 __all__ = ["Keeping"]
 
@@ -31,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Keeping:
-    """Saves snapshots in the background, and tells the lag.
+    """Saves snapshots in the background, tells the lag, and when all is ready.
 
     Parameters
     ----------
@@ -45,6 +46,8 @@ class Keeping:
         Knows the lag.
     status
         Is told.
+    supervisor
+        Is told once that all is ready.
     clock
         Monotonic, in seconds.
     """
@@ -57,6 +60,7 @@ class Keeping:
         every: int,
         consumer: Consumer,
         status: Status,
+        supervisor: Supervisor,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._home, self._every = home, every
@@ -64,6 +68,7 @@ class Keeping:
         self._saver = None if snapshots is None else Saver(snapshots.save)
         self._saved: dict[int, int] = {}  # records applied to each shard at its last snapshot
         self._looked = clock()
+        self._supervisor: Supervisor | None = supervisor
 
     def __call__(self, shards: Sequence[Shard]) -> None:
         """Do what is due."""
@@ -73,6 +78,9 @@ class Keeping:
         if self._clock() - self._looked >= _LOOKS:
             self._looked = self._clock()
             self._look(shards)
+        if self._supervisor is not None and self._status.view().ready:
+            self._supervisor.ready()
+            self._supervisor = None
 
     def close(self) -> None:
         """Give up what is not done."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,8 @@ from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.status import Status
 from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import Wording
+from abers_connectors.logs import logging_to
+from abers_connectors.notify import Supervisor
 from abers_connectors.statefile import secret
 
 if TYPE_CHECKING:
@@ -80,10 +83,15 @@ def serve(config: Config, *, seed: str | None = None) -> None:
         If there are too many.
     """
     extra("kafka", "a section [kafka]", "kafka")
-    with _opened(config, seed) as service, _stopping(service):
-        _log.info("serving")
+    home, supervisor = home_of(config), Supervisor()
+    with (
+        logging_to(sys.stderr, app=home.app),
+        _opened(config, home, seed, supervisor) as service,
+        _stopping(service),
+    ):
         service.run()
-    _log.info("stopped")
+        supervisor.stopping()
+        _log.info("stopped: what was read is committed")
 
 
 class _Seconds(NamedTuple):
@@ -101,14 +109,16 @@ class _Seconds(NamedTuple):
 
 
 @contextmanager
-def _opened(config: Config, seed: str | None) -> Iterator[Service]:
+def _opened(
+    config: Config, home: Home, seed: str | None, supervisor: Supervisor
+) -> Iterator[Service]:
     from abers_connectors.http import serving  # noqa: PLC0415 - an extra
     from abers_connectors.kafka.client import Group, Log, Transactions  # noqa: PLC0415 - an extra
 
-    home, kafka = home_of(config), config.kafka
+    kafka = config.kafka
     assert kafka is not None  # noqa: S101 - home_of has seen to it
     seconds, settings = _Seconds.of(kafka), client_settings(kafka)
-    status = Status(seconds.watchdog)
+    status = Status(seconds.watchdog, supervisor.alive)
     with ExitStack() as stack:
         if config.http.enabled:
             url = stack.enter_context(serving(config.http, status))
@@ -135,7 +145,14 @@ def _opened(config: Config, seed: str | None) -> Iterator[Service]:
         )
         stack.callback(group.leave if kafka.leave_on_stop else group.close)
         snapshots = _snapshots(config)
-        keeping = Keeping(home, snapshots, every=config.state.every, consumer=group, status=status)
+        keeping = Keeping(
+            home,
+            snapshots,
+            every=config.state.every,
+            consumer=group,
+            status=status,
+            supervisor=supervisor,
+        )
         stack.callback(keeping.close)
         sown = None if seed is None else Snapshots(seed, kafka.app)
         restorer = Restorer(

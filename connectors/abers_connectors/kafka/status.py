@@ -216,6 +216,8 @@ class Status:
     ----------
     patience
         Seconds without progress after which it counts as hung: `kafka.watchdog`.
+    onlooker
+        Called whenever something moves.
     clock, wall
         Monotonic time, and that on the wall, in seconds.
     """
@@ -223,6 +225,7 @@ class Status:
     def __init__(
         self,
         patience: float,
+        onlooker: Callable[[], None] = lambda: None,
         *,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -230,7 +233,7 @@ class Status:
         self.joined = False
         """Whether the process is in its group."""
         self._patience, self._clock, self._wall = patience, clock, wall
-        self._progress = clock()
+        self._onlooker, self._progress = onlooker, clock()
         self._lock = Lock()
         self._assigned: set[int] = set()
         self._restored: set[int] = set()
@@ -245,6 +248,7 @@ class Status:
     def progressed(self) -> None:
         """Note that something moved, if only that nothing came."""
         self._progress = self._clock()
+        self._onlooker()
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Note which partitions of topics are ours from now on; none of them is restored."""
