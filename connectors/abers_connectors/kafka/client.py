@@ -162,11 +162,22 @@ class Group:
     def poll(self, seconds: float, most: int) -> Mapping[Partition, Sequence[Record]]:
         """Give what has come; only here may the assignment change."""
         with self._watchdog.call("poll"), _translated("reading"):
+            self._unpark()
             try:
                 found = self._consumer.poll(int(1000 * seconds), max_records=most)
             except told.NoOffsetForPartitionError:
                 found = {}  # just assigned, and not yet sought
         return cast("Mapping[Partition, Sequence[Record]]", found)
+
+    def _unpark(self) -> None:
+        """Have the records of a resumed partition given.
+
+        kafka-python 3.0.12 looks for them only where nothing is in line, and takes for something
+        what was in line and is used up; if nothing else is fetched, they would never come.
+        """
+        fetcher = self._consumer._fetcher  # noqa: SLF001 - there is no other way
+        if not fetcher._next_partition_records:  # noqa: SLF001
+            fetcher._next_partition_records = None  # noqa: SLF001
 
     def membership(self) -> Membership:
         """Say what is owned now."""

@@ -235,3 +235,30 @@ def test_no_broker() -> None:
     with pytest.raises(BrokerError, match="connecting"):
         Log("group", settings=settings, watchdog=watchdog)
     watchdog.close()
+
+
+def test_resumed_partition_goes_on(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """What was fetched of a partition before it was paused is given when it is resumed."""
+    topic = topics(partitions=2)
+    for number in range(2):
+        broker.produce(topic, [Message(b"x", partition=number)] * 100)
+    group = member(broker, watchdog, "a", topic)
+    settled(group, owned=2)
+    for number in range(2):
+        group.seek(Partition(topic, number), 0)
+    count = [0, 0]
+
+    def read(until: Callable[[], bool]) -> None:
+        while not until():
+            for partition, records in group.poll(0.1, 10).items():
+                count[partition[1]] += len(records)
+
+    read(lambda: sum(count) > 0)
+    first = int(count[1] > 0)
+    group.pause(Partition(topic, first))
+    read(lambda: count[1 - first] == 100)
+    group.resume(Partition(topic, first))
+    read(lambda: count == [100, 100])
+    group.close()
