@@ -6,7 +6,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
              $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp) \
              $(wildcard engine/abers/*/__init__.py connectors/abers_connectors/*/__init__.py)
 
-.PHONY: run test test-long lint format bench docs setup clean \
+.PHONY: run demo-kafka test test-long lint format bench docs setup clean \
         test-native test-kafka test-reference test-sanitized test-wheel
 
 run: .venv/run.stamp
@@ -38,6 +38,9 @@ test-native: setup
 
 test-kafka: setup
 	$(BIN)/pytest -m kafka tests/connectors
+
+demo-kafka: .venv/run.stamp
+	$(BIN)/python examples/kafka_demo/run.py
 
 test-reference: setup
 	ABERS_BACKEND=reference $(BIN)/pytest tests/engine --ignore=tests/engine/learners

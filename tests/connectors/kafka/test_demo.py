@@ -1,0 +1,27 @@
+"""The demonstration of the service, as `make demo-kafka` runs it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).parents[3] / "examples" / "kafka_demo" / "run.py"
+
+
+@pytest.mark.kafka
+def test_it_ends_with_all_predictions_and_what_they_are_worth() -> None:
+    """Each observation is predicted once, each late label met, and calibration was worth it."""
+    words = [sys.executable, str(DEMO), "600", "600"]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    *shown, summary = ran.stdout.splitlines()
+    assert len(shown) == 25
+    assert all(re.search(r"says \d\.\d{3}, calibrated \d\.\d{3} \(", line) for line in shown)
+    assert summary.startswith("600 predictions, 600 labels met theirs; ")
+    losses = re.search(r"of the model (\d\.\d+), calibrated (\d\.\d+);", summary)
+    assert losses is not None
+    assert float(losses[2]) < float(losses[1])
