@@ -216,6 +216,13 @@ def test_columns_that_do_not_belong_together(wrong: dict[str, Any]) -> None:
         read([seal(MAGIC, changelog._PART.pack(0, 0, 1) + payload)])  # noqa: SLF001
 
 
+def test_no_part_of_anything() -> None:
+    """A part of none is refused, though what it holds is whole."""
+    record = changelog._PART.pack(0, 0, 0) + msgspec.msgpack.encode(BATCHES[0])  # noqa: SLF001
+    with pytest.raises(StateError, match="part 1 of 0"):
+        read([seal(MAGIC, record)])
+
+
 def test_unknown_format() -> None:
     """A record of another format is refused with both versions and the remedy."""
     record = MAGIC[:-1] + b"\3" + RECORDS[0][len(MAGIC) :]

@@ -253,6 +253,18 @@ def test_onlookers_are_told() -> None:
     assert seen[0] == seen[1]
 
 
+def test_letters_of_different_events() -> None:
+    """Labels that waited in vain, and those that were not learned, come in the order of events."""
+    settings = Settings(label_wait=5)
+    live, other = (Processor(settings, learner=Scorer()) for _ in range(2))
+    early, late = obs("b", 10, x={"fail": "learn"}), obs("c", 20, x={"fail": "learn"})
+    batch: list[Event] = [lab("a", 0), early, lab("b", 10), lab("d", 10), late, lab("c", 20)]
+    outputs, entry = live.take_noted(Events.of(batch))
+    found = [(row, letter.reason) for row, letter in other.redo(entry).letters]
+    assert found == [(row, letter.reason) for row, letter in outputs.letters]
+    assert [row for row, _ in found] == [1, 2, 4, 5]
+
+
 def test_without_outcomes() -> None:
     """Whether outcomes come out is nothing to an entry."""
     live, other = Processor(outcomes=False), Processor()
@@ -361,6 +373,29 @@ def test_damage(data: st.DataObject, name: str) -> None:
         other.redo(msgspec.structs.replace(entry, **{name: damaged}))
     except StateError as error:
         assert str(error)  # noqa: PT017 - it may also be redone
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("times", np.array([2**53] * 5, "<i8").tobytes()),
+        ("times", np.array([-(2**53)] * 5, "<i8").tobytes()),
+        ("ids", ["a", "b", "a", "c", ""]),
+        ("new_models", ["default", "default"]),
+        ("new_keys", [("default", ""), ("default", "")]),
+        ("models", np.array([0, 0, 0, 0, 1], "<u4").tobytes()),
+        ("keys", np.array([0, 2], "<u4").tobytes()),
+        ("labels", b"\2\0\1\0\1\1"),
+        ("refused", [(6, "bad-id")]),
+    ],
+)
+def test_what_no_batch_is(name: str, value: Any) -> None:  # noqa: ANN401
+    """What cannot be of any batch is refused, and nothing is changed."""
+    (entry,) = noted(BATCH)
+    other = Processor()
+    with pytest.raises(StateError, match="inconsistent"):
+        other.redo(msgspec.structs.replace(entry, **{name: value}))
+    assert other.state_bytes() == Processor().state_bytes()
 
 
 def test_features_of_another_number() -> None:
