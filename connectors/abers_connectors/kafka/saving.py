@@ -16,12 +16,13 @@ import ctypes
 import fcntl
 import gc
 import os
+import select
 import signal
 import sys
 import warnings
 from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
-from threading import Thread, Timer
+from threading import Thread
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -144,32 +145,47 @@ class Saver:
             thread.join(None if deadline is None else max(0.0, deadline - monotonic()))
 
     def _follow(self, pid: int, pipe: int, partition: int, offset: int, started: float) -> None:
-        blob, error = _received(pid, pipe, self._limit)
-        size = len(blob)
-        if error is None:
-            try:
+        blob = b""
+        try:
+            blob, error = _received(pid, pipe, self._limit)
+            if error is None:
                 self._save(partition, offset, blob)
-            except Exception as failure:  # noqa: BLE001 - whatever a disk or a store can raise
-                error = _worded(failure)
-        self._done.put(Saved(partition, offset, size, monotonic() - started, error))
+        except Exception as failure:  # noqa: BLE001 - whatever a disk or a store can raise
+            error = _worded(failure)
+        self._done.put(Saved(partition, offset, len(blob), monotonic() - started, error))
 
 
 def _received(pid: int, pipe: int, limit: float) -> tuple[bytes, str | None]:
     """Wait for the end of a copy; the bytes it made, or why it made none."""
-    killer = Timer(limit, os.kill, (pid, signal.SIGKILL))
-    killer.daemon = True
-    killer.start()
-    with open(pipe, "rb", buffering=0) as reading:
-        blob = reading.read()
-    killer.cancel()
-    killer.join()  # once the copy is waited for, its number may be another process's
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if code == 0:
-        return blob, None
+    data = None
+    try:
+        data = _read(pipe, monotonic() + limit)
+    finally:
+        if data is None:
+            os.kill(pid, signal.SIGKILL)  # it is ours as long as nobody has waited for it
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if data is None:
+        return b"", f"the copy of the process was not done after {limit:g} s"
     if code > 0:
-        return b"", blob.decode("utf-8", "replace")
-    why = f"was ended by {signal.Signals(-code).name}"
-    return b"", f"the copy of the process {why}; it may take {limit:g} s and as much memory again"
+        return b"", data.decode("utf-8", "replace")
+    if code < 0:
+        name = signal.Signals(-code).name
+        return b"", f"the copy of the process was ended by {name}; it takes as much memory again"
+    return data, None
+
+
+def _read(pipe: int, deadline: float) -> bytes | None:
+    """Read to the end; None if it does not come in time."""
+    pieces: list[bytes] = []
+    with open(pipe, "rb", buffering=0) as reading:
+        ready = select.poll()
+        ready.register(reading, select.POLLIN)
+        while ready.poll(max(0.0, 1e3 * (deadline - monotonic()))):
+            piece = reading.read(_PIPE)
+            if not piece:
+                return b"".join(pieces)
+            pieces.append(piece)
+    return None
 
 
 # The copy
