@@ -278,3 +278,10 @@ def test_columns_of_anything_else_are_left_to_the_rows(fields: dict[str, Any]) -
     columns: dict[str, list[Any]] = {"id": ["a"], "time": [5], "score": [0.5]}
     given = {name: given_column(values) for name, values in columns.items()}
     assert mixed(Fields(**fields)).columns(given) is None
+
+
+def test_what_stands_beside_a_record_is_no_field_of_it() -> None:
+    """JSON is still read at once, and asked only for the rest."""
+    typed = mixed(Fields(id="record:header:a.b", time="record:timestamp", model="const:m")).typed
+    assert typed is not None
+    assert typed.record.__struct_fields__ == ("score", "label")

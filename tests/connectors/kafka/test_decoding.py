@@ -79,6 +79,12 @@ def test_a_poison_record_costs_itself(value: bytes, reason: str, detail: str) ->
     assert detail in sentence
 
 
+def test_a_record_may_be_as_large_as_allowed() -> None:
+    """The limit itself is within it."""
+    assert not decoded(Read(GOOD), max_record_bytes=len(GOOD)).dead
+    assert decoded(Read(GOOD), max_record_bytes=len(GOOD) - 1).dead
+
+
 def test_a_label_of_no_kind_is_a_bad_one() -> None:
     """What comes from the topic of labels is a label, or a dead letter."""
     label = written(id="a", time=7, label="maybe")
@@ -160,6 +166,7 @@ def test_no_value_passes_for_what_stands_beside_it(extra: tuple[str, ...]) -> No
     """A field of the name of a path is not it, whether records are read at once or singly."""
     spoof = written(
         **{"record:key": "spoof", "record:header:m": "spoof", "record:header:m.n": 1},
+        **{"record:header:deep": {"er": "spoof"}},
         id="a",
         time=5,
         score=1,
@@ -169,7 +176,7 @@ def test_no_value_passes_for_what_stands_beside_it(extra: tuple[str, ...]) -> No
         Read(spoof, key=b"true", headers=[("trace", b"t")]),
         fields__id="record:key",
         fields__model="record:header:m",
-        fields__segment="record:header:m.n",
+        fields__segment="record:header:deep.er",
         fields__extra=extra,
     )
     passed = {"record:header:trace": "t"} if extra else None

@@ -15,12 +15,16 @@ from tests.connectors.kafka.streams import START, labels_of, observations, oracl
 from abers.stream import Processor
 from abers_connectors.config import load
 from abers_connectors.kafka.changelog import encode
+from abers_connectors.kafka.client import Log
 from abers_connectors.kafka.decoding import Decoder
 from abers_connectors.kafka.history import History
 from abers_connectors.kafka.merging import Taken
 from abers_connectors.kafka.redoing import Afresh
+from abers_connectors.kafka.serving import home_of
 from abers_connectors.kafka.shard import Place, Shard
 from abers_connectors.kafka.snapshots import Snapshots
+from abers_connectors.kafka.starting import Beginning
+from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import Wording
 from abers_connectors.pace import Pace
 
@@ -241,6 +245,36 @@ def test_the_state_is_saved_for_a_service(
         assert Place.of(restored.position) == Place("abers", number, 0, 0, (at, label_at))
     ran = invoke(*words, "--save-state", "seed")
     assert (ran.code, "there is a state already" in ran.err) == (2, True)
+
+
+def test_a_service_goes_on_where_the_replay_ended(
+    stage: Stage, stream: tuple[list[Record], list[Record]], broker: Broker, invoke: Invoke
+) -> None:
+    """Begun from the saved state it is at the end as if it had read all, nothing twice."""
+    ran = invoke("replay", "abers.toml", "--until", str(START + 200_000), "--save-state", "seed")
+    assert ran.code == 0, ran.err
+    config = stage.config()
+    snapshots = Snapshots(str(stage.folder / "seed"), "abers")
+    watchdog = Watchdog(60, [].append)
+    log = Log("abers", settings=broker.client, watchdog=watchdog)
+    beginning = Beginning(home_of(config), log, "earliest", snapshots)
+    shards = [beginning.shard(number) for number in range(PARTITIONS)]
+    log.close()
+    watchdog.close()
+    names = [stage.topics["observations"], stage.topics["labels"]]
+    history = History(names, broker.client, patience=20)
+    spans = history.part()
+    rest = {
+        one: span._replace(start=shards[one.number].place.following[names.index(one.topic)])
+        for one, span in spans.items()
+    }
+    decoder, wording = Decoder(config, partitions=PARTITIONS), Wording(max_bytes=1 << 20)
+    for shard, which, record in history.read(rest):
+        shards[shard].apply(Taken([record], [which]), decoder, wording)
+    history.close()
+    processors, _ = oracle(*stream, config.settings(), PARTITIONS)
+    for shard, processor in zip(shards, processors, strict=True):
+        assert shard.processor.state_bytes() == processor.state_bytes()
 
 
 def test_time_passes_as_it_did(

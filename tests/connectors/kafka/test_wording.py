@@ -163,7 +163,7 @@ def test_an_output_that_is_too_large_is_a_dead_letter() -> None:
     assert (told(dead)["topic"], told(dead)["offset"]) == ("scores", 5)
 
 
-@pytest.mark.parametrize("raw", [b"\1", b"\xff", "é".encode(), b"{"])
+@pytest.mark.parametrize("raw", [b"\1", b"\xff", "aé€".encode(), b"{"])
 @pytest.mark.parametrize("beside", [0, 3000, 12_000])
 def test_whatever_is_written_fits(raw: bytes, beside: int) -> None:
     """However large its record, a dead letter leaves out what does not fit, and says so."""
