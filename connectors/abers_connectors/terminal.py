@@ -11,7 +11,7 @@ import shutil
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich import box
 from rich.console import Console
@@ -19,7 +19,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from abers.exceptions import StateError
 from abers_connectors._means import called, left_out, number, worded
+from abers_connectors.kafka.shard import NONE, Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -243,7 +245,7 @@ def show_inspected(found: Inspected) -> None:
     clock = "none" if found.clock is None else f"{found.clock} ({_moment(found.clock)})"
     rows = {
         "clock": clock,
-        "position": str(found.position),
+        "position": _standing(found.position),
         "waiting for labels": f"{found.waiting_for_labels:,}",
         "waiting for observations": f"{found.waiting_for_observations:,}",
         "remembered ids": f"{found.remembered_ids:,}",
@@ -262,6 +264,20 @@ def show_inspected(found: Inspected) -> None:
         scores = (number(one.scores.get(name)) for name in told)
         held.add_row(Text(one.model), Text(one.segment), f"{one.labels:,}", *scores)
     console.print(held)
+
+
+def _standing(position: Any) -> str:  # noqa: ANN401 - whatever a snapshot holds
+    """Word a position: where a shard of Kafka stands, or as it is."""
+    try:
+        place = Place.of(position)
+    except StateError:
+        return str(position)
+    observations, labels = place.following
+    return (
+        f"{place.app}[{place.partition}] before batch {place.batch}; the changelog goes on "
+        f"@{place.changelog}, observations @{observations}"
+        + ("" if labels == NONE else f", labels @{labels}")
+    )
 
 
 def _moment(milliseconds: int) -> str:

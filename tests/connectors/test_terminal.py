@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from abers_connectors.inspecting import Held, Inspected
@@ -200,3 +201,14 @@ def test_a_state_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert "(no date)" in capsys.readouterr().out
     show_inspected(inspected(None))
     assert re.search(r"clock +none", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("labels", "more"), [(20, ", labels @20"), (-1, "")])
+def test_where_a_shard_stands(capsys: pytest.CaptureFixture[str], labels: int, more: str) -> None:
+    """The position of a shard of Kafka is told in words, that of files as it is."""
+    place = {"app": "a", "partition": 3, "batch": 7, "changelog": 12, "following": [10, labels]}
+    show_inspected(msgspec.structs.replace(inspected(0), position=place))
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"a[3] before batch 7; the changelog goes on @12, observations @10{more} waiting" in out
+    show_inspected(inspected(0))
+    assert "{'source': {'records': 3}}" in capsys.readouterr().out
