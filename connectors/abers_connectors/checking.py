@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from abers_connectors.config import Config, Security
     from abers_connectors.records import Batch, Origin, Source
 
-__all__ = ["Report", "Sample", "check", "hindrances", "sampled"]
+__all__ = ["Report", "Sample", "check", "hindrances", "refuse_hindered", "sampled"]
 
 _SHOWN = 10  # records
 _READ = 10_000  # records that are looked at for a mistake; a sample may be years of history
@@ -139,6 +139,20 @@ def _asked(path: str, config: Config, environ: Mapping[str, str]) -> list[str]:
     if any(one.fatal for one in found):
         raise ConfigError(told)
     return told
+
+
+def refuse_hindered(config: Config, name: str) -> None:
+    """Refuse, with a ConfigError that has all of it, what would stop a run before its first record.
+
+    Parameters
+    ----------
+    config
+        The configuration.
+    name
+        Of its file.
+    """
+    if found := [f"{name}: {line}" for line in hindrances(config)]:
+        raise ConfigError(found)
 
 
 def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Iterator[str]:

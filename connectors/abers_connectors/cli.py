@@ -106,8 +106,10 @@ def run(
 
         loaded = load(config)
         if loaded.kafka is not None:
+            from abers_connectors.checking import refuse_hindered
             from abers_connectors.kafka.serving import serve
 
+            refuse_hindered(loaded, config)
             if create_topics:
                 from abers_connectors.kafka.topics import create
 

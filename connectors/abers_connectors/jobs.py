@@ -9,9 +9,8 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from abers.exceptions import ConfigError
 from abers.stream import Processor, Settings
-from abers_connectors.checking import hindrances
+from abers_connectors.checking import refuse_hindered
 from abers_connectors.files.lazy import LazySink
 from abers_connectors.files.places import is_stream
 from abers_connectors.files.writing import open_sink
@@ -131,8 +130,7 @@ def of_config(config: Config, name: str = "configuration") -> Job:
     ConfigError
         If a file it names is not there, or a directory, or a library.
     """
-    if found := [f"{name}: {line}" for line in hindrances(config)]:
-        raise ConfigError(found)
+    refuse_hindered(config, name)
     return job_of(config)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from abers_connectors.kafka.saving import Saver
+from abers_connectors.kafka.unmatched import Unmatched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,6 +68,7 @@ class Keeping:
         self._consumer, self._status, self._clock = consumer, status, clock
         self._saver = None if snapshots is None else Saver(snapshots.save)
         self._saved: dict[int, int] = {}  # records applied to each shard at its last snapshot
+        self._unmatched = Unmatched()
         self._looked = clock()
         self._supervisor: Supervisor | None = supervisor
 
@@ -121,3 +123,6 @@ class Keeping:
                 if lag is not None:
                     lags[partition] = lag
         self._status.lag(lags)
+        if told := self._unmatched.look(shards, self._status.usual_delay()):
+            self._status.hint(told)
+            _log.warning(told)

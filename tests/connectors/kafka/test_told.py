@@ -1,0 +1,168 @@
+"""A whole service on a real broker, and what it tells: its pages, its log, systemd."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.connectors.kafka.brokers import Message, unique
+
+from abers_connectors import exits
+from abers_connectors.config import load
+from abers_connectors.kafka.topics import create
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.connectors.kafka.brokers import Broker
+
+START = 1_700_000_000_000
+TIMEOUT = 120
+
+
+@pytest.fixture
+def systemd(tmp_path: Path) -> Iterator[socket.socket]:
+    """Listen as systemd does."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line:
+        line.bind(str(tmp_path / "notify"))
+        line.settimeout(TIMEOUT)
+        yield line
+
+
+@pytest.fixture
+def app(broker: Broker, tmp_path: Path) -> str:
+    """Configure an application with topics of its own, and give its name."""
+    app = unique("told")
+    (tmp_path / "abers.toml").write_text(f"""
+    kafka.bootstrap = "{broker.bootstrap}"
+    kafka.app = "{app}"
+    kafka.observations = "{app}-scores"
+    kafka.labels = "{app}-labels"
+    kafka.predictions = "{app}-predictions"
+    kafka.outcomes = "{app}-outcomes"
+    kafka.partitions = 2
+    http.port = 0
+    """)
+    create(load(tmp_path / "abers.toml", environ={}))
+    return app
+
+
+@pytest.fixture
+def process(
+    app: str, systemd: socket.socket, start: Callable[..., subprocess.Popen[bytes]]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the service, with a systemd that wants a sign of life every turn."""
+    assert app
+    path: Any = systemd.getsockname()
+    with start("run", "abers.toml", NOTIFY_SOCKET=path, WATCHDOG_USEC="1") as process:
+        yield process
+        process.kill()
+
+
+def heard(systemd: socket.socket, word: bytes) -> None:
+    """Wait until systemd is told something."""
+    while systemd.recv(1000) != word:
+        pass
+
+
+def url_of(process: subprocess.Popen[bytes]) -> str:
+    """Read the log until it says where the pages are."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if found := re.search(r"http://[\d.:]+", json.loads(line)["message"]):
+            return found[0]
+    raise AssertionError
+
+
+def page(url: str, path: str) -> tuple[int, str]:
+    """Give the code and the body of a page."""
+    try:
+        with urlopen(f"{url}{path}", timeout=TIMEOUT) as answer:  # noqa: S310 - our own
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def samples(url: str) -> dict[str, float]:
+    """Give our own samples, by name and labels."""
+    return {
+        one.name + "".join(f"[{value}]" for value in one.labels.values()): one.value
+        for family in text_string_to_metric_families(page(url, "/metrics")[1])
+        for one in family.samples
+    }
+
+
+def test_a_service_tells_how_it_is(
+    app: str,
+    systemd: socket.socket,
+    process: subprocess.Popen[bytes],
+    produce: Callable[..., list[int]],
+) -> None:
+    """It is ready when it serves, counts what it commits, and says that it stops."""
+    url = url_of(process)
+    heard(systemd, b"READY=1")
+    code, body = page(url, "/readyz")
+    assert (code, json.loads(body)["assigned"]) == (200, [0, 1])
+    assert page(url, "/livez")[0] == 200
+
+    produce(f"{app}-labels", [Message(b'{"id": "a", "time": %d, "label": 1}' % START, b"k", 1)])
+    seen = b'{"id": "a", "time": %d, "score": 0.5}' % START
+    produce(f"{app}-scores", [Message(one, b"k", 1) for one in (b"{", None, seen)])
+    while samples(url)["abers_outcomes_total"] == 0.0:
+        heard(systemd, b"WATCHDOG=1")  # once a turn of the loop
+    found = samples(url)
+    assert found["abers_records_total[observations]"] == 3.0
+    assert found["abers_records_total[labels]"] == 1.0
+    assert found["abers_predictions_total"] == 1.0
+    assert found["abers_dead_letters_total[bad-json]"] == 1.0
+    assert found["abers_tombstones_total"] == 1.0
+    assert found["abers_pending_labels[0]"] == found["abers_pending_labels[1]"] == 0.0
+    assert found["abers_restored_partitions"] == 2.0
+    while found.get(f"abers_consumer_lag_records[1][{app}-scores]") != 0.0:
+        heard(systemd, b"WATCHDOG=1")
+        found = samples(url)
+
+    lonely = b'{"id": "lonely-%d", "time": %d, "label": 1}'
+    produce(f"{app}-labels", [Message(lonely % (one, START), b"k", 0) for one in range(1000)])
+    while not (hints := json.loads(page(url, "/readyz")[1])["hints"]):
+        heard(systemd, b"WATCHDOG=1")
+    assert re.match(r"1,000 of the last 1,00[01] labels have met no observation", hints[0])
+
+    process.send_signal(signal.SIGTERM)
+    heard(systemd, b"STOPPING=1")
+    _, rest = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+    lines = [json.loads(line) for line in rest.splitlines()]
+    assert {line["app"] for line in lines} == {app}
+    assert hints[0] in {line["message"] for line in lines if line["level"] == "warning"}
+
+
+def test_what_hinders_a_service(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """A service that lacks something does not begin; all that it lacks is told at once."""
+    (tmp_path / "abers.toml").write_text("""
+    kafka.bootstrap = "127.0.0.1:1"
+    kafka.observations = "scores"
+    kafka.predictions = "predictions"
+    kafka.security = { protocol = "SASL_SSL", mechanism = "PLAIN", username = "u", cafile = "ca" }
+    """)
+    process = start("run", "abers.toml")
+    _, told = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == exits.CONFIG
+    assert told.decode().splitlines() == [
+        "Error: abers.toml: kafka.security.cafile: ca: no such file",
+        (
+            "Error: abers.toml: kafka.security.username: put the password of this user into the "
+            "environment as ABERS_KAFKA_PASSWORD"
+        ),
+    ]
