@@ -24,7 +24,8 @@ from kafka import errors as told
 from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from abers.exceptions import BrokerError, StateError
+from abers.exceptions import BrokerError, ConfigError, StateError
+from abers_connectors.kafka.client_settings import reaching
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.transport import (
     Bounds,
@@ -68,6 +69,12 @@ def _translated(doing: str) -> Iterator[None]:
             "see that no two have the same kafka.instance"
         )
         raise BrokerError(msg) from error
+    except told.AuthorizationError as error:
+        msg = (
+            f"{doing}: a permission is missing ({type(error).__name__}); "
+            "`abers check --connect` says which"
+        )
+        raise ConfigError([msg]) from error
     except told.KafkaError as error:
         msg = f"{doing}: {error or type(error).__name__}"
         raise BrokerError(msg) from error
@@ -348,7 +355,8 @@ class Log:
             "metrics_enabled": False,
             **settings,
         }
-        with watchdog.call("connect"), _translated("connecting"):
+        # The first client of a service, so whatever is wrong with the way to the brokers shows.
+        with watchdog.call("connect"), reaching(settings):
             # A member would do for the committed offsets, were it not that it answers with what
             # an earlier request of its own, given up by a poll, had found.
             self._committed = KafkaConsumer(

@@ -29,6 +29,10 @@ _WIRE = ("kafka.net.connection", "kafka.protocol.parser")
 _REFUSED = "ECONNREFUSED"  # nobody listens there
 
 
+def _unwired(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG
+
+
 class _Secret(str):
     """A text that is used and never shown; the client writes its settings into its log."""
 
@@ -84,7 +88,7 @@ def client_settings(kafka: Kafka, environ: Mapping[str, str] = os.environ) -> di
             msg = f"kafka.security.username: set the environment's {PASSWORD} to its password"
             raise ConfigError([msg])
         for name in _WIRE:
-            logging.getLogger(name).setLevel(logging.INFO)
+            logging.getLogger(name).addFilter(_unwired)
         settings["sasl_mechanism"] = security.mechanism
         settings["sasl_plain_username"] = security.username
         settings["sasl_plain_password"] = _Secret(environ[PASSWORD])
