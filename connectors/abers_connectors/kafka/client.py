@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Log", "Transactions"]
 
 _FETCH_WAIT = 100  # ms that a broker holds a fetch: what is resumed waits no longer than this
+_FETCH = 1 << 18  # bytes at once of a partition: few, so that both inputs of a shard come soon
 _PATIENCE = 200  # ms of one look at what has come
 _FAREWELL = 5  # seconds for what is under way when a producer is closed
 _STABLE = "<stable>"
@@ -161,6 +162,7 @@ class Group:
                 session_timeout_ms=int(1000 * session),
                 heartbeat_interval_ms=int(1000 * session / 4),
                 fetch_max_wait_ms=_FETCH_WAIT,
+                max_partition_fetch_bytes=_FETCH,
                 metrics_enabled=False,
                 **settings,
             )
@@ -293,8 +295,11 @@ class Transactions:
         timestamp: int | None = None,
     ) -> Callable[[], int]:
         """Send a record in the open transaction; after its commit the call tells its offset."""
-        with self._aborting(f"writing to {named(to)}"):
+        try:
             future = self._producer.send(to.topic, value, key, list(headers), to.number, timestamp)
+        except told.KafkaError:  # a context for each of so many records would take its time
+            with self._aborting(f"writing to {named(to)}"):
+                raise
         return lambda: cast("int", future.get(timeout=0).offset)
 
     def commit(self, offsets: Mapping[Partition, int], proof: object) -> None:

@@ -15,17 +15,22 @@ if TYPE_CHECKING:
 
     from abers_connectors.kafka.transport import Record
 
-__all__ = ["LABELS", "OBSERVATIONS", "Merge", "Taken", "size_of"]
+__all__ = ["LABELS", "OBSERVATIONS", "Merge", "Taken"]
 
 OBSERVATIONS, LABELS = 0, 1
 """The inputs. One that holds both counts as the first."""
 
 
 class Taken(NamedTuple):
-    """Records in the order in which they are applied, and the input of each."""
+    """Records in the order in which they are applied, the input of each, and all their bytes."""
 
     records: list[Record]
     inputs: list[int]
+    size: int
+
+    def extended(self, more: Taken) -> Taken:
+        """Put others behind them."""
+        return Taken(self.records + more.records, self.inputs + more.inputs, self.size + more.size)
 
 
 class Merge:
@@ -52,21 +57,20 @@ class Merge:
 
     def __init__(self, inputs: int) -> None:
         self._waiting: list[list[Record]] = [[] for _ in range(inputs)]
-        self._next = [0] * inputs
-        self._bytes = [0] * inputs
+        self._sizes: list[list[int]] = [[] for _ in range(inputs)]
 
     def add(self, which: int, records: Sequence[Record]) -> None:
         """Take what was read of an input."""
         self._waiting[which] += records
-        self._bytes[which] += sum(map(size_of, records))
+        self._sizes[which] += [len(one.key or b"") + len(one.value or b"") for one in records]
 
     def held(self, which: int) -> tuple[int, int]:
-        """Count the records of an input, and their bytes."""
-        return len(self._waiting[which]) - self._next[which], self._bytes[which]
+        """Count the records of an input, and the bytes of their keys and values."""
+        return len(self._waiting[which]), sum(self._sizes[which])
 
     def lacking(self) -> int | None:
         """Name the input that the records of the other wait for; None if there is none such."""
-        there = [self.held(which)[0] > 0 for which in range(len(self._waiting))]
+        there = [*map(bool, self._waiting)]
         return there.index(False) if any(there) and not all(there) else None
 
     def take(self, most: int, most_bytes: int, ended: Sequence[bool]) -> Taken:
@@ -84,44 +88,37 @@ class Merge:
         Taken
             They.
         """
-        taken = Taken([], [])
+        order = self._order(most, ended)
+        taken, places, size = Taken([], [], 0), [0] * len(self._waiting), 0
+        for which in order:
+            if size >= most_bytes:
+                break
+            place = places[which]
+            taken.records.append(self._waiting[which][place])
+            taken.inputs.append(which)
+            size += self._sizes[which][place]
+            places[which] = place + 1
+        for which, place in enumerate(places):
+            del self._waiting[which][:place], self._sizes[which][:place]
+        return taken._replace(size=size)
+
+    def _order(self, most: int, ended: Sequence[bool]) -> list[int]:
+        """Give the inputs of the next records, in their order."""
         if len(self._waiting) == 1:
-            self._take_of(OBSERVATIONS, most, most_bytes, taken)
-        else:
-            self._take_both(most, most_bytes, ended, taken)
-        for which, records in enumerate(self._waiting):
-            del records[: self._next[which]]
-            self._next[which] = 0
-        return taken
-
-    def _take_both(self, most: int, most_bytes: int, ended: Sequence[bool], taken: Taken) -> None:
+            return [OBSERVATIONS] * min(most, len(self._waiting[0]))
         seen, told = self._waiting
-        while len(taken.records) < most and most_bytes > 0:
-            at, label_at = self._next
-            if at < len(seen) and label_at < len(told):
-                which = int(told[label_at].timestamp <= seen[at].timestamp)
-            elif at < len(seen) and ended[LABELS]:
-                which = OBSERVATIONS
-            elif label_at < len(told) and ended[OBSERVATIONS]:
-                which = LABELS
+        order: list[int] = []
+        row = label_row = 0
+        seen_end, told_end = len(seen), len(told)
+        while len(order) < most and row < seen_end and label_row < told_end:
+            if told[label_row].timestamp <= seen[row].timestamp:
+                order.append(LABELS)
+                label_row += 1
             else:
-                return
-            most_bytes -= self._one(which, taken)
-
-    def _take_of(self, which: int, most: int, most_bytes: int, taken: Taken) -> None:
-        while len(taken.records) < most and most_bytes > 0 and self.held(which)[0]:
-            most_bytes -= self._one(which, taken)
-
-    def _one(self, which: int, taken: Taken) -> int:
-        record = self._waiting[which][self._next[which]]
-        self._next[which] += 1
-        size = size_of(record)
-        self._bytes[which] -= size
-        taken.records.append(record)
-        taken.inputs.append(which)
-        return size
-
-
-def size_of(record: Record) -> int:
-    """Count the bytes of a record, as far as they matter."""
-    return len(record.key or b"") + len(record.value or b"")
+                order.append(OBSERVATIONS)
+                row += 1
+        if label_row == told_end and ended[LABELS]:
+            order += [OBSERVATIONS] * (seen_end - row)
+        elif row == seen_end and ended[OBSERVATIONS]:
+            order += [LABELS] * (told_end - label_row)
+        return order[:most]

@@ -17,10 +17,11 @@ from abers.exceptions import ConfigError, StateError
 from abers_connectors.extras import extra
 from abers_connectors.kafka.client_settings import client_settings
 from abers_connectors.kafka.decoding import Decoder
+from abers_connectors.kafka.gathering import Limits
 from abers_connectors.kafka.home import Home, named
 from abers_connectors.kafka.keeping import Keeping
 from abers_connectors.kafka.restoring import Restorer
-from abers_connectors.kafka.service import Limits, Service
+from abers_connectors.kafka.service import Service, Tolerance
 from abers_connectors.kafka.snapshots import Snapshots
 from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.status import Status
@@ -86,9 +87,10 @@ def serve(config: Config, *, seed: str | None = None) -> None:
     home, supervisor = home_of(config), Supervisor()
     with (
         logging_to(sys.stderr, app=home.app),
+        _stoppable() as stop,
         _opened(config, home, seed, supervisor) as service,
-        _stopping(service),
     ):
+        stop.service = service
         service.run()
         supervisor.stopping()
         _log.info("stopped: what was read is committed")
@@ -173,7 +175,14 @@ def _opened(
             decoder=Decoder(config, partitions=partitions),
             wording=Wording(max_bytes=_MOST_BYTES, publish_from=kafka.publish_from),
             topics=_topics(kafka),
-            limits=_limits(config, seconds),
+            limits=Limits(
+                kafka.max_records, kafka.max_bytes, kafka.linger / 1000, kafka.max_idle / 1000
+            ),
+            tolerance=Tolerance(
+                seconds.watchdog,
+                config.output.max_dead_per_1000,
+                config.output.on_bad_record == "stop",
+            ),
             status=status,
             housekeeping=keeping,
         )
@@ -223,29 +232,23 @@ def _topics(kafka: Kafka) -> dict[str, str]:
     return {sink: topic for sink, topic in named_ones.items() if topic is not None}
 
 
-def _limits(config: Config, seconds: _Seconds) -> Limits:
-    kafka, output = config.kafka, config.output
-    assert kafka is not None  # noqa: S101 - home_of has seen to it
-    return Limits(
-        kafka.max_records,
-        kafka.max_bytes,
-        kafka.linger / 1000,
-        kafka.max_idle / 1000,
-        seconds.watchdog,
-        output.max_dead_per_1000,
-        output.on_bad_record == "stop",
-    )
+class _Stop:
+    """Lets a signal finish the batch at hand; before there is a service nothing is at hand."""
+
+    service: Service | None = None
+
+    def __call__(self, *_: object) -> None:
+        if self.service is None:
+            raise SystemExit(0)
+        self.service.stop()
 
 
 @contextmanager
-def _stopping(service: Service) -> Iterator[None]:
-    """Let SIGTERM and SIGINT finish the batch at hand."""
-    before = {
-        number: signal.signal(number, lambda *_: service.stop())
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
+def _stoppable() -> Iterator[_Stop]:
+    stop = _Stop()
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
