@@ -56,7 +56,7 @@ class _Shard:
     def __init__(self, inputs: Sequence[_Input]) -> None:
         self.inputs = inputs
         self.merge = Merge(len(inputs))
-        self.open = Taken([], [], 0)
+        self.open = Taken([], [])
         self.lacking_since: float | None = None
 
 
@@ -134,7 +134,7 @@ class Gathering:
             (number, shard.open) for number, shard in self._shards.items() if shard.open.records
         ]
         for number, _ in found:
-            self._shards[number].open = Taken([], [], 0)
+            self._shards[number].open = Taken([], [])
             self._shards[number] = self._shards.pop(number)  # to the end of the queue
         self._open_next()  # what waits may be the next batch already
         return found

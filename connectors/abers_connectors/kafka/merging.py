@@ -26,7 +26,7 @@ class Taken(NamedTuple):
 
     records: list[Record]
     inputs: list[int]
-    size: int
+    size: int = 0
 
     def extended(self, more: Taken) -> Taken:
         """Put others behind them."""
@@ -89,7 +89,7 @@ class Merge:
             They.
         """
         order = self._order(most, ended)
-        taken, places, size = Taken([], [], 0), [0] * len(self._waiting), 0
+        taken, places, size = Taken([], []), [0] * len(self._waiting), 0
         for which in order:
             if size >= most_bytes:
                 break
