@@ -431,6 +431,33 @@ def test_a_changelog_without_its_beginning_is_refused(served: Served, invoke: In
     assert "there is no snapshot" in ran.err
 
 
+def test_a_snapshot_that_is_damaged_is_passed_over(served: Served, invoke: Invoke) -> None:
+    """What is wrong with it is told if there is no other."""
+    served.serve()
+    served.cut({0: 2})
+    Snapshots(str(served.folder / "state"), "abers").save(0, 2, b"nothing")
+    ran = invoke("replay", "abers.toml", "--from", "changelog")
+    assert ran.code == 78
+    assert "00002.abers cannot be used" in ran.err
+
+
+def test_the_state_of_a_learner_is_saved_under_a_key(
+    stage: Stage, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one a replay does not begin; with one the service finds the learner again."""
+    stage.configure('[learner]\n[input.fields]\nx = ["score"]')
+    monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
+    words = ("replay", "abers.toml", "--output", "out.jsonl", "--save-state", "seed")
+    ran = invoke(*words)
+    assert (ran.code, "ABERS_STATE_KEY" in ran.err) == (78, True)
+    assert not (stage.folder / "out.jsonl").exists()
+    monkeypatch.setenv("ABERS_STATE_KEY", "secret")
+    assert invoke(*words).code == 0
+    ((_, blob),) = Snapshots(str(stage.folder / "seed"), "abers").newest(0)
+    restored = Processor.restore(blob, stage.config().settings(), key=b"secret")
+    assert restored.counters["labels"] > 0
+
+
 def test_a_changelog_that_is_damaged_is_refused(
     served: Served, broker: Broker, invoke: Invoke
 ) -> None:
