@@ -26,6 +26,7 @@ from benchmarks import (
     multiclass,
     predictive,
     processor,
+    service,
     wrapped,
 )
 from benchmarks.machine import description
@@ -58,6 +59,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "distribution": distribution.distribution,
     "stream": processor.stream,
     "journal": journal.journal,
+    "service": service.service,
 }
 
 HEAD = """\

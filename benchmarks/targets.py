@@ -17,6 +17,7 @@ from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE
+from benchmarks.service import LATE, MEDIAN, SERVICE, SHARE
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
 from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
@@ -51,6 +52,14 @@ def _time(*key_of: object, unit: str = "µs") -> Callable[[Values], Measured]:
     def measure(values: Values) -> Measured:
         spread = values[key_of]  # type: ignore[index]
         return Measured(spread.median, spread.low, f"{spread} {unit}".rstrip())
+
+    return measure
+
+
+def _rate(*key_of: object, unit: str = "") -> Callable[[Values], Measured]:
+    def measure(values: Values) -> Measured:
+        spread = values[key_of]  # type: ignore[index]
+        return Measured(spread.median, spread.high, f"{spread} {unit}".rstrip())
 
     return measure
 
@@ -184,6 +193,28 @@ TARGETS = (
         "a journal of batches of 2 000: 0.15 more", 0.15, _time("journal", NOTING, 2_000, unit="")
     ),
     Target("a snapshot beside the loop: 50 ms", 50, _time(PAUSE, "loop", _M, unit="ms")),
+    *(
+        Target(
+            f"the service, {batch} records a transaction: {what}",
+            limit,
+            _rate("service", SHARE, batch),
+            at_least=True,
+        )
+        for batch in (500, 2_000)
+        for what, limit in (("the goal, 0.9 of a bare loop", 0.9), ("0.7 of a bare loop", 0.7))
+    ),
+    Target(
+        "the service: 6 thousand predictions and labels a second",
+        6,
+        _rate("service", SERVICE, 2_000, unit="thousand"),
+        at_least=True,
+    ),
+    Target(
+        "the service, 500 events a second: median 40 ms", 40, _time("late", MEDIAN, 500, unit="ms")
+    ),
+    Target(
+        "the service, 500 events a second: 99 % 250 ms", 250, _time("late", LATE, 500, unit="ms")
+    ),
     Target("snapshot and tail restored: 3 s", 3, _time("restored", RESTORE, _M, unit="s")),
 )
 

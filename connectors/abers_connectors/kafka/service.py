@@ -82,6 +82,11 @@ class Service:
         Called with the shards after each turn, such as to save snapshots.
     clock
         Monotonic, in seconds.
+
+    Attributes
+    ----------
+    status
+        As given.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -104,7 +109,7 @@ class Service:
         self._home = home
         self._consumer, self._producer, self._reader = consumer, producer, reader
         self._restore, self._decoder, self._wording = restore, decoder, wording
-        self._topics, self._tolerance, self._status = topics, tolerance, status
+        self._topics, self._tolerance, self.status = topics, tolerance, status
         self._batch = Gathering(consumer, limits, clock)
         self._most = _READ * limits.records
         self._housekeeping, self._clock = housekeeping, clock
@@ -139,7 +144,7 @@ class Service:
 
     def _tick(self) -> None:
         """Show that a restore goes on, keep the seat in the group, and see whether it is ours."""
-        self._status.progressed()
+        self.status.progressed()
         if self._stopping:
             raise Stopped
         self._consumer.poll(0.0, 1)  # all is paused: nothing can come
@@ -149,7 +154,7 @@ class Service:
     def turn(self) -> None:
         """Take what has come, and commit a batch if one is due."""
         arrived = self._consumer.poll(self._batch.patience(), self._most)
-        self._status.progressed()
+        self.status.progressed()
         membership = self._consumer.membership()
         self._require_seat(membership)
         if membership.epoch != self._epoch:
@@ -180,7 +185,7 @@ class Service:
         """Own what is assigned; what was owned before is looked at again."""
         kept, self._shards, self._epoch = self._shards, {}, membership.epoch
         self._batch.begin({})
-        self._status.assign(membership.assigned)
+        self.status.assign(membership.assigned)
         for partition in membership.assigned:
             self._consumer.pause(partition)
         try:
@@ -192,11 +197,11 @@ class Service:
             self._doubt(error)
         else:
             self._read_on()
-            self._status.joined = membership.proof is not None
+            self.status.joined = membership.proof is not None
 
     def _doubt(self, error: TransactionError) -> None:
         """Throw away what is in memory; the next turn restores it."""
-        self._status.abort(str(error))
+        self.status.abort(str(error))
         _log.warning("%s; restoring", error)
         self._shards, self._epoch = {}, -1
 
@@ -214,7 +219,7 @@ class Service:
         if fresh:
             self._begin(shard, proof)
         self._shards[number] = shard
-        self._status.restore(shard)
+        self.status.restore(shard)
 
     def _read_on(self) -> None:
         """Fetch, only now that all is restored: what came before would be lost."""
@@ -254,8 +259,8 @@ class Service:
             shard.written(told() + 1)
             self._records += len(work.applied.inputs)
             self._dead += sum(1 for one in work.outgoing if one.sink == "dead_letters")
-            self._status.commit(shard, work)
-        self._status.committed(self._clock() - began)
+            self.status.commit(shard, work)
+        self.status.committed(self._clock() - began)
 
     def _write(self, shard: Shard, taken: Taken) -> tuple[Work, Callable[[], int]]:
         work = shard.apply(taken, self._decoder, self._wording)

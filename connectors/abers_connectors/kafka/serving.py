@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from abers_connectors.config import Config, Kafka
     from abers_connectors.kafka.client import Log
 
-__all__ = ["home_of", "serve"]
+__all__ = ["home_of", "opened", "serve"]
 
 _MOST_BYTES = 1_000_000  # of a record that is written; clients and brokers refuse more by default
 
@@ -88,7 +88,7 @@ def serve(config: Config, *, seed: str | None = None) -> None:
     with (
         logging_to(sys.stderr, app=home.app),
         _stoppable() as stop,
-        _opened(config, home, seed, supervisor) as service,
+        opened(config, home, seed, supervisor) as service,
     ):
         stop.service = service
         service.run()
@@ -111,9 +111,10 @@ class _Seconds(NamedTuple):
 
 
 @contextmanager
-def _opened(
+def opened(
     config: Config, home: Home, seed: str | None, supervisor: Supervisor
 ) -> Iterator[Service]:
+    """Open a service in a `with` block; as `serve`, which runs it."""
     from abers_connectors.http import serving  # noqa: PLC0415 - an extra
     from abers_connectors.kafka.client import Group, Log, Transactions  # noqa: PLC0415 - an extra
 
