@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -384,6 +384,30 @@ def test_the_changelog_gives_the_same_bytes(
         )
         following = tuple(sum(one.partition == number for one in records) for records in stream)
         assert Place.of(Processor.restore(blob).position).following == following
+
+
+def test_what_a_service_said_comes_again(
+    stage: Stage,
+    broker: Broker,
+    invoke: Invoke,
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    """The changelog of a service that ran gives its predictions, partition by partition."""
+    stage.topics["dead_letters"] = broker.create("dead", PARTITIONS)
+    stage.configure("[http]\nenabled = false")
+    service = start("run", "abers.toml")
+    said: list[Any] = []
+    while len(said) < 300 and service.poll() is None:
+        said = broker.consume(stage.topics["predictions"])
+    service.terminate()
+    _, err = service.communicate()
+    assert service.returncode == 0, err
+    ran = invoke("replay", "abers.toml", "--from", "changelog", "--output", "out.jsonl")
+    assert ran.code == 0, ran.err
+    lines = (stage.folder / "out.jsonl").read_bytes().splitlines()
+    for number in range(PARTITIONS):
+        mine = [one for one in lines if f'"m{number}"'.encode() in one]
+        assert mine == [one.value for one in said if one.partition == number]
 
 
 def test_a_changelog_goes_into_a_topic(served: Served, broker: Broker, invoke: Invoke) -> None:
