@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["serving"]
 
 _CLIENTS = 64
-_BYTES = 16 << 10  # of the head of a request
+_BYTES = 8 << 10  # of the head of a request
 _PATIENCE = 10.0  # seconds for a request to come
 _WAITING = 16  # connections that wait to be taken
 _END = 5.0  # seconds for the thread to end

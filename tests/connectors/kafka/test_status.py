@@ -77,12 +77,13 @@ def test_an_empty_assignment_is_ready() -> None:
 
 
 def test_a_new_assignment_is_not_ready() -> None:
-    """What was restored is looked at again when partitions move."""
+    """What was restored is looked at again when partitions are assigned."""
     status = Status(60.0)
     status.joined = True
     status.assign([("in", 0)])
     status.restore(Served(0))
-    status.assign([("in", 0), ("in", 1)])
+    assert status.view().ready
+    status.assign([("in", 0)])
     assert not status.view().ready
 
 

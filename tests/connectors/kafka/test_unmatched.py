@@ -106,3 +106,5 @@ def test_a_shard_that_was_restored_anew() -> None:
     anew = Served()
     settle(anew, *names("a", 1000), time=0)
     assert unmatched.look([anew], 0.0) is None
+    settle(anew, *names("b", 1000), time=0)
+    assert unmatched.look([anew], 0.0) is not None
