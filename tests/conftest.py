@@ -55,7 +55,7 @@ def without_kafka() -> str | None:
     script = Path(__file__).parents[1] / "scripts" / "kafka-broker"
     words = [sys.executable, str(script), "--fetch"]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
-    return ran.stderr.strip() if ran.returncode else None
+    return ran.stderr.strip().splitlines()[-1] if ran.returncode else None
 
 
 def without_promtool() -> str | None:
