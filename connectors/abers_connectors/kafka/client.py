@@ -24,7 +24,7 @@ from kafka import errors as told
 from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
-from abers.exceptions import BrokerError, ConfigError, StateError
+from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.kafka.client_settings import reaching
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.transport import (
@@ -81,15 +81,13 @@ def _translated(doing: str) -> Iterator[None]:
         raise BrokerError(msg) from error
 
 
-def _lost(error: told.OffsetOutOfRangeError) -> StateError:
+def _lost(error: told.OffsetOutOfRangeError) -> BrokerError:
+    """Tell what is gone; whoever starts again sees how to go on (`losing`)."""
     places = ", ".join(
         f"{one.topic}[{one.partition}]@{offset}" for one, offset in dict(error.args[0]).items()
     )
-    msg = (
-        f"{places}: these offsets are committed, and the topic no longer has them; records were "
-        "lost before they were read; set kafka.lost_history to go on without them"
-    )
-    return StateError(msg)
+    msg = f"{places}: the topic has no such offset; records were deleted before they were read"
+    return BrokerError(msg)
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc] # has no types
@@ -149,6 +147,7 @@ class Group:
     ) -> None:
         self._watchdog, self._listener = watchdog, _Listener()
         self._group, self._instance, self._settings = group, instance, settings
+        self._sought = set[tuple[int, Partition]]()
         with watchdog.call("connect"), _translated("connecting"):
             self._consumer = KafkaConsumer(
                 group_id=group,
@@ -176,6 +175,10 @@ class Group:
                 found = self._consumer.poll(int(1000 * seconds), max_records=most)
             except told.NoOffsetForPartitionError:
                 found = {}  # just assigned, and not yet sought
+            except told.OffsetOutOfRangeError as error:
+                if not self._sought.isdisjoint(self._now(*one) for one in dict(error.args[0])):
+                    raise
+                found = {}  # it began by itself where the group was, and is not yet sought
         return cast("Mapping[Partition, Sequence[Record]]", found)
 
     def _unpark(self) -> None:
@@ -199,7 +202,12 @@ class Group:
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Read on from an offset."""
+        self._sought.add(self._now(*partition))
         self._consumer.seek(_known(partition), offset)
+
+    def _now(self, topic: str, number: int) -> tuple[int, Partition]:
+        """Name a partition as it is in this assignment."""
+        return self._listener.state()[0], Partition(topic, number)
 
     def reached(self, partition: Partition) -> Reached:
         """Say how far it has been read."""

@@ -33,7 +33,7 @@ class Restored(NamedTuple):
     shard
         It.
     fresh
-        Whether nothing of it is committed yet.
+        Whether where it stands is not committed yet.
     """
 
     shard: Shard
@@ -53,21 +53,24 @@ class Restorer:
         Where snapshots are; None if nowhere.
     begin
         Makes a shard of which nothing is known, where it starts.
+    pass_over
+        Moves a shard past what its inputs have lost, and says whether it did.
     say
         Told in a sentence what is unusual.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what restoring needs
         self,
         home: Home,
         reader: Reader,
         snapshots: Snapshots | None,
         begin: Callable[[int], Shard],
+        pass_over: Callable[[Shard], bool],
         *,
         say: Callable[[str], None],
     ) -> None:
         self._home, self._reader = home, reader
-        self._snapshots, self._begin = snapshots, begin
+        self._snapshots, self._begin, self._pass_over = snapshots, begin, pass_over
         self._say = say
 
     def restore(self, number: int, kept: Shard | None, tick: Callable[[], None]) -> Restored:
@@ -90,7 +93,7 @@ class Restorer:
         Raises
         ------
         StateError
-            If offsets, snapshots and changelog do not fit together.
+            If offsets, snapshots and changelog do not fit together, or records are lost.
         """
         committed = [self._reader.committed(one) for one in self._home.partitions(number)]
         bounds = self._reader.bounds(self._home.log(number))
@@ -105,7 +108,7 @@ class Restorer:
                 return Restored(self._begin(number), fresh=True)
             raise _lost(self._home.log(number), bounds, committed)
         self._require(shard, committed)
-        return Restored(shard, fresh=False)
+        return Restored(shard, fresh=self._pass_over(shard))
 
     def _newest(self, number: int, bounds: Bounds) -> Shard | None:
         """Load the newest snapshot that is whole and fits."""

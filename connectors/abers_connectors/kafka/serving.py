@@ -20,6 +20,7 @@ from abers_connectors.kafka.decoding import Decoder
 from abers_connectors.kafka.gathering import Limits
 from abers_connectors.kafka.home import Home, named
 from abers_connectors.kafka.keeping import Keeping
+from abers_connectors.kafka.losing import Losses
 from abers_connectors.kafka.restoring import Restorer
 from abers_connectors.kafka.service import Service, Tolerance
 from abers_connectors.kafka.snapshots import Snapshots
@@ -163,6 +164,7 @@ def opened(
             log,
             snapshots,
             Beginning(home, log, kafka.start, sown).shard,
+            Losses(home, log, kafka.lost_history, _log.warning).pass_over,
             say=_log.warning,
         )
         if sown is not None:

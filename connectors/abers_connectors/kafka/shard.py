@@ -115,11 +115,15 @@ class Shard:
         return Work(wording.outgoing(outputs, decoded, taken.records), applied, decoded, outputs)
 
     def opening(self) -> Applied:
-        """Give the first batch, which holds nothing but where the shard starts."""
+        """Give a batch that holds nothing but where the shard starts, or goes on after a loss."""
         place = self.place
         applied = Applied(abers.__version__, place.batch, place.following, b"", b"", [], None)
         self._move(applied)
         return applied
+
+    def skip(self, following: tuple[int, int]) -> None:
+        """Go on elsewhere in the inputs; `opening` makes the batch that says so."""
+        self.place = msgspec.structs.replace(self.place, following=following)
 
     def redo(self, applied: Applied) -> Outputs | None:
         """Apply the next batch of the changelog; a StateError if it does not fit."""
