@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["Group", "Log", "Transactions"]
 
 _FETCH_WAIT = 100  # ms that a broker holds a fetch: what is resumed waits no longer than this
-_FETCH = 1 << 18  # bytes at once of a partition: few, so that both inputs of a shard come soon
 _PATIENCE = 200  # ms of one look at what has come
 _FAREWELL = 5  # seconds for what is under way when a producer is closed
 _STABLE = "<stable>"
@@ -161,7 +160,6 @@ class Group:
                 session_timeout_ms=int(1000 * session),
                 heartbeat_interval_ms=int(1000 * session / 4),
                 fetch_max_wait_ms=_FETCH_WAIT,
-                max_partition_fetch_bytes=_FETCH,
                 metrics_enabled=False,
                 **settings,
             )
