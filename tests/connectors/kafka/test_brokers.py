@@ -68,12 +68,13 @@ def test_a_killed_broker_goes_on_where_it_was(
 def test_a_stopped_broker_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, brokers: Callable[..., Broker], tmp_path: Path
 ) -> None:
-    """SIGTERM stops the broker, and its folder is gone."""
+    """SIGTERM stops the broker, however often it comes, and its folder is gone."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     process = brokers().process
     assert process is not None
     assert any(tmp_path.glob("abers-kafka-*/storage"))
-    process.terminate()
+    for _ in range(100):  # as when the one who stops it ends at once
+        process.terminate()
     assert process.wait() == 128 + signal.SIGTERM
     assert not any(tmp_path.glob("abers-kafka-*"))
 
