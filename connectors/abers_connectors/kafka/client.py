@@ -117,6 +117,28 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc] # has no types
             self._assigned = assigned
 
 
+class _Answer:
+    """A join that is under way, whose answer counts although nobody waited as it came.
+
+    kafka-python 3.0.12 throws away what comes between two polls, and joins again, which begins
+    another rebalance of the whole group; where members poll by turns that has no end.
+
+    Parameters
+    ----------
+    future
+        The client's own.
+    """
+
+    is_done = False  # not for the client, until it has been told
+
+    def __init__(self, future: Any) -> None:  # noqa: ANN401 - has no types
+        self.add_callback, self.add_errback = future.add_callback, future.add_errback
+        self._future = future
+
+    def __await__(self) -> Any:  # noqa: ANN401 - has no types
+        return self._future.__await__()
+
+
 class Group:
     """A member of the consumer group; a `transport.Consumer`.
 
@@ -177,6 +199,8 @@ class Group:
                 if not self._sought.isdisjoint(self._now(*one) for one in dict(error.args[0])):
                     raise
                 found = {}  # it began by itself where the group was, and is not yet sought
+            finally:
+                self._keep_answer()
         return cast("Mapping[Partition, Sequence[Record]]", found)
 
     def _unpark(self) -> None:
@@ -188,6 +212,12 @@ class Group:
         fetcher = self._consumer._fetcher  # noqa: SLF001 - there is no other way
         if not fetcher._next_partition_records:  # noqa: SLF001
             fetcher._next_partition_records = None  # noqa: SLF001
+
+    def _keep_answer(self) -> None:
+        coordinator = self._consumer._coordinator  # noqa: SLF001 - there is no other way
+        task = coordinator._join_task  # noqa: SLF001
+        if task is not None and not isinstance(task, _Answer):
+            coordinator._join_task = _Answer(task)  # noqa: SLF001
 
     def membership(self) -> Membership:
         """Say what is owned now."""
