@@ -54,6 +54,11 @@ test-wheel: setup
 test-long: setup
 	$(BIN)/pytest --hypothesis-profile=long -o faulthandler_timeout=3600 -m "long or not long"
 
+# Twenty SIGKILLs and more, and every other fault, while a hundred thousand observations flow.
+chaos: setup
+	$(BIN)/pytest -s -o faulthandler_timeout=3600 -m "kafka and long" \
+	    tests/connectors/kafka/test_chaos_long.py
+
 bench: setup
 	$(BIN)/python -m benchmarks
 

@@ -1,0 +1,116 @@
+"""Attacks on an application while records flow, and what was left of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from tests.connectors.kafka.chaos.judge import committed, judge
+from tests.connectors.kafka.chaos.traffic import Traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.connectors.kafka.chaos.application import Application
+    from tests.connectors.kafka.chaos.judge import Judged
+    from tests.connectors.kafka.chaos.nemesis import Nemesis
+    from tests.connectors.kafka.chaos.workers import Supervisor
+
+__all__ = ["SECTIONS", "attacked", "drained", "flowing"]
+
+SECTIONS: dict[str, dict[str, Any]] = {
+    "task": {"scores": "probability"},
+    "calibrator": {"window": 200},
+    "input": {"max_record_bytes": 2_000},
+    "limits": {"label_wait": "30s", "max_pending": 5_000},
+    "output": {"max_dead_per_1000": 500},
+}
+"""Of a configuration whose observations wait in vain, are forgotten and are too many at times."""
+
+
+def drained(application: Application, within: float = 120) -> None:
+    """Wait until everything is committed."""
+    deadline = time.monotonic() + within
+    while True:
+        found = committed(application)
+        if all(offset == end for offset, end in found.values()):
+            return
+        assert time.monotonic() < deadline, found
+        time.sleep(0.5)
+
+
+def flowing(traffic: Traffic, count: int, rate: float, fault: Callable[[], None]) -> None:
+    """Do harm while so many records are written."""
+    failed: list[BaseException] = []
+
+    def play() -> None:
+        try:
+            traffic.play(count, rate)
+        except BaseException as error:  # noqa: BLE001 - told below
+            failed.append(error)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    fault()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
+def attacked(  # noqa: PLR0913 - an attack's parts
+    application: Application,
+    supervisor: Supervisor,
+    nemesis: Nemesis,
+    faults: Sequence[Callable[[], None]],
+    *,
+    observations: int,
+    rate: float,
+    seed: int,
+) -> Judged:
+    """Attack while records flow, wait until all is read, and judge; prints a summary.
+
+    Parameters
+    ----------
+    application, supervisor, nemesis
+        Who is attacked, and by whom.
+    faults
+        What happens, in order.
+    observations
+        How many flow, beside their labels.
+    rate
+        Records a second at most.
+    seed
+        Of the records.
+
+    Returns
+    -------
+    Judged
+        What was found.
+    """
+    began = time.monotonic()
+    traffic = Traffic(application, seed, observations)
+    share = 2 * observations // len(faults)
+    for fault in faults:
+        flowing(traffic, share, rate, fault)
+    traffic.play(3 * observations, rate)  # what is left
+    traffic.close()
+    drained(application)
+    stopped = {name: supervisor.retire(name) for name in [*supervisor.workers]}
+    found = judge(application, traffic.ids, traffic.poison)
+    exits = [code for one in supervisor.retired for code in one.exits]
+    print(  # noqa: T201 - the summary is what the suite is for
+        "\nchaos: "
+        + ", ".join(f"{count} {what}" for what, count in sorted(nemesis.done.items()))
+        + f"; exits { ({code: exits.count(code) for code in sorted({*exits})}) }"
+        + f"\nchaos: {traffic.count:,} records written ({len(traffic.poison):,} no events), "
+        + f"{found.records:,} applied once, {found.predictions:,} predictions, "
+        + f"{found.dead_letters:,} dead letters, lost {found.lost}, "
+        + f"duplicates {found.duplicates}, state equal {found.states_equal} "
+        + f"({found.restored_from_snapshots} times from snapshots), "
+        + f"{time.monotonic() - began:.0f} s"
+    )
+    assert found.records == traffic.count
+    assert {*exits} <= {0, 75, -9}
+    assert max(stopped.values()) < 10
+    return found

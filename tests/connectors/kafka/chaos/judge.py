@@ -1,0 +1,260 @@
+"""Whether everything happened exactly once.
+
+Governing rule: what is judged is read from the broker by committed readers and held against what
+was written, and against one processor in memory that takes the inputs in the order that the
+changelog says, in batches of another size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abers_connectors.kafka.changelog import Applied, Assembler
+from abers_connectors.kafka.client import Log
+from abers_connectors.kafka.decoding import Decoder
+from abers_connectors.kafka.restoring import Restorer
+from abers_connectors.kafka.serving import home_of
+from abers_connectors.kafka.snapshots import Snapshots
+from abers_connectors.kafka.watchdog import Watchdog
+from abers_connectors.kafka.wording import Wording
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from tests.connectors.kafka.chaos.application import Application
+
+    from abers.stream import Processor
+    from abers_connectors.kafka.shard import Shard
+    from abers_connectors.kafka.transport import Record
+
+__all__ = ["Judged", "committed", "history", "judge", "log_of", "order", "restored"]
+
+_MOST_BYTES = 1_000_000
+_BATCH = 777  # of the processor in memory: no worker's batches are like it
+
+
+class Judged(NamedTuple):
+    """What was found; `predictions` and `records` are counts, the others should be 0 and True."""
+
+    records: int
+    predictions: int
+    dead_letters: int
+    lost: int
+    duplicates: int
+    states_equal: bool
+    restored_from_snapshots: int
+
+
+@contextmanager
+def log_of(application: Application) -> Iterator[Log]:
+    """Read beside the group of an application."""
+    watchdog = Watchdog(60, print)
+    log = Log(application.name, settings=application.broker.client, watchdog=watchdog)
+    try:
+        yield log
+    finally:
+        log.close()
+        watchdog.close()
+
+
+def committed(application: Application) -> dict[tuple[str, int], tuple[int, int]]:
+    """Give the committed offset of each input partition (0 if none), and its end."""
+    home = home_of(application.config())
+    with log_of(application) as log:
+        return {
+            one: (log.committed(one) or 0, log.bounds(one).end)
+            for number in range(application.partitions)
+            for one in home.partitions(number)
+        }
+
+
+def history(application: Application) -> dict[int, list[Applied]]:
+    """Read what the changelog says of each shard; a gap raises a StateError."""
+    assemblers: dict[int, Assembler] = defaultdict(lambda: Assembler(0))
+    told: dict[int, list[Applied]] = {n: [] for n in range(application.partitions)}
+    for record in application.broker.consume(application.topics["changelog"]):
+        one = assemblers[record.partition].add(record.value)
+        if one is not None:
+            told[record.partition].append(one)
+    return told
+
+
+def restored(
+    application: Application,
+    number: int,
+    folder: Path | None,
+    *,
+    say: Callable[[str], None] = print,
+    tick: Callable[[], None] = lambda: None,
+) -> Shard:
+    """Restore a shard from the snapshots in a folder and the changelog, or from that alone."""
+
+    def never(_: int) -> Shard:
+        raise AssertionError
+
+    home = home_of(application.config())
+    snapshots = None if folder is None else Snapshots(str(folder), application.name)
+    with log_of(application) as log:
+        restorer = Restorer(home, log, snapshots, never, say=say)
+        return restorer.restore(number, None, tick).shard
+
+
+class _Inputs:
+    """The inputs as they lie in their topics."""
+
+    def __init__(self, application: Application) -> None:
+        topics = [application.topics[key] for key in ("observations", "labels")]
+        read = [application.broker.consume(topic) for topic in topics]
+        self.records: dict[tuple[int, int, int], Record] = {
+            (which, one.partition, one.offset): one
+            for which, records in enumerate(read)
+            for one in records
+        }
+
+    def offsets(self, which: int, partition: int) -> list[int]:
+        return sorted(offset for w, p, offset in self.records if (w, p) == (which, partition))
+
+
+def order(told: Sequence[Applied]) -> list[tuple[int, int]]:
+    """Give input and offset of each record in the order in which they were applied."""
+    return [
+        (which, offset)
+        for one in told
+        for which, offset in zip(
+            one.inputs, np.frombuffer(one.offsets, "<i8").tolist(), strict=True
+        )
+    ]
+
+
+def _each_once(told: Sequence[Applied], inputs: _Inputs, partition: int) -> None:
+    """Assert that every offset of both inputs was applied once, in ascending order."""
+    applied = order(told)
+    for which in (0, 1):
+        offsets = [offset for w, offset in applied if w == which]
+        _same(offsets, inputs.offsets(which, partition), f"input {which}[{partition}]")
+    for one, following in pairwise(told):
+        assert all(a <= b for a, b in zip(one.following, following.following, strict=True))
+    ends = [(inputs.offsets(which, partition) or [-1])[-1] + 1 for which in (0, 1)]
+    assert not applied or [*told[-1].following] == ends
+
+
+class _Replayed:
+    """What one processor in memory says of a shard."""
+
+    def __init__(self, application: Application, records: list[Record]) -> None:
+        config = application.config()
+        self.said: dict[str, list[Any]] = defaultdict(list)
+        self.dead: list[tuple[int, str]] = []
+        self.processor: Processor = home_of(config).processor()
+        decoder = Decoder(config, partitions=application.partitions)
+        wording = Wording(max_bytes=_MOST_BYTES)
+        topics = [application.topics["observations"], application.topics["labels"]]
+        for start in range(0, len(records), _BATCH):
+            batch = records[start : start + _BATCH]
+            decoded = decoder.decode(batch, [topics.index(one.topic) for one in batch])
+            outputs = self.processor.take(decoded.events) if len(decoded.events) else None
+            for one in wording.outgoing(outputs, decoded, batch):
+                self.said[one.sink].append((one.key, one.value, [*one.headers], one.timestamp))
+            dead = [(start + row, reason) for row, reason, _ in decoded.dead]
+            dead += [(start + row, "tombstone") for row in decoded.tombstones]
+            self.dead += sorted(dead)
+
+
+def _dead(told: Sequence[Applied]) -> list[tuple[int, str]]:
+    found, start = [], 0
+    for one in told:
+        found += [(start + row, reason) for row, reason in one.dead]
+        start += len(one.inputs)
+    return found
+
+
+def judge(
+    application: Application, ids: set[str], poison: Mapping[tuple[str, int, int], str]
+) -> Judged:
+    """Assert that everything happened exactly once.
+
+    Parameters
+    ----------
+    application
+        Whose workers are at the end of the inputs.
+    ids
+        Observations that were written, each of which is predicted once.
+    poison
+        What was written that is no event, by topic, partition and offset, and the reason.
+
+    Returns
+    -------
+    Judged
+        What was found.
+    """
+    inputs, told = _Inputs(application), history(application)
+    there = {
+        sink: application.broker.consume(application.topics[sink])
+        for sink in ("predictions", "outcomes", "dead_letters")
+    }
+    predicted = Counter(json.loads(one.value)["id"] for one in there["predictions"])
+    lost = len(ids - predicted.keys())
+    duplicates = sum(predicted.values()) - len(predicted)
+    unasked = predicted.keys() - ids
+    assert (lost, duplicates, len(unasked)) == (0, 0, 0), (lost, duplicates, sorted(unasked)[:5])
+    _poison_once(there["dead_letters"], poison)
+    from_snapshots = 0
+    for number in range(application.partitions):
+        _each_once(told[number], inputs, number)
+        records = [inputs.records[which, number, offset] for which, offset in order(told[number])]
+        replayed = _Replayed(application, records)
+        _same(_dead(told[number]), replayed.dead, f"dead[{number}]")
+        for sink, records in there.items():
+            found = [
+                (one.key, one.value, [*one.headers], one.timestamp)
+                for one in records
+                if one.partition == number
+            ]
+            _same(found, replayed.said[sink], f"{sink}[{number}]")
+        from_snapshots += _states_equal(application, number, replayed.processor.state_bytes())
+    return Judged(
+        len(inputs.records),
+        len(there["predictions"]),
+        len(there["dead_letters"]),
+        lost,
+        duplicates,
+        states_equal=True,
+        restored_from_snapshots=from_snapshots,
+    )
+
+
+def _same(found: Sequence[Any], expected: Sequence[Any], where: str) -> None:
+    """Assert that two are equal, and show where they are not."""
+    for row, pair in enumerate(zip(found, expected, strict=False)):
+        assert pair[0] == pair[1], (where, row, *pair)
+    assert len(found) == len(expected), (where, len(found), len(expected))
+
+
+def _states_equal(application: Application, number: int, state: bytes) -> int:
+    """Assert that each way to restore a shard gives this state; count those with snapshots."""
+    assert restored(application, number, None).processor.state_bytes() == state
+    folders = sorted(application.folder.glob("snapshots-*"))
+    kept = [one for one in folders if [*one.glob(f"{application.name}/{number}/*.abers")]]
+    for folder in kept:
+        assert restored(application, number, folder).processor.state_bytes() == state
+    return len(kept)
+
+
+def _poison_once(letters: Sequence[Record], poison: Mapping[tuple[str, int, int], str]) -> None:
+    """Assert that each bad record has one dead letter, and nothing else but vain labels has one."""
+    found: Counter[tuple[str, int, int, str]] = Counter()
+    for one in letters:
+        said = json.loads(one.value or b"")
+        if "offset" in said:
+            found[said["topic"], said["partition"], said["offset"], said["reason"]] += 1
+        else:
+            assert said["reason"] == "unknown-id"
+    due = Counter((*place, reason) for place, reason in poison.items() if reason != "tombstone")
+    assert found == due, [*(found - due).items(), *(due - found).items()][:5]

@@ -1,0 +1,207 @@
+"""What goes wrong, drawn from a seed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+from random import Random
+from typing import TYPE_CHECKING
+
+from kafka import KafkaProducer
+from tests.connectors.kafka.brokers import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.connectors.kafka.chaos.application import Application
+    from tests.connectors.kafka.chaos.workers import Supervisor, Worker
+
+__all__ = ["Nemesis", "foreign_transaction", "spoil"]
+
+_SESSION = 3.0  # seconds, as configured
+
+
+@contextmanager
+def foreign_transaction(application: Application) -> Iterator[None]:
+    """Leave a transaction open on the changelog that is nobody's, and abort it at the end."""
+    producer = KafkaProducer(
+        **application.broker.client, transactional_id=f"{application.name}-foreign"
+    )
+    producer.init_transactions()
+    producer.begin_transaction()
+    for number in range(application.partitions):
+        producer.send(application.topics["changelog"], b"foreign", partition=number)
+    producer.flush()
+    try:
+        yield
+    finally:
+        producer.abort_transaction()
+        producer.close()
+
+
+def spoil(folder: Path) -> int:
+    """Damage the newest snapshot of each shard, and count them."""
+    shards: dict[Path, list[Path]] = {}
+    for one in folder.glob("*/*/*.abers"):
+        shards.setdefault(one.parent, []).append(one)
+    for found in shards.values():
+        newest = max(found)
+        blob = bytearray(newest.read_bytes())
+        blob[len(blob) // 2] ^= 0xFF
+        newest.write_bytes(blob)
+    return len(shards)
+
+
+class Nemesis:
+    """Does harm, and counts it.
+
+    Parameters
+    ----------
+    application
+        To whom.
+    supervisor
+        Of its workers.
+    storage
+        Folder of its broker.
+    seed
+        Of what is drawn.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        supervisor: Supervisor,
+        storage: Path,
+        seed: int,
+    ) -> None:
+        """Begin with no harm done."""
+        self._application, self._supervisor = application, supervisor
+        self._storage = storage
+        self._random = Random(seed)  # noqa: S311 - not for secrets
+        self.done: Counter[str] = Counter()
+
+    def worker(self) -> Worker:
+        """Draw a worker."""
+        return self._random.choice([*self._supervisor.workers.values()])
+
+    def kill(self) -> None:
+        """End a worker as a power failure does."""
+        self.worker().kill()
+        self.done["kills"] += 1
+        self._wait(0.5, 3)
+
+    def pause(self) -> None:
+        """Stop a worker until its partitions are another's, and let it go on."""
+        worker = self.worker()
+        worker.send(signal.SIGSTOP)
+        self._wait(_SESSION * 1.5, _SESSION * 2)
+        worker.send(signal.SIGCONT)
+        self.done["pauses past the session"] += 1
+        self._wait(0.5, 2)
+
+    def stutter(self) -> None:
+        """Stop a worker many times for a moment."""
+        worker = self.worker()
+        for _ in range(20):
+            worker.send(signal.SIGSTOP)
+            self._wait(0, 0.1)
+            worker.send(signal.SIGCONT)
+            self._wait(0, 0.1)
+        self.done["short pauses"] += 20
+
+    def grow_and_shrink(self) -> None:
+        """Add a worker with a folder of its own, and take it away again."""
+        self._supervisor.add("extra", leave_on_stop=True)
+        deadline = time.monotonic() + 60
+        while not self._application.seated("extra"):
+            assert time.monotonic() < deadline
+            self._wait(0.1, 0.2)
+        self._wait(0.5, 2)
+        self._supervisor.retire("extra")
+        self.done["workers added and stopped"] += 1
+        self._wait(0.5, 1)
+
+    def restart_broker(self) -> None:
+        """Kill the broker, and start it again on its folder and port."""
+        broker = self._application.broker
+        assert broker.process is not None
+        broker.process.kill()
+        broker.process.wait()
+        self._wait(0.5, 2)
+        self._application.broker = Broker.started("--dir", self._storage)
+        self.done["broker restarts"] += 1
+        self._wait(2, 3)
+
+    def foreign(self) -> None:
+        """Kill a worker, and have a foreign transaction open on the changelog as it restores."""
+        with foreign_transaction(self._application):
+            self.kill()
+            self._wait(3, 5)
+        self.done["foreign transactions"] += 1
+
+    def corrupt(self) -> None:
+        """Damage the newest snapshots of all workers, and kill one."""
+        for folder in self._application.folder.glob("snapshots-*"):
+            self.done["snapshots damaged"] += spoil(folder)
+        self.kill()
+
+    def without_folder(self) -> None:
+        """Put a file in the place of a folder of snapshots for a while."""
+        folder = self._application.snapshots(self.worker().instance)
+        aside = folder.with_name(f"aside-{folder.name}")
+        with suppress(FileNotFoundError):
+            folder.rename(aside)
+        folder.touch()
+        self._wait(2, 4)
+        folder.unlink()
+        with suppress(FileNotFoundError):
+            aside.rename(folder)
+        self.done["folders unwritable"] += 1
+
+    def full_disk(self) -> None:
+        """Lay a disk of 4 kB over a folder of snapshots for a while, where that is allowed."""
+        folder = self._application.snapshots(self.worker().instance)
+        folder.mkdir(exist_ok=True)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(folder)]
+        if subprocess.run(mount, check=False, capture_output=True).returncode:
+            return
+        self._wait(3, 4)
+        subprocess.run(["umount", "-l", folder], check=True)  # noqa: S607
+        self.done["disks full"] += 1
+
+    def short(self) -> list[Callable[[], None]]:
+        """Give five kills and most of the others, in an order in which each meets work to do."""
+        return [
+            self.kill,
+            self.grow_and_shrink,
+            self.kill,
+            self.pause,
+            self.kill,
+            self.corrupt,
+            self.restart_broker,
+            self.foreign,
+        ]
+
+    def long(self) -> list[Callable[[], None]]:
+        """Give twenty kills and more, and all others several times, in a drawn order."""
+        times = {
+            self.kill: 16,
+            self.pause: 3,
+            self.stutter: 3,
+            self.grow_and_shrink: 3,
+            self.restart_broker: 2,
+            self.foreign: 3,
+            self.corrupt: 3,
+            self.without_folder: 2,
+            self.full_disk: 2,
+        }
+        faults = [fault for fault, many in times.items() for _ in range(many)]
+        self._random.shuffle(faults)
+        return faults
+
+    def _wait(self, least: float, most: float) -> None:
+        time.sleep(self._random.uniform(least, most))

@@ -1,0 +1,185 @@
+"""What flows: observations, late labels, and everything that a topic should not hold.
+
+Governing rule: it is made from a seed alone, and each record that is no event is known beforehand
+with the reason that its dead letter must have.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import time
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafka import KafkaProducer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.connectors.kafka.chaos.application import Application
+
+__all__ = ["LIMIT", "START", "Sent", "Traffic", "made"]
+
+START = 1_700_000_000_000
+LIMIT = 2_000
+"""Bytes that a record may have; the configuration must say so."""
+
+_STEP = 10  # ms between two observations
+_MODELS = 9
+_CODECS = (None, "gzip", "snappy", "lz4", "zstd")
+_TOMBSTONE = "tombstone"
+
+
+class Sent(NamedTuple):
+    """A record to be written; with why it is no event, if it is none."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    time: int
+    reason: str | None = None
+    id: str | None = None  # of an observation that is to be predicted
+
+
+def made(seed: int, count: int) -> Iterator[Sent]:
+    """Make observations and their labels, in the order of their times."""
+    random = Random(seed)  # noqa: S311 - not for secrets
+    due: list[tuple[int, int, Sent]] = []
+    for number in range(count):
+        now = START + number * _STEP
+        while due and due[0][0] <= now:
+            yield heapq.heappop(due)[2]
+        key = f"model-{random.randrange(_MODELS)}"
+        for one in _observed(random, number, now, key):
+            if one.topic == "labels":
+                heapq.heappush(due, (one.time, number, one))
+            else:
+                yield one
+        if random.random() < 0.01:
+            yield _poison(random, number, now, key)
+    for _, _, one in sorted(due):
+        yield one
+
+
+def _observed(random: Random, number: int, now: int, key: str) -> Iterator[Sent]:
+    """Make an observation; a few come twice, and some have no label, several or an early one."""
+    name, score = f"o{number}", round(random.random(), 6)
+    value = _json(id=name, time=now, model=key, score=score)
+    yield Sent("observations", key.encode(), value, now, id=name)
+    if random.random() < 0.01:
+        yield Sent("observations", key.encode(), value, now, id=name)
+    if random.random() < 0.05:
+        return
+    early = random.random() < 0.02
+    delay = -1 if early else int(random.expovariate(1 / 15_000))
+    label = _json(id=name, time=now + delay, model=key, label=int(random.random() < score))
+    for _ in range(1 + (random.random() < 0.02)):
+        yield Sent("labels", key.encode(), label, max(now + delay, START))
+
+
+def _poison(random: Random, number: int, now: int, model: str) -> Sent:
+    """Make what is no event, of each kind in turn."""
+    key, name = model.encode(), f"p{number}"
+    good: dict[str, Any] = {"id": name, "time": now, "model": model, "score": 0.5}
+    kinds: list[tuple[str, bytes | None]] = [
+        ("bad-json", b'{"id": "b"'),
+        ("bad-json", b""),
+        ("bad-json", b'{"a":' * 300),
+        ("bad-record", b"[0.5, 1]"),
+        ("missing-field", _json(id=name, time=now, model=model)),
+        ("missing-field", _json(time=now, model=model, score=1)),
+        ("bad-score", _json(**good | {"score": "x"})),
+        ("bad-score", _json(**good | {"score": 2})),
+        ("bad-time", _json(**good | {"time": "noon"})),
+        ("bad-id", _json(**good | {"id": [1]})),
+        ("bad-model", _json(**good | {"model": [1]})),
+        ("time-in-future", _json(**good | {"time": now + 3_600_000})),
+        ("not-utf8", b'{"id": "b\xff", "time": 5, "score": 1}'),
+        ("schema-registry", b"\0\0\0\0\x11\xff\x01ab"),
+        ("too-large", _json(**good) + b" " * LIMIT),
+        ("null-key", _json(**good)),
+        (_TOMBSTONE, None),
+    ]
+    reason, value = random.choice(kinds)
+    topic = random.choice(["observations", "labels"])
+    if topic == "labels" and reason in ("bad-score", "missing-field"):
+        reason, value = "bad-label", _json(id=name, time=now, model=model, label="maybe")
+    elif topic == "labels" and value is not None:
+        value = value.replace(b'"score": 0.5', b'"label": 1')
+    return Sent(topic, None if reason == "null-key" else key, value, now, reason)
+
+
+def _json(**fields: Any) -> bytes:  # noqa: ANN401
+    return json.dumps(fields).encode()
+
+
+class Traffic:
+    """Writes what is made, in chunks that are compressed in turn by each codec.
+
+    Attributes
+    ----------
+    ids
+        Observations that were written, and are to be predicted.
+    poison
+        Topic, partition and offset of each record that is no event, and the reason.
+    count
+        Records that were written.
+    """
+
+    def __init__(self, application: Application, seed: int, count: int) -> None:
+        """Connect."""
+        self.application, self.left = application, made(seed, count)
+        self.ids: set[str] = set()
+        self.poison: dict[tuple[str, int, int], str] = {}
+        self.count = 0
+        client = application.broker.client
+        self._producers = [
+            KafkaProducer(**client, compression_type=one, linger_ms=20, acks="all")
+            for one in _CODECS
+        ]
+        self._turn = 0
+
+    def play(self, count: int, rate: float = 1e9) -> int:
+        """Write so many records, so many a second at most, and return how many there were."""
+        began, written = time.monotonic(), 0
+        while written < count:
+            chunk = [one for one, _ in zip(self.left, range(min(200, count - written)))]  # noqa: B905
+            if not chunk:
+                break
+            self._write(chunk)
+            written += len(chunk)
+            time.sleep(max(0.0, began + written / rate - time.monotonic()))
+        self.count += written
+        return written
+
+    def _write(self, chunk: list[Sent]) -> None:
+        producer = self._producers[self._turn % len(self._producers)]
+        self._turn += 1
+        topics = self.application.topics
+        sent = [
+            producer.send(
+                topics[one.topic],
+                one.value,
+                key=one.key,
+                timestamp_ms=one.time,
+                headers=[("trace", b"%d" % one.time)],
+            )
+            for one in chunk
+        ]
+        for one, future in zip(chunk, sent, strict=True):
+            there = future.get(timeout=120)  # in order: the next chunk has another producer
+            if one.reason is not None:
+                self.poison[there.topic, there.partition, there.offset] = one.reason
+            elif one.id is not None:
+                self.ids.add(one.id)
+
+    def close(self) -> None:
+        """Close."""
+        for one in self._producers:
+            one.close()
+
+    def kinds(self) -> Counter[str]:
+        """Count the records that are no event, by reason."""
+        return Counter(self.poison.values())

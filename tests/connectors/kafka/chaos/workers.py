@@ -1,0 +1,135 @@
+"""Workers as processes, and who starts them again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from abers_connectors.exits import UNAVAILABLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.connectors.kafka.chaos.application import Application
+
+__all__ = ["Supervisor", "Worker"]
+
+_AGAIN = {UNAVAILABLE, -signal.SIGKILL}  # exits after which a supervisor starts a worker again
+
+
+class Worker:
+    """A process that serves, started again when it is killed or asks for it.
+
+    Attributes
+    ----------
+    exits
+        Codes with which it ended, in order.
+    """
+
+    def __init__(self, application: Application, instance: str, **kafka: object) -> None:
+        """Start it."""
+        self.instance = instance
+        self._config = application.written(instance, **kafka)
+        self.log: Path = application.folder / f"worker-{instance}.log"
+        self.exits: list[int] = []
+        self.wanted = True
+        self.start()
+
+    def start(self) -> None:
+        """Start the process."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "abers_connectors", "run", self._config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it as a power failure does."""
+        self.send(signal.SIGKILL)
+
+    def stop(self, within: float = 30) -> float:
+        """End it in order, and return how many seconds it took; it is not started again."""
+        self.wanted = False
+        began = time.monotonic()
+        self.send(signal.SIGCONT)
+        self.process.terminate()
+        self.ended(within)
+        return time.monotonic() - began
+
+    def ended(self, within: float = 60) -> int:
+        """Wait until the process ends, and return its code."""
+        code = self.process.wait(within)
+        if not self.wanted:
+            self.exits.append(code)
+        return code
+
+    def tend(self) -> None:
+        """Start it again if it ended and should not have."""
+        code = self.process.poll()
+        if code is None or not self.wanted:
+            return
+        self.exits.append(code)
+        if code in _AGAIN:
+            self.start()
+        else:
+            self.wanted = False
+
+    def said(self) -> str:
+        """Give what it wrote to its log."""
+        return self.log.read_text(errors="replace")
+
+
+class Supervisor:
+    """Tends workers in a thread of its own, as a service manager would."""
+
+    def __init__(self, application: Application) -> None:
+        """Start tending."""
+        self.application = application
+        self.workers: dict[str, Worker] = {}
+        self.retired: list[Worker] = []
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._tend, daemon=True)
+        self._thread.start()
+
+    def add(self, instance: str, **kafka: object) -> Worker:
+        """Start a worker."""
+        worker = Worker(self.application, instance, **kafka)
+        with self._lock:
+            self.workers[instance] = worker
+        return worker
+
+    def retire(self, instance: str) -> float:
+        """Stop a worker for good, and return how many seconds it took."""
+        with self._lock:
+            worker = self.workers.pop(instance)
+            self.retired.append(worker)
+            worker.wanted = False
+        return worker.stop()
+
+    def close(self) -> None:
+        """End whatever runs."""
+        self._ended.set()
+        self._thread.join()
+        for worker in [*self.workers.values(), *self.retired]:
+            worker.wanted = False
+            if worker.process.poll() is None:
+                worker.kill()
+            worker.process.wait()
+
+    def _tend(self) -> None:
+        while not self._ended.wait(0.05):
+            with self._lock:
+                for worker in self.workers.values():
+                    worker.tend()

@@ -1,0 +1,19 @@
+"""Whatever dies, everything happens exactly once: the short form of the attack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.kafka.chaos.apart import attacked_apart
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.kafka
+def test_everything_happens_once_whatever_dies(tmp_path: Path) -> None:
+    """Five workers are killed, one is put aside, the broker dies, snapshots are damaged."""
+    said = attacked_apart("short", tmp_path)
+    assert "5 kills" in said
+    assert "lost 0, duplicates 0, state equal True" in said

@@ -1,0 +1,20 @@
+"""Whatever dies, everything happens exactly once: the long form of the attack, `make chaos`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.kafka.chaos.apart import attacked_apart
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.kafka
+@pytest.mark.long
+def test_everything_happens_once_for_long(tmp_path: Path) -> None:
+    """Workers are killed 22 times while a hundred thousand observations flow."""
+    said = attacked_apart("long", tmp_path)
+    assert "22 kills" in said
+    assert "lost 0, duplicates 0, state equal True" in said

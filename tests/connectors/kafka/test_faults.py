@@ -1,0 +1,411 @@
+"""Each fault by itself: what a worker does about it, and that nothing is lost or done twice."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.chaos.application import Application
+from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
+from tests.connectors.kafka.chaos.judge import committed, history, judge, log_of, order, restored
+from tests.connectors.kafka.chaos.members import Member
+from tests.connectors.kafka.chaos.nemesis import foreign_transaction, spoil
+from tests.connectors.kafka.chaos.traffic import Traffic
+from tests.connectors.kafka.chaos.workers import Worker
+
+from abers.exceptions import BrokerError
+from abers_connectors.kafka.transport import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.connectors.kafka.brokers import Broker
+
+DATA, UNAVAILABLE, CONFIG = 65, 75, 78
+
+
+@pytest.fixture
+def apply_(broker: Broker, tmp_path: Path) -> Callable[..., Application]:
+    """Make applications."""
+
+    def made(partitions: int = 1, **sections: object) -> Application:
+        return Application(broker, tmp_path, partitions, **{**SECTIONS, **sections})
+
+    return made
+
+
+@pytest.fixture
+def worker() -> Iterator[Callable[..., Worker]]:
+    """Start workers that nobody starts again."""
+    running: list[Worker] = []
+
+    def started(application: Application, instance: str = "0", **kafka: object) -> Worker:
+        running.append(Worker(application, instance, **kafka))
+        running[-1].wanted = False
+        return running[-1]
+
+    yield started
+    for one in running:
+        if one.process.poll() is None:
+            one.kill()
+        one.process.wait()
+
+
+@pytest.fixture
+def played() -> Iterator[Callable[..., Traffic]]:
+    """Write the records of some observations: all at once, or so many for a beginning."""
+    with ExitStack() as stack:
+
+        def made(
+            application: Application, observations: int = 300, first: int = 100_000
+        ) -> Traffic:
+            traffic = Traffic(application, 1, observations)
+            stack.callback(traffic.close)
+            traffic.play(first)
+            return traffic
+
+        yield made
+
+
+def finish(application: Application, worker: Callable[..., Worker], traffic: Traffic) -> None:
+    """Let a worker do what is left, and judge what there is then."""
+    last = worker(application, "last", leave_on_stop=True)
+    drained(application)
+    last.stop()
+    judge(application, traffic.ids, traffic.poison)
+
+
+# A worker that is put aside
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_worker_paused_between_send_offsets_and_commit(
+    late: bool,  # noqa: FBT001 - a parameter of the test
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+) -> None:
+    """Its partition moves, it goes on, and what it left open is done by one of the two alone.
+
+    The new owner waits for the transaction to end before it believes any offset: in time it is
+    committed after all; too late the broker has aborted it.
+    """
+    application = apply_()
+    traffic = played(application)
+    with Member(application, "paused", max_records=100) as paused:
+        paused.turn_until(lambda: application.broker.consume(application.topics["changelog"]) != [])
+        moved, restoring, restored_there = (threading.Event() for _ in range(3))
+        failed: list[BaseException] = []
+
+        def take_over() -> None:
+            try:
+                with Member(application, "other") as other:
+                    other.before_restore = lambda _: restoring.set()
+                    other.turn_until(other.owns)
+                    moved.set()
+                    other.turn_until(other.at_end)
+                    restored_there.set()
+            except BaseException as error:  # noqa: BLE001 - told below
+                failed.append(error)
+                moved.set()
+
+        thread = threading.Thread(target=take_over)
+        client = paused.producer._producer  # noqa: SLF001 - between its two calls nothing else comes
+        commit = client.commit_transaction
+
+        def pause() -> None:
+            client.commit_transaction = commit
+            application.leave("paused")
+            thread.start()
+            assert restoring.wait(60)
+            if late:
+                assert restored_there.wait(60)
+            commit()
+
+        client.commit_transaction = pause
+        if late:
+            with pytest.raises(BrokerError):
+                paused.turn_until(lambda: False)
+        else:
+            paused.turn_until(lambda: client.commit_transaction is commit)
+        thread.join()
+    assert not failed, failed
+    assert moved.is_set()
+    judge(application, traffic.ids, traffic.poison)
+
+
+def test_a_restarted_self_fences_the_one_before(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """Of two processes with the same instance the older one ends, and nothing is done twice."""
+    application = apply_(partitions=2)
+    traffic = played(application, first=300)
+    older = worker(application)
+    drained(application)
+    older.send(signal.SIGSTOP)
+    traffic.play(1_000)
+    younger = worker(application)
+    drained(application)
+    older.send(signal.SIGCONT)
+    assert older.ended() == UNAVAILABLE
+    younger.stop()
+    judge(application, traffic.ids, traffic.poison)
+
+
+# A restore
+
+
+def test_a_rebalance_during_a_restore(
+    apply_: Callable[..., Application], played: Callable[..., Traffic]
+) -> None:
+    """A worker that loses a partition while it restores it gives it up, and nothing is lost."""
+    application = apply_(partitions=2)
+    traffic = played(application)
+    with Member(application, "before", max_records=100) as before:
+        before.turn_until(lambda: len(history(application)[0]) > 2)
+    application.leave("before")
+    with Member(application, "one") as one, Member(application, "two") as two:
+        given_up: list[str] = []
+
+        def while_restoring(tick: Callable[[], None]) -> None:
+            if given_up:
+                return
+            try:
+                while True:
+                    two.group.poll(0.05, 1)
+                    tick()
+            except Exception as error:
+                given_up.append(type(error).__name__)
+                raise
+
+        one.before_restore = while_restoring
+        one.turn_until(lambda: bool(given_up))
+        assert given_up == ["_MovedError"]
+
+        def both_at_end() -> bool:
+            two.service.turn()
+            return one.at_end()
+
+        one.turn_until(both_at_end)
+    judge(application, traffic.ids, traffic.poison)
+
+
+def test_a_restore_waits_for_a_foreign_transaction(
+    apply_: Callable[..., Application], played: Callable[..., Traffic]
+) -> None:
+    """What is committed behind an open transaction of somebody else is restored all the same."""
+    application = apply_()
+    traffic = played(application, first=200)
+    with Member(application, "0") as one:
+        one.turn_until(one.at_end)
+        foreign = ExitStack()
+        foreign.enter_context(foreign_transaction(application))
+        traffic.play(1_000)
+        one.turn_until(one.at_end)
+        ticks: list[None] = []
+
+        def tick() -> None:
+            ticks.append(None)
+            if len(ticks) == 5:
+                foreign.close()
+
+        hidden = restored(application, 0, None, tick=tick)
+        assert len(ticks) >= 5
+    assert sum(hidden.place.following) == traffic.count
+    judge(application, traffic.ids, traffic.poison)
+
+
+def test_a_damaged_newest_snapshot_is_passed_over(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """The one before it is taken, with more of the changelog, and says so."""
+    application = apply_(state={"every": 100}, kafka={"max_records": 50})
+    traffic = played(application)
+    one = worker(application)
+    drained(application)
+    one.stop()
+    assert spoil(application.snapshots()) == 1
+    damaged = max(application.snapshots().glob("*/*/*.abers"))
+    said: list[str] = []
+    shard = restored(application, 0, application.snapshots(), say=said.append)
+    (sentence,) = said
+    assert f"{damaged} is passed over" in sentence
+    assert sum(shard.place.following) == traffic.count
+    judge(application, traffic.ids, traffic.poison)
+
+
+# A state that must not be used
+
+
+def test_a_changelog_cut_off_past_every_snapshot_is_refused(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """The worker ends with 78 and names where the snapshot goes on and where the log begins."""
+    application = apply_(state={"every": 100}, kafka={"max_records": 50})
+    played(application)
+    one = worker(application, leave_on_stop=True)
+    drained(application)
+    one.stop()
+    newest = max(application.snapshots().glob("*/*/*.abers"))
+    log = TopicPartition(application.topics["changelog"], 0)
+    with log_of(application) as reader:
+        end = reader.bounds(Partition(*log)).end
+    assert int(newest.stem) < end
+    with KafkaAdminClient(**application.broker.client) as admin:
+        admin.delete_records({log: end})
+    for name in ("0", "without-snapshots"):
+        other = worker(application, name, leave_on_stop=True)
+        assert other.ended() == CONFIG
+        assert f"@{end} to @{end}" in other.said()
+    assert f"{log.topic}[0]@{int(newest.stem)}" in one.said()
+
+
+def moved(application: Application, offsets: dict[Partition, int]) -> None:
+    """Set the committed offsets of the group, which nobody is in."""
+    with KafkaConsumer(
+        **application.broker.client, group_id=application.name, enable_auto_commit=False
+    ) as consumer:
+        there = {TopicPartition(*one): OffsetAndMetadata(at) for one, at in offsets.items()}
+        consumer.assign([*there])
+        consumer.commit(there)
+
+
+def test_state_and_offsets_that_disagree_are_refused(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """Offsets that somebody moved end the worker with 78; both are named."""
+    application = apply_()
+    played(application)
+    one = worker(application, leave_on_stop=True)
+    drained(application)
+    one.stop()
+    seen = Partition(application.topics["observations"], 0)
+    end = committed(application)[seen][1]
+    moved(application, {seen: 17})
+    other = worker(application)
+    assert other.ended() == CONFIG
+    said = other.said()
+    assert "state and offsets disagree" in said
+    assert f"{seen.topic}[0]: the state has applied all before @{end}" in said
+    assert "committed @17" in said
+
+
+def test_offsets_without_a_changelog_are_refused(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """Nobody begins from nothing where something was committed: 78."""
+    application = apply_()
+    played(application)
+    inputs = [Partition(application.topics[key], 0) for key in ("observations", "labels")]
+    moved(application, dict.fromkeys(inputs, 17))
+    one = worker(application)
+    assert one.ended() == CONFIG
+    assert "committed are @17, @17" in one.said()
+    assert not application.broker.consume(application.topics["predictions"])
+
+
+# Ends
+
+
+def test_sigterm_under_load(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """A worker that is told to stop amid a backlog ends with 0 within 10 s; nothing is lost."""
+    application = apply_(partitions=2)
+    traffic = played(application, 6_000)
+    one = worker(application, leave_on_stop=True, max_records=100)
+    while not any(offset for offset, _ in committed(application).values()):
+        assert one.process.poll() is None
+    assert one.stop() < 10
+    assert one.exits == [0]
+    assert any(offset < end for offset, end in committed(application).values())
+    finish(application, worker, traffic)
+
+
+def test_too_many_dead_letters(
+    apply_: Callable[..., Application],
+    worker: Callable[..., Worker],
+) -> None:
+    """A worker whose input is wrong ends with 65; what it told is committed."""
+    application = apply_(output={"max_dead_per_1000": 100})
+    application.broker.produce(
+        application.topics["observations"], [Message(b"nonsense", b"k")] * 1_500
+    )
+    one = worker(application)
+    assert one.ended() == DATA
+    assert "output.max_dead_per_1000 = 100" in one.said()
+    letters = application.broker.consume(application.topics["dead_letters"])
+    assert len(letters) == committed(application)[application.topics["observations"], 0][0]
+
+
+def test_a_broker_that_is_gone(
+    brokers: Callable[..., Broker],
+    tmp_path: Path,
+    worker: Callable[..., Worker],
+) -> None:
+    """A worker whose broker is gone for longer than the watchdog allows ends with 75."""
+    application = Application(brokers(), tmp_path, 1, **SECTIONS)
+    one = worker(application)
+    application.broker.produce(
+        application.topics["observations"],
+        [Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")],
+    )
+    drained(application)
+    assert application.broker.process is not None
+    application.broker.process.kill()
+    application.broker.process.wait()
+    assert one.ended() == UNAVAILABLE
+
+
+# The order of both inputs
+
+
+def merged(observations: list[Any], labels: list[Any]) -> list[tuple[int, int]]:
+    """Merge by time, at the same time the label first: input and offset."""
+    found, seen, told = [], [*observations], [*labels]
+    while seen or told:
+        label = bool(told) and (not seen or told[0].timestamp <= seen[0].timestamp)
+        found.append((int(label), (told if label else seen).pop(0).offset))
+    return found
+
+
+def test_a_backlog_is_taken_in_the_order_of_its_times(
+    apply_: Callable[..., Application], played: Callable[..., Traffic]
+) -> None:
+    """Whatever a batch holds, predictions are the same bytes, and no label comes before its time.
+
+    The order is that of a plain merge of both topics by the times of their records.
+    """
+    said = []
+    for most in (7, 500, 100_000):
+        application = apply_(partitions=2)
+        traffic = played(application, 1_500)
+        with Member(application, "0", max_records=most) as one:
+            one.turn_until(one.at_end)
+        judge(application, traffic.ids, traffic.poison)
+        read = [
+            application.broker.consume(application.topics[key])
+            for key in ("observations", "labels", "predictions")
+        ]
+        for number, told in history(application).items():
+            seen, labels = ([r for r in rs if r.partition == number] for rs in read[:2])
+            assert order(told) == merged(seen, labels)
+        said.append([(one.partition, one.key, one.value) for one in read[2]])
+    assert said[0] == said[1] == said[2]
