@@ -225,7 +225,9 @@ class Group:
             epoch, assigned = self._listener.state()
             proof = self._consumer.group_metadata()
             if self._listener.state()[0] == epoch:
-                stable = proof.generation_id >= 0 and proof.state == _STABLE
+                # A broker that is gone leaves the client stable as it was, with nobody to ask.
+                known = not self._consumer._coordinator.coordinator_unknown()  # noqa: SLF001
+                stable = known and proof.generation_id >= 0 and proof.state == _STABLE
                 return Membership(epoch, assigned, proof if stable else None)
 
     def seek(self, partition: Partition, offset: int) -> None:
