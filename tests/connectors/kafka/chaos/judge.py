@@ -102,7 +102,7 @@ def restored(
     home = home_of(application.config())
     snapshots = None if folder is None else Snapshots(str(folder), application.name)
     with log_of(application) as log:
-        restorer = Restorer(home, log, snapshots, never, say=say)
+        restorer = Restorer(home, log, snapshots, never, lambda _: False, say=say)
         return restorer.restore(number, None, tick).shard
 
 

@@ -68,7 +68,7 @@ class Member(ExitStack):
         self.callback(self.group.close)
         begin = Beginning(home, log, section.start).shard
         self._inputs = [one for n in range(application.partitions) for one in home.partitions(n)]
-        self._restorer = Restorer(home, log, None, begin, say=print)
+        self._restorer = Restorer(home, log, None, begin, lambda _: False, say=print)
         self.before_restore: Callable[[Callable[[], None]], None] = lambda _: None
         topics = application.topics
         self.service = Service(
