@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from abers_connectors.exits import CONFIG, FAILURE, USAGE, drop_output, fail, sentences
+from abers_connectors.state_commands import state
 
 __all__ = ["app", "main"]
 
@@ -25,6 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(state, name="state")
 
 
 def main() -> None:

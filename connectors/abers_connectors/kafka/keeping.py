@@ -49,6 +49,8 @@ class Keeping:
         Is told.
     supervisor
         Is told once that all is ready.
+    trim
+        Called with the number of a shard of which a snapshot was saved, in the background.
     clock
         Monotonic, in seconds.
     """
@@ -62,11 +64,12 @@ class Keeping:
         consumer: Consumer,
         status: Status,
         supervisor: Supervisor,
+        trim: Callable[[int], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._home, self._every = home, every
         self._consumer, self._status, self._clock = consumer, status, clock
-        self._saver = None if snapshots is None else Saver(snapshots.save)
+        self._saver = None if snapshots is None else Saver(_saving(snapshots, trim))
         self._saved: dict[int, int] = {}  # records applied to each shard at its last snapshot
         self._unmatched = Unmatched()
         self._looked = clock()
@@ -126,3 +129,11 @@ class Keeping:
         if told := self._unmatched.look(shards, self._status.usual_delay()):
             self._status.hint(told)
             _log.warning(told)
+
+
+def _saving(snapshots: Snapshots, trim: Callable[[int], None]) -> Callable[[int, int, bytes], None]:
+    def save(partition: int, offset: int, blob: bytes) -> None:
+        snapshots.save(partition, offset, blob)
+        trim(partition)
+
+    return save

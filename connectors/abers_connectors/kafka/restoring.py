@@ -8,9 +8,11 @@ it. If the two do not meet, nothing goes on.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import StateError
+from abers.stream.snapshot import read
 from abers_connectors.kafka.changelog import Applied, Assembler
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.shard import NONE, Place, Shard
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.snapshots import Snapshots
     from abers_connectors.kafka.transport import Bounds, Partition, Reader
 
-__all__ = ["Restored", "Restorer"]
+__all__ = ["REBUILD", "Restored", "Restorer", "Weighed"]
+
+REBUILD = "`abers state rebuild CONFIG --from-inputs`"
+"""What is recommended where a state is lost."""
 
 
 class Restored(NamedTuple):
@@ -38,6 +43,24 @@ class Restored(NamedTuple):
 
     shard: Shard
     fresh: bool
+
+
+class Weighed(NamedTuple):
+    """A snapshot that somebody looked at.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    shard
+        What it holds; None if it cannot be used.
+    error
+        Why it cannot be used; None if it can.
+    """
+
+    name: str
+    shard: Shard | None
+    error: StateError | None
 
 
 class Restorer:
@@ -110,28 +133,62 @@ class Restorer:
         self._require(shard, committed)
         return Restored(shard, fresh=self._pass_over(shard))
 
-    def _newest(self, number: int, bounds: Bounds) -> Shard | None:
-        """Load the newest snapshot that is whole and fits."""
-        found = self._snapshots.newest(number) if self._snapshots else ()
-        gap: StateError | None = None
-        for name, blob in found:
+    def weighed(self, number: int, bounds: Bounds) -> Iterator[Weighed]:
+        """Look at the snapshots of a shard, newest first.
+
+        Parameters
+        ----------
+        number
+            Of its partitions.
+        bounds
+            Of its changelog.
+
+        Yields
+        ------
+        Weighed
+            What each is worth; it is loaded when it is asked for.
+        """
+        for name, blob in self._snapshots.newest(number) if self._snapshots else ():
             try:
                 shard = self._load(blob)
                 place = self._expected(shard.place, number)
             except StateError as error:
-                self._say(f"snapshot {name} is passed over: {error}")
+                yield Weighed(name, None, self._unfit(name, blob, error))
                 continue
             if bounds.start <= place.changelog <= bounds.end:
-                return shard
+                yield Weighed(name, shard, None)
+                continue
             log = named(self._home.log(number))
-            gap = gap or StateError(
+            msg = (
                 f"snapshot {name} goes on at {log}@{place.changelog}, and the changelog has "
                 f"@{bounds.start} to @{bounds.end}: what lies between is lost; put back a newer "
-                "snapshot, or derive the state anew by `abers state rebuild`"
+                f"snapshot, or derive the state anew by {REBUILD}"
             )
+            yield Weighed(name, None, _GapError(msg))
+
+    def _newest(self, number: int, bounds: Bounds) -> Shard | None:
+        """Load the newest snapshot that is whole and fits."""
+        gap: StateError | None = None
+        for one in self.weighed(number, bounds):
+            if one.shard is not None:
+                return one.shard
+            if isinstance(one.error, _OtherSettingsError):
+                raise one.error
+            if isinstance(one.error, _GapError):
+                gap = gap or one.error
+            else:
+                self._say(f"snapshot {one.name} is passed over: {one.error}")
         if gap is not None and bounds.start > 0:
             raise gap
         return None
+
+    def _unfit(self, name: str, blob: bytes, error: StateError) -> StateError:
+        """Tell settings that were changed, which somebody can change back, from damage."""
+        with suppress(StateError):
+            if read(blob)[0].settings != self._home.settings:
+                msg = f"snapshot {name}: {error}, or derive the state anew by {REBUILD}"
+                return _OtherSettingsError(msg)
+        return error
 
     def _load(self, blob: bytes) -> Shard:
         processor = self._home.loaded(blob)
@@ -203,7 +260,7 @@ class Restorer:
             msg = (
                 f"state and offsets disagree: {said}. Somebody moved the offsets of the group, or "
                 "the changelog is another one; set them back, or derive the state anew by "
-                "`abers state rebuild`"
+                f"{REBUILD}"
             )
             raise StateError(msg)
 
@@ -213,6 +270,14 @@ def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> St
     msg = (
         f"no snapshot can be used, and {named(log)} has @{bounds.start} to @{bounds.end}, not all "
         f"since @0; committed are {offsets}. Put back a snapshot, or derive the state anew by "
-        "`abers state rebuild`"
+        f"{REBUILD}, or begin anew by `abers state reset CONFIG --accept-loss`"
     )
     return StateError(msg)
+
+
+class _GapError(StateError):
+    """The changelog does not reach a snapshot."""
+
+
+class _OtherSettingsError(StateError):
+    """A snapshot is whole, and of other settings than the configuration's."""

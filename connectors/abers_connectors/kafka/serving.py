@@ -26,6 +26,7 @@ from abers_connectors.kafka.service import Service, Tolerance
 from abers_connectors.kafka.snapshots import Snapshots
 from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.status import Status
+from abers_connectors.kafka.trimming import Trimming
 from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import Wording
 from abers_connectors.logs import logging_to
@@ -33,12 +34,12 @@ from abers_connectors.notify import Supervisor
 from abers_connectors.statefile import secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from abers_connectors.config import Config, Kafka
     from abers_connectors.kafka.client import Log
 
-__all__ = ["home_of", "opened", "serve"]
+__all__ = ["home_of", "opened", "partitions_of", "serve", "snapshots_of"]
 
 _MOST_BYTES = 1_000_000  # of a record that is written; clients and brokers refuse more by default
 
@@ -132,7 +133,7 @@ def opened(
         common: dict[str, Any] = {"settings": settings, "watchdog": watchdog}
         log = Log(kafka.app, **common)
         stack.callback(log.close)
-        partitions = _partitions(log, home)
+        partitions = partitions_of(log, home)
         producer = Transactions(
             f"{kafka.app}-{kafka.instance}",
             timeout=seconds.transaction,
@@ -148,7 +149,7 @@ def opened(
             **common,
         )
         stack.callback(group.leave if kafka.leave_on_stop else group.close)
-        snapshots = _snapshots(config)
+        snapshots = snapshots_of(config)
         keeping = Keeping(
             home,
             snapshots,
@@ -156,6 +157,7 @@ def opened(
             consumer=group,
             status=status,
             supervisor=supervisor,
+            trim=_trimming(config, home, snapshots, settings),
         )
         stack.callback(keeping.close)
         sown = None if seed is None else Snapshots(seed, kafka.app)
@@ -192,7 +194,7 @@ def opened(
         yield service
 
 
-def _partitions(log: Log, home: Home) -> int:
+def partitions_of(log: Log, home: Home) -> int:
     """Count the partitions; all inputs and the changelog have as many."""
     counts = {topic: log.partitions(topic) for topic in (*home.inputs, home.changelog)}
     if missing := [topic for topic, count in counts.items() if not count]:
@@ -219,11 +221,21 @@ def _refuse_seed(log: Log, home: Home, partitions: int) -> None:
             raise StateError(msg)
 
 
-def _snapshots(config: Config) -> Snapshots | None:
+def snapshots_of(config: Config) -> Snapshots | None:
+    """Open the place of the snapshots of a configuration; None if it names none."""
     kafka = config.kafka
     if config.state.path is None or kafka is None:
         return None
     return Snapshots(config.state.path, kafka.app, config.state.keep)
+
+
+def _trimming(
+    config: Config, home: Home, snapshots: Snapshots | None, settings: dict[str, Any]
+) -> Callable[[int], None]:
+    """Shorten the changelog only where the configuration says that it may be."""
+    if snapshots is None or not config.state.shared:
+        return lambda _: None
+    return Trimming(home, snapshots, settings).trim
 
 
 def _topics(kafka: Kafka) -> dict[str, str]:

@@ -153,10 +153,11 @@ class Snapshots:
         numbers = sorted(int(name) for name in folders if name.isascii() and name.isdecimal())
         return [one for number in numbers for one in self._of(number)]
 
-    def remove(self, partition: int) -> None:
-        """Remove all of a shard."""
+    def remove(self, partition: int, *, but: int | None = None) -> None:
+        """Remove those of a shard, all but the one of an offset."""
         for one in self._of(partition):
-            self._remove(one.name)
+            if one.offset != but:
+                self._remove(one.name)
 
     def _folder(self, partition: int) -> str:
         return f"{self._root}/{partition}"
