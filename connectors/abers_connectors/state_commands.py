@@ -17,7 +17,8 @@ from abers_connectors.exits import USAGE, fail, sentences
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from abers_connectors.kafka.states import Standing, States
+    from abers_connectors.kafka.standing import Standing
+    from abers_connectors.kafka.states import States
 
 __all__ = ["state"]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
-from abers_connectors.kafka.changelog import Applied, Assembler
 from abers_connectors.kafka.client_settings import client_settings, reaching
 from abers_connectors.kafka.history import History, Span
 from abers_connectors.kafka.home import named
@@ -22,6 +21,7 @@ from abers_connectors.kafka.redoing import Afresh
 from abers_connectors.kafka.restoring import Restorer
 from abers_connectors.kafka.serving import home_of, partitions_of, snapshots_of
 from abers_connectors.kafka.shard import NONE, Place, Shard
+from abers_connectors.kafka.standing import last_batch, standing
 from abers_connectors.kafka.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -30,32 +30,10 @@ if TYPE_CHECKING:
     from abers.stream import Processor
     from abers_connectors.config import Config, Kafka
     from abers_connectors.kafka.client import Log
-    from abers_connectors.kafka.transport import Bounds, Partition
+    from abers_connectors.kafka.standing import Standing
+    from abers_connectors.kafka.transport import Partition
 
-__all__ = ["Kept", "Standing", "States", "states"]
-
-_TAIL = 64  # records of the changelog that are read to find the last batch, and then more
-
-
-class Kept(msgspec.Struct, frozen=True):
-    """A snapshot, and why it cannot be used; None if it can."""
-
-    name: str
-    offset: int
-    size: int
-    unfit: str | None
-
-
-class Standing(msgspec.Struct, frozen=True):
-    """What there is of a shard, and what a restore would start from."""
-
-    partition: int
-    committed: dict[str, int | None]
-    changelog: str
-    start: int
-    end: int
-    snapshots: list[Kept]
-    restore: str
+__all__ = ["States", "states"]
 
 
 class _Here(NamedTuple):
@@ -123,30 +101,12 @@ class States:
 
     def standing(self, number: int) -> Standing:
         """Say what there is of a shard; whatever is damaged is no error here."""
-        committed = self._committed(number)
-        log = self._home.log(number)
-        bounds = self._log.bounds(log)
-        unfit = {
-            one.name: None if one.error is None else str(one.error)
-            for one in self._restorer.weighed(number, bounds)
-        }
+        bounds = self._log.bounds(self._home.log(number))
+        weighed = self._restorer.weighed(number, bounds)
         stored = [] if self._snapshots is None else self._snapshots.stored()
-        kept = [
-            Kept(one.name, one.offset, one.size, unfit.get(one.name, "it cannot be read"))
-            for one in stored
-            if one.partition == number
-        ]
-        good = next((one for one in kept if one.unfit is None), None)
-        if good is not None:
-            start = f"snapshot {good.name} and the changelog from @{good.offset} on"
-        elif bounds.end == 0 and {*committed.values()} == {None}:
-            start = "nothing: there is no state yet, and it begins where kafka.start says"
-        elif bounds.start == 0 < bounds.end:
-            start = "the changelog from its beginning"
-        else:
-            start = "nothing: no snapshot can be used, and the changelog lost its beginning"
-        told = {named(one): offset for one, offset in committed.items()}
-        return Standing(number, told, named(log), *bounds, kept, start)
+        committed = {named(one): offset for one, offset in self._committed(number).items()}
+        log = named(self._home.log(number))
+        return standing(number, committed, (log, bounds), stored, weighed)
 
     def rebuild(self, numbers: Sequence[int], *, since_what_is_there: bool = False) -> list[str]:
         """Derive the states of shards anew from the inputs, up to the committed offsets.
@@ -235,7 +195,7 @@ class States:
         """Find where a new state of a shard stands."""
         committed = [*self._committed(number).values()]
         bounds = self._log.bounds(self._home.log(number))
-        last = self._last(number, bounds)
+        last = last_batch(self._log, self._home.log(number), bounds)
         if {*committed} == {None} and last is not None:
             committed = [*last.following]  # the group forgets offsets when nobody is there
         following = [offset for offset in committed if offset is not None]
@@ -245,26 +205,6 @@ class States:
         seen, told = [*following, NONE][:2]
         batch = 1 if last is None else last.number + 1
         return Place(self._home.app, number, batch, bounds.end, (seen, told))
-
-    def _last(self, number: int, bounds: Bounds) -> Applied | None:
-        """Read the last batch of the changelog that can be read; None if there is none."""
-        count = _TAIL
-        while True:
-            start = max(bounds.start, bounds.end - count)
-            last = self._tail(number, start, bounds.end)
-            if last is not None or start == bounds.start:
-                return last
-            count *= _TAIL
-
-    def _tail(self, number: int, start: int, end: int) -> Applied | None:
-        last, assembler = None, Assembler()
-        for records in self._log.read(self._home.log(number), start, end):
-            for record in records:
-                try:
-                    last = assembler.add(record.value or b"") or last
-                except StateError:  # damaged, or the rest of a batch that began before
-                    assembler = Assembler()
-        return last
 
     def _spans(
         self, there: Mapping[Partition, Span], places: Mapping[int, Place]
