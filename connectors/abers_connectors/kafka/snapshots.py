@@ -135,9 +135,15 @@ class Snapshots:
         Yields
         ------
         tuple
-            Name, and snapshot; one that cannot be read is passed over with a warning.
+            Name, and snapshot; one that cannot be read is passed over with a warning, and so are
+            all of a folder that cannot be listed.
         """
-        for one in self._of(partition):
+        try:
+            stored = self._of(partition)
+        except OSError as error:
+            _log.warning("snapshots of partition %d cannot be listed: %s", partition, error)
+            return
+        for one in stored:
             try:
                 blob: bytes = self._storage.cat_file(one.name)
             except FileNotFoundError:  # removed meanwhile, for a newer one

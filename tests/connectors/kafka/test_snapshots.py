@@ -208,3 +208,12 @@ def test_what_is_kept(saved: list[int], keep: int) -> None:
         older = sorted((one for one in expected if one <= offset), reverse=True)
         expected -= {*older[keep:]}
     assert blobs(snapshots) == [b"%d" % one for one in sorted(expected, reverse=True)]
+
+
+def test_a_folder_that_cannot_be_listed_has_no_snapshots(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file in its place keeps nobody from restoring by the changelog; it is told."""
+    (tmp_path / "place").touch()
+    assert [*Snapshots(str(tmp_path / "place"), "fraud").newest(0)] == []
+    assert "snapshots of partition 0 cannot be listed" in caplog.text
