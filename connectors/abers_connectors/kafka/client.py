@@ -48,6 +48,9 @@ _PATIENCE = 200  # ms of one look at what has come
 _FAREWELL = 5  # seconds for what is under way when a producer is closed
 _STABLE = "<stable>"
 
+# What the client says of a partition that moved away a moment ago, in a thread of its own.
+_GONE = (told.IllegalStateError, ValueError, KeyError)
+
 # After these another owner, or another one of us, has what was ours.
 _FENCED = (
     told.ProducerFencedError,
@@ -120,8 +123,9 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc] # has no types
 class _Answer:
     """A join that is under way, whose answer counts although nobody waited as it came.
 
-    kafka-python 3.0.12 throws away what comes between two polls, and joins again, which begins
-    another rebalance of the whole group; where members poll by turns that has no end.
+    Of one that comes between two polls kafka-python 3.0.12 makes nothing: it joins again, which
+    begins another rebalance of the whole group, or, where it takes itself for joined as soon as
+    the broker has answered, waits for ever for what it was told.
 
     Parameters
     ----------
@@ -137,6 +141,11 @@ class _Answer:
 
     def __await__(self) -> Any:  # noqa: ANN401 - has no types
         return self._future.__await__()
+
+    @property
+    def came(self) -> bool:
+        """Whether the broker has answered."""
+        return bool(self._future.is_done)
 
 
 class Group:
@@ -191,6 +200,7 @@ class Group:
         """Give what has come; only here may the assignment change."""
         with self._watchdog.call("poll"), _translated("reading"):
             self._unpark()
+            self._take_answer()
             try:
                 found = self._consumer.poll(int(1000 * seconds), max_records=most)
             except told.NoOffsetForPartitionError:
@@ -213,7 +223,15 @@ class Group:
         if not fetcher._next_partition_records:  # noqa: SLF001
             fetcher._next_partition_records = None  # noqa: SLF001
 
+    def _take_answer(self) -> None:
+        """Have the answer looked at that came since the last poll."""
+        coordinator = self._consumer._coordinator  # noqa: SLF001 - there is no other way
+        task = coordinator._join_task  # noqa: SLF001
+        if isinstance(task, _Answer) and task.came:
+            coordinator.request_rejoin()
+
     def _keep_answer(self) -> None:
+        """Have the answer kept that comes before the next poll."""
         coordinator = self._consumer._coordinator  # noqa: SLF001 - there is no other way
         task = coordinator._join_task  # noqa: SLF001
         if task is not None and not isinstance(task, _Answer):
@@ -231,9 +249,10 @@ class Group:
                 return Membership(epoch, assigned, proof if stable else None)
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Read on from an offset."""
+        """Read on from an offset; what is no longer owned is left alone."""
         self._sought.add(self._now(*partition))
-        self._consumer.seek(_known(partition), offset)
+        with suppress(*_GONE):
+            self._consumer.seek(_known(partition), offset)
 
     def _now(self, topic: str, number: int) -> tuple[int, Partition]:
         """Name a partition as it is in this assignment."""
@@ -245,17 +264,19 @@ class Group:
         try:
             end = self._consumer.highwater(known)
             position = self._consumer.position(known, timeout_ms=0)
-        except (told.IllegalStateError, told.NoOffsetForPartitionError):
+        except (*_GONE, told.NoOffsetForPartitionError):
             return Reached(None, None)  # no longer, or not yet
         return Reached(position, end)
 
     def pause(self, partition: Partition) -> None:
-        """Fetch no more of a partition."""
-        self._consumer.pause(_known(partition))
+        """Fetch no more of a partition; what is no longer owned is left alone."""
+        with suppress(*_GONE):
+            self._consumer.pause(_known(partition))
 
     def resume(self, partition: Partition) -> None:
-        """Fetch it again."""
-        self._consumer.resume(_known(partition))
+        """Fetch it again; what is no longer owned is left alone."""
+        with suppress(*_GONE):
+            self._consumer.resume(_known(partition))
 
     def close(self) -> None:
         """Close, keeping the seat in the group."""

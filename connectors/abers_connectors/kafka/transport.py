@@ -136,7 +136,7 @@ class Consumer(Protocol):
         ...
 
     def seek(self, partition: Partition, offset: int) -> None:
-        """Read on from an offset."""
+        """Read on from an offset; what is no longer owned is left alone."""
         ...
 
     def reached(self, partition: Partition) -> Reached:
@@ -144,11 +144,11 @@ class Consumer(Protocol):
         ...
 
     def pause(self, partition: Partition) -> None:
-        """Fetch no more of a partition."""
+        """Fetch no more of a partition; what is no longer owned is left alone."""
         ...
 
     def resume(self, partition: Partition) -> None:
-        """Fetch it again."""
+        """Fetch it again; what is no longer owned is left alone."""
         ...
 
     def close(self) -> None:

@@ -221,10 +221,17 @@ def test_lost_history(broker: Broker, topics: Callable[..., str], watchdog: Watc
 
 
 def test_unknown_partition(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
-    """Of a partition that is not owned nothing is known."""
+    """Of a partition that is not owned nothing is known, and nothing is done to it.
+
+    It may have been owned a moment ago: partitions move while nobody polls.
+    """
     topic = topics()
+    here = Partition(topic, 0)
     group = member(broker, watchdog, "a", topic)
-    assert group.reached(Partition(topic, 0)) == Reached(None, None)
+    group.seek(here, 0)
+    group.pause(here)
+    group.resume(here)
+    assert group.reached(here) == Reached(None, None)
     group.close()
 
 
@@ -269,4 +276,29 @@ def test_resumed_partition_goes_on(
     read(lambda: count[1 - first] == 100)
     group.resume(Partition(topic, first))
     read(lambda: count == [100, 100])
+    group.close()
+
+
+def test_answer_between_polls(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """What the broker answers while nobody polls counts, though nothing asks for it any more.
+
+    So it is where the metadata of a topic seem to change for a moment.
+    """
+    topic = topics()
+    group = member(broker, watchdog, "a", topic)
+    settled(group, owned=1)
+    coordinator = group._consumer._coordinator  # noqa: SLF001 - when it comes nobody tells
+    coordinator.request_rejoin()
+    while coordinator._join_task is None:  # noqa: SLF001
+        group.poll(0.0, 500)
+    while coordinator._join_task is not None and not coordinator._join_task.came:  # noqa: SLF001
+        pass
+    coordinator.rejoin_needed = False
+    polls = 0
+    while group.membership().proof is None and polls < 100:
+        group.poll(0.05, 500)
+        polls += 1
+    assert group.membership().assigned == {Partition(topic, 0)}
     group.close()
