@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 BARE, SERVICE, SHARE = "bare", "abers", "share of the bare loop"
 BATCHES = (500, 2_000)
-MEDIAN, LATE = "median", "99 %"
+MEDIAN, TAIL = "median", "99 %"
 _BEHIND = 500  # observations between one and its label
 _EVENTS = 500  # a second, half of them labels
 _ROUNDS = 5
@@ -145,7 +145,7 @@ def _latency(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
     _create(bootstrap, topics)
     with TemporaryDirectory() as folder, _serving(bootstrap, topics, Path(folder)):
         late = _late(bootstrap, topics, spans)
-    found = {MEDIAN: float(np.median(late)), LATE: float(np.quantile(late, 0.99))}
+    found = {MEDIAN: float(np.median(late)), TAIL: float(np.quantile(late, 0.99))}
     values: dict[Key, Spread] = {
         ("late", name, _EVENTS): Spread.of([value]) for name, value in found.items()
     }

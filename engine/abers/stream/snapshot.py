@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.processor import Processor
 
-__all__ = ["Snapshot", "State", "dump", "load", "read", "state"]
+__all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
 MAGIC = b"abersPS\x01"
 
