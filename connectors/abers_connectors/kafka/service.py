@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING
 
 from abers.exceptions import BrokerError, DeadLettersError
 from abers_connectors.kafka import changelog
@@ -28,35 +29,17 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.status import Status
     from abers_connectors.kafka.transport import Consumer, Membership, Producer, Reader
     from abers_connectors.kafka.wording import Wording
+    from abers_connectors.running import Tolerance
 
-__all__ = ["Service", "Stopped", "Tolerance"]
+__all__ = ["Service", "Stopped"]
 
 _log = logging.getLogger(__name__)
 
 _READ = 4  # batches that may be read at once
-_ENOUGH = 1000  # records before the share of dead letters is looked at
 
 
 class Stopped(Exception):  # noqa: N818 - no error, but the way out
     """The service was told to stop."""
-
-
-class Tolerance(NamedTuple):
-    """What is borne.
-
-    Parameters
-    ----------
-    seat
-        Seconds that the process may be without a seat in the group.
-    dead_per_1000
-        How many of a thousand records may be dead letters.
-    stop
-        Whether the first one stops the service.
-    """
-
-    seat: float
-    dead_per_1000: int = 1000
-    stop: bool = False
 
 
 class Service:
@@ -74,8 +57,12 @@ class Service:
         From records to events, from outputs to records.
     topics
         Where each sink goes; a sink without a topic goes nowhere.
-    limits, tolerance
-        Of batches; and of what goes wrong.
+    limits
+        Of batches.
+    tolerance
+        How many records may be dead letters.
+    seat
+        Seconds that the process may be without a seat in the group.
     status
         Told of everything.
     housekeeping
@@ -102,6 +89,7 @@ class Service:
         topics: Mapping[str, str],
         limits: Limits,
         tolerance: Tolerance,
+        seat: float,
         status: Status,
         housekeeping: Callable[[Sequence[Shard]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
@@ -109,7 +97,7 @@ class Service:
         self._home = home
         self._consumer, self._producer, self._reader = consumer, producer, reader
         self._restore, self._decoder, self._wording = restore, decoder, wording
-        self._topics, self._tolerance, self.status = topics, tolerance, status
+        self._topics, self._tolerance, self._seat, self.status = topics, tolerance, seat, status
         self._batch = Gathering(consumer, limits, clock)
         self._most = _READ * limits.records
         self._housekeeping, self._clock = housekeeping, clock
@@ -118,7 +106,7 @@ class Service:
         self._epoch = -1
         self._unseated: float | None = None  # since when there is no seat in the group
         self._stopping = False
-        self._records = self._dead = 0
+        self._records, self._dead = 0, Counter[str]()
 
     def stop(self) -> None:
         """Finish the batch at hand, and end `run`; may be called from a signal handler."""
@@ -174,10 +162,10 @@ class Service:
             self._unseated = None
             return
         self._unseated = self._unseated or self._clock()
-        if self._clock() - self._unseated > self._tolerance.seat:
+        if self._clock() - self._unseated > self._seat:
             msg = (
                 f"the group of {self._home.app} could not be joined within "
-                f"{self._tolerance.seat:g} s (kafka.watchdog); ending, to be started again"
+                f"{self._seat:g} s (kafka.watchdog); ending, to be started again"
             )
             raise BrokerError(msg)
 
@@ -258,7 +246,9 @@ class Service:
         for shard, (work, told) in works:
             shard.written(told() + 1)
             self._records += len(work.applied.inputs)
-            self._dead += sum(1 for one in work.outgoing if one.sink == "dead_letters")
+            self._dead.update(
+                str(one.reason) for one in work.outgoing if one.sink == "dead_letters"
+            )
             self.status.commit(shard, work)
         self.status.committed(self._clock() - began)
 
@@ -287,17 +277,10 @@ class Service:
         }
 
     def _check_share(self) -> None:
-        most = self._tolerance.dead_per_1000
         if self._tolerance.stop and self._dead:
             msg = "a record is a dead letter, and output.on_bad_record says stop; it is committed"
             raise DeadLettersError(msg)
-        if self._records >= _ENOUGH and self._dead * 1000 > most * self._records:
-            msg = (
-                f"{self._dead:,} of {self._records:,} records are dead letters, more than "
-                f"output.max_dead_per_1000 = {most} allows; look at them in "
-                f"{self._topics['dead_letters']}, and mend the input or its mapping"
-            )
-            raise DeadLettersError(msg)
+        self._tolerance.require(self._dead, self._records)
 
 
 class _MovedError(Exception):

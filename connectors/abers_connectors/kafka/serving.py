@@ -22,7 +22,7 @@ from abers_connectors.kafka.home import Home, named
 from abers_connectors.kafka.keeping import Keeping
 from abers_connectors.kafka.losing import Losses
 from abers_connectors.kafka.restoring import Restorer
-from abers_connectors.kafka.service import Service, Tolerance
+from abers_connectors.kafka.service import Service
 from abers_connectors.kafka.snapshots import Snapshots
 from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.status import Status
@@ -31,6 +31,7 @@ from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import Wording
 from abers_connectors.logs import logging_to
 from abers_connectors.notify import Supervisor
+from abers_connectors.running import Tolerance
 from abers_connectors.statefile import secret
 
 if TYPE_CHECKING:
@@ -184,10 +185,9 @@ def opened(
                 kafka.max_records, kafka.max_bytes, kafka.linger / 1000, kafka.max_idle / 1000
             ),
             tolerance=Tolerance(
-                seconds.watchdog,
-                config.output.max_dead_per_1000,
-                config.output.on_bad_record == "stop",
+                config.output.on_bad_record == "stop", config.output.max_dead_per_1000
             ),
+            seat=seconds.watchdog,
             status=status,
             housekeeping=keeping,
         )

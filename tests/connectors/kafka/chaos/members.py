@@ -10,12 +10,13 @@ from abers_connectors.kafka.client import Group, Log, Transactions
 from abers_connectors.kafka.decoding import Decoder
 from abers_connectors.kafka.gathering import Limits
 from abers_connectors.kafka.restoring import Restorer
-from abers_connectors.kafka.service import Service, Tolerance
+from abers_connectors.kafka.service import Service
 from abers_connectors.kafka.serving import home_of
 from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.status import Status
 from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import Wording
+from abers_connectors.running import Tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +82,8 @@ class Member(ExitStack):
             wording=Wording(max_bytes=1_000_000),
             topics={key: topics[key] for key in ("predictions", "outcomes", "dead_letters")},
             limits=Limits(section.max_records, section.max_bytes, 0.01, 0.05),
-            tolerance=Tolerance(60.0),
+            tolerance=Tolerance(),
+            seat=60.0,
             status=Status(60.0),
         )
 
