@@ -44,6 +44,24 @@ class _Secret(str):
     __str__ = __repr__
 
 
+class _Patient(ssl.SSLSocket):
+    """Tells the end of a connection by itself.
+
+    kafka-python reads until nothing is left, and where it meets the end it throws away what it has
+    read just before: the brokers' word that they refuse a password, after which they hang up.
+    """
+
+    _given = False
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Give what has come; if that was given already, wait for the end to be asked for again."""
+        data = super().recv(buflen, flags)
+        given, self._given = self._given, bool(data)
+        if given and not data:
+            raise ssl.SSLWantReadError
+        return data
+
+
 def client_settings(kafka: Kafka, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Give what every client of the brokers is made with.
 
@@ -97,6 +115,7 @@ def client_settings(kafka: Kafka, environ: Mapping[str, str] = os.environ) -> di
 
 def _context(security: Security, environ: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # which verifies the brokers
+    context.sslsocket_class = _Patient
     context.check_hostname = security.check_hostname
     if security.cafile is None:
         context.load_default_certs()
@@ -205,7 +224,9 @@ def _told(error: Exception, settings: Mapping[str, Any]) -> ConfigError | Broker
         return ConfigError([f"kafka.security.mechanism: the brokers do not offer {mechanism}"])
     places, words = ", ".join(settings["bootstrap_servers"]), _words(error)
     # A broker that expects another protocol only hangs up.
-    hint = "" if _REFUSED in words else "; see that kafka.security is what the brokers ask for"
+    refused = f", and that they accept {PASSWORD}" if "sasl_mechanism" in settings else ""
+    hint = f"; see that kafka.security is what the brokers ask for{refused}"
+    hint = "" if _REFUSED in words else hint
     return BrokerError(f"no answer from a broker at {places}: {words}{hint}")
 
 

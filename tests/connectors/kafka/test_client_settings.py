@@ -323,6 +323,6 @@ def test_the_command_says_why_brokers_are_not_reached(
     ran = start(*words, "abers.toml", **environ)
     error = ran.communicate()[1].decode()
     (line,) = [line for line in error.splitlines() if line.startswith("Error: ")]
-    assert ran.returncode == said[0]
+    assert ran.returncode == said[0], error
     assert said[1] in line
     assert not [one for one in (SECRET, KEY_SECRET, WRONG) if one in error]
