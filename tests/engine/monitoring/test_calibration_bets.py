@@ -1,0 +1,366 @@
+"""Bets against forecasts of binary labels, `abers.monitoring.calibration_bets`.
+
+Governing rule: the oracle keeps every observation in a list and computes all of it anew after each
+step; the simulations are of the guarantees, and of what is lost where they are not kept.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import LabelError, ScoreError, VennAbers
+from abers.monitoring import CalibrationBets, ChangeDetector, SinceStart
+from abers.monitoring.calibration_bets import EXPIRES, LEARNS, PREDICTS, Steps
+from abers.reference import PREDICT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abers.monitoring.evidence import Evidence
+
+    Floats = NDArray[np.float64]
+
+FORECASTS = (0.0, 0.1, 0.1 + 1e-5, 0.3, 0.5, 0.5, 0.9, 1.0)
+LIFE = st.lists(
+    st.one_of(
+        st.tuples(st.just(PREDICTS), st.sampled_from(FORECASTS)),
+        st.tuples(st.sampled_from([LEARNS, LEARNS, LEARNS, EXPIRES]), st.integers(0, 12)),
+    ),
+    max_size=60,
+)
+"""Steps: predict with a forecast, or end the wait of one of the last observations."""
+OPTIONS: dict[str, Any] = {"alpha": 0.3, "distance": 4, "quiet": 2}
+
+
+class Kept:
+    """An observation, as the oracle keeps it."""
+
+    def __init__(self, forecast: float, bets: list[float]) -> None:
+        """Begin without a label."""
+        self.forecast, self.bets = forecast, bets
+        self.label: int | None = None
+        self.expired = False
+
+    def factor(self, bet: float) -> float:
+        """Tell what a bet is worth."""
+        of_label = (bet, self.forecast) if self.label else (1.0 - bet, 1.0 - self.forecast)
+        return of_label[0] / of_label[1] if of_label[1] else math.inf
+
+
+class Oracle:
+    """Everything is kept, and computed anew."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.kept: list[Kept] = []
+        self.learned: list[tuple[float, int]] = []  # in order of arrival
+
+    def predict(self, forecast: float) -> None:
+        """Bet from the labels that arrived."""
+        score, bets = round(forecast * 4096) / 4096, []
+        for window in (0, 1000):
+            bettor = VennAbers()
+            for one, label in self.learned[-window:]:
+                bettor.learn_one(one, label)
+            bets.append(bettor.predict_one(score).log)
+        self.kept.append(Kept(forecast, bets))
+
+    def end(self, number: int, label: int | None) -> None:
+        """Let a label come, or no label any more."""
+        one = self.kept[number]
+        if one.label is not None or one.expired:
+            return
+        one.label, one.expired = label, label is None
+        if label is not None:
+            self.learned.append((round(one.forecast * 4096) / 4096, label))
+
+    def settled(self) -> list[Kept]:
+        """Give those before which nothing waits."""
+        waits = [at for at, one in enumerate(self.kept) if one.label is None and not one.expired]
+        return self.kept[: waits[0] if waits else None]
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Give what the tests have come to."""
+        settled = self.settled()
+        skipped = sum(one.expired for one in settled)
+        told = [(at, one) for at, one in enumerate(settled) if not one.expired]
+        since = SinceStart("since-start", alpha=OPTIONS["alpha"])
+        change = ChangeDetector("change", distance=OPTIONS["distance"], quiet=OPTIONS["quiet"])
+        for at, one in told:
+            since.update([one.factor(one.bets[0])], [7 * at])
+            change.update([one.factor(one.bets[1])], [7 * at])
+        return since.evidence(skipped), change.evidence(skipped)
+
+
+class Move(NamedTuple):
+    """A step of a life."""
+
+    kind: int
+    number: int
+    forecast: float
+    label: int
+
+
+def moves(life: list[tuple[int, float]]) -> list[Move]:
+    """Give each step its observation; numbers have gaps."""
+    made, count = [], 0
+    for kind, what in life:
+        if kind == PREDICTS:
+            made.append(Move(PREDICTS, count, what, 0))
+            count += 1
+        elif count:
+            number = max(count - 1 - int(what), 0)
+            made.append(Move(kind, number, 0.0, int(what) % 2))
+    return made
+
+
+def steps(made: list[Move]) -> Steps:
+    """Put steps into columns."""
+    kinds, numbers, forecasts, labels = (
+        np.array([one[column] for one in made]) for column in range(4)
+    )
+    numbers = numbers.astype(np.int64)
+    return Steps(
+        kinds.astype(np.uint8),
+        3 * numbers,
+        7 * numbers,
+        forecasts.astype(float),
+        labels.astype(float),
+    )
+
+
+def opened(oracle: Oracle, made: list[Move]) -> list[tuple[int, str, int]]:
+    """Let the oracle take steps: the step, test and number of each episode that opens."""
+    found = []
+    for at, one in enumerate(made):
+        before = [each.episodes for each in oracle.evidence()]
+        if one.kind == PREDICTS:
+            oracle.predict(one.forecast)
+        else:
+            oracle.end(one.number, one.label if one.kind == LEARNS else None)
+        for each, was in zip(oracle.evidence(), before, strict=True):
+            found += [(at, each.name, number) for number in range(was + 1, each.episodes + 1)]
+    return found
+
+
+@given(life=LIFE, sizes=st.lists(st.integers(1, 30)))
+def test_oracle(life: list[tuple[int, float]], sizes: list[int]) -> None:
+    """In batches of any size: the evidence, and where it rang, to the last bit."""
+    bets, oracle, made = CalibrationBets(**OPTIONS), Oracle(), moves(life)
+    for size in [*sizes, len(made)]:
+        batch, made = made[:size], made[size:]
+        if batch:
+            expected = opened(oracle, batch)
+            found = [(one.step, one.test, one.episode.number) for one in bets.run(steps(batch))]
+            assert sorted(found) == sorted(expected)
+        assert bets.evidence() == oracle.evidence()
+        waiting = oracle.kept[len(oracle.settled()) :]
+        assert len(bets.waiting) == len(waiting)
+
+
+@given(life=LIFE, size=st.integers(1, 20), at=st.integers(0, 60))
+def test_saved(life: list[tuple[int, float]], size: int, at: int) -> None:
+    """The state is that of single steps; bets that load it go on alike."""
+    made = moves(life)
+    single, batched = CalibrationBets(**OPTIONS), CalibrationBets(**OPTIONS)
+    for one in made[:at]:
+        single.run(steps([one]))
+    for start in range(0, len(made[:at]), size):
+        batched.run(steps(made[:at][start : start + size]))
+    assert batched.state() == single.state()
+    other = CalibrationBets(**OPTIONS)
+    other.load(single.state())
+    for one in made[at:]:
+        assert other.run(steps([one])) == single.run(steps([one]))
+    assert other.state() == single.state()
+
+
+def test_nothing_is_remembered_of_nothing() -> None:
+    """Bets that have seen nothing have no state, and can load that."""
+    bets = CalibrationBets()
+    assert bets.state() is None
+    bets.load(None)
+    assert [one.log_wealth for one in bets.evidence()] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("forecast", "label", "error"),
+    [(1.5, 0, ScoreError), (math.nan, 0, ScoreError), (-0.1, 0, ScoreError), (0.5, 2, LabelError)],
+)
+def test_what_is_refused(forecast: float, label: float, error: type[Exception]) -> None:
+    """A batch with one bad row is refused by row, and nothing of it is done."""
+    bets = CalibrationBets()
+    batch = steps([Move(PREDICTS, 0, 0.5, 0), Move(PREDICTS, 1, forecast, 0)])
+    batch.labels[1] = label
+    with pytest.raises(error, match="row 1"):
+        bets.run(batch)
+    assert bets.state() is None
+
+
+def test_what_was_impossible_rings() -> None:
+    """A label that was forecast with probability 0 rings in both tests, whatever came before."""
+    bets = CalibrationBets()
+    for number in range(100):
+        bets.predict(number, 0.25)
+        bets.learn(number, int(number % 4 == 0))
+    bets.predict(100, 0.0, time=5)
+    rung = bets.learn(100, 1)
+    assert [(one.test, one.episode) for one in rung] == [
+        ("since-start", (1, 5, 5, math.inf)),
+        ("change", (1, 5, 5, math.inf)),
+    ]
+    bets.predict(101, 0.5)
+    bets.learn(101, 0)
+    since, change = bets.evidence()
+    assert (since.log_wealth, since.ringing) == (math.inf, True)
+    assert math.isfinite(change.log_wealth)
+
+
+# What is guaranteed, by simulation
+
+
+def stream(forecasts: Floats, labels: NDArray[np.int64], delays: NDArray[np.int64]) -> Steps:
+    """Let a label come so many predictions after its own; those beyond the end never do."""
+    n = len(forecasts)
+    due = np.arange(n) + delays
+    told = np.flatnonzero(due < n)
+    kinds = np.repeat(np.array([PREDICTS, LEARNS], np.uint8), (n, len(told)))
+    numbers = np.concatenate((np.arange(n), told))
+    at = np.concatenate((np.arange(n), due[told]))
+    order = np.lexsort((numbers, kinds, at))
+    numbers = numbers[order]
+    return Steps(kinds[order], numbers, numbers, forecasts[numbers], labels[numbers].astype(float))
+
+
+def wealth(made: Steps, *, alpha: float = 0.05) -> CalibrationBets:
+    """Bet."""
+    bets = CalibrationBets(alpha=alpha, distance=10_000)
+    bets.run(made)
+    return bets
+
+
+def arrival_order(made: Steps) -> float:
+    """Multiply factors as labels arrive, which is wrong: the largest log-wealth."""
+    bettor = VennAbers()
+    p0, p1 = bettor.run(made.kinds, np.rint(made.forecasts * 4096) / 4096, made.labels.astype(int))
+    merged = p1 / (1.0 - p0 + p1)
+    bets = np.empty(len(made.numbers))
+    predicts = made.kinds == PREDICT
+    bets[made.numbers[predicts]] = merged[predicts]
+    q, p, y = bets[made.numbers], made.forecasts, made.labels == 1.0
+    factors = np.where(y, q / p, (1.0 - q) / (1.0 - p))[~predicts]
+    largest: float = max(np.cumsum(np.log(factors)).tolist())
+    return largest
+
+
+def calibrated(rng: np.random.Generator, n: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Draw calibrated forecasts and their labels."""
+    forecasts = rng.uniform(0.02, 0.98, n)
+    return forecasts, (rng.random(n) < forecasts).astype(np.int64)
+
+
+def delays_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Let positives be told at once, and negatives 1,000 later."""
+    return np.where(labels == 1, 0, 1000)
+
+
+def crossings(seed: int, runs: int, n: int, alpha: float) -> tuple[int, int]:
+    """How many runs ring: in the order of the observations, and in that of the labels."""
+    rng = np.random.default_rng(seed)
+    right = wrong = 0
+    for _ in range(runs):
+        forecasts, labels = calibrated(rng, n)
+        made = stream(forecasts, labels, delays_of(labels))
+        right += wealth(made, alpha=alpha).evidence()[0].ringing
+        wrong += arrival_order(made) >= -math.log(alpha)
+    return right, wrong
+
+
+def most(runs: int, alpha: float) -> float:
+    """How many of so many runs may ring, but for a chance of about one in a million."""
+    return runs * alpha + 4.9 * math.sqrt(runs * alpha * (1.0 - alpha))
+
+
+def test_delays_that_depend_on_the_label() -> None:
+    """In observation order no more than alpha ring, in order of arrival all of them do."""
+    runs, alpha = 40, 0.05
+    right, wrong = crossings(3, runs, 3_000, alpha)
+    assert right <= most(runs, alpha)
+    assert wrong == runs
+
+
+@pytest.mark.long
+def test_delays_that_depend_on_the_label_at_length() -> None:
+    """The same of many more, and longer, runs."""
+    runs, alpha = 600, 0.05
+    right, wrong = crossings(4, runs, 6_000, alpha)
+    assert right <= most(runs, alpha)
+    assert wrong == runs
+
+
+def test_average_run_length() -> None:
+    """Alarms of the detector are on average at least as far apart as its distance."""
+    rng = np.random.default_rng(5)
+    n, distance = 60_000, 100
+    forecasts, labels = calibrated(rng, n)
+    bets = CalibrationBets(distance=distance, quiet=1)
+    bets.run(stream(forecasts, labels, np.zeros(n, np.int64)))
+    rings = max(bets.evidence()[1].episodes, 1)  # rings one after the other are one episode
+    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+
+
+def drifting(rng: np.random.Generator, n: int, start: int, odds: float) -> Steps:
+    """Draw forecasts that are calibrated up to an observation; the odds are others from there."""
+    forecasts = rng.uniform(0.02, 0.98, n)
+    truth = np.where(np.arange(n) < start, 1.0, odds) * forecasts / (1.0 - forecasts)
+    labels = (rng.random(n) < truth / (1.0 + truth)).astype(np.int64)
+    return stream(forecasts, labels, np.zeros(n, np.int64))
+
+
+def part(made: Steps, rows: NDArray[np.bool_]) -> Steps:
+    """Take some of the steps."""
+    columns: list[Any] = [column[rows] for column in made]
+    return Steps(*columns)
+
+
+def first_ring(made: Steps, start: int, test: int) -> float:
+    """How many observations after a change a test rings first; infinite if it does not."""
+    bets = CalibrationBets(alpha=0.01, distance=10_000, quiet=1)
+    bets.run(part(made, made.numbers < start))
+    after = part(made, made.numbers >= start)
+    rung = [
+        one.episode.first for one in bets.run(after) if one.test == ("since-start", "change")[test]
+    ]
+    return rung[0] - start if rung else math.inf
+
+
+@pytest.mark.parametrize("start", [0, 10_000])
+def test_detection_delay(start: int) -> None:
+    """Odds that change by e^0.5 ring within 1,500 observations, at the start and later."""
+    rng = np.random.default_rng(6)
+    delays = [
+        first_ring(drifting(rng, start + 3_000, start, math.exp(0.5)), start, 1) for _ in range(8)
+    ]
+    assert np.median(delays) < 1_500
+
+
+@pytest.mark.long
+def test_late_drift() -> None:
+    """After 40,000 good steps the product has lost about e^52, and takes thousands to recover."""
+    rng = np.random.default_rng(7)
+    start, lost, since, change = 40_000, [], [], []
+    for _ in range(8):
+        made = drifting(rng, start + 15_000, start, math.exp(0.5))
+        bets = CalibrationBets()
+        bets.run(part(made, made.numbers < start))
+        lost.append(bets.evidence()[0].log_wealth)
+        since.append(first_ring(made, start, 0))
+        change.append(first_ring(made, start, 1))
+    assert -80 < np.mean(lost) < -30
+    assert np.median(change) < 1_500 < np.median(since)
