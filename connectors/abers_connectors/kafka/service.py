@@ -56,7 +56,7 @@ class Service:
     decoder, wording
         From records to events, from outputs to records.
     topics
-        Where each sink goes; a sink without a topic goes nowhere.
+        Where each sink goes, which is there; a sink without a topic goes nowhere.
     limits
         Of batches.
     tolerance
@@ -101,7 +101,7 @@ class Service:
         self._batch = Gathering(consumer, limits, clock)
         self._most = _READ * limits.records
         self._housekeeping, self._clock = housekeeping, clock
-        self._counts = {topic: producer.partitions(topic) for topic in {*topics.values()}}
+        self._counts = {topic: reader.partitions(topic) for topic in {*topics.values()}}
         self._shards: dict[int, Shard] = {}
         self._epoch = -1
         self._unseated: float | None = None  # since when there is no seat in the group

@@ -35,7 +35,7 @@ from abers_connectors.running import Tolerance
 from abers_connectors.statefile import secret
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from abers_connectors.config import Config, Kafka
     from abers_connectors.kafka.client import Log
@@ -134,7 +134,8 @@ def opened(
         common: dict[str, Any] = {"settings": settings, "watchdog": watchdog}
         log = Log(kafka.app, **common)
         stack.callback(log.close)
-        partitions = partitions_of(log, home)
+        partitions, topics = partitions_of(log, home), _topics(kafka)
+        _counted(log, topics.values())
         producer = Transactions(
             f"{kafka.app}-{kafka.instance}",
             timeout=seconds.transaction,
@@ -180,7 +181,7 @@ def opened(
             restore=restorer.restore,
             decoder=Decoder(config, partitions=partitions),
             wording=Wording(max_bytes=_MOST_BYTES, publish_from=kafka.publish_from),
-            topics=_topics(kafka),
+            topics=topics,
             limits=Limits(
                 kafka.max_records, kafka.max_bytes, kafka.linger / 1000, kafka.max_idle / 1000
             ),
@@ -196,10 +197,7 @@ def opened(
 
 def partitions_of(log: Log, home: Home) -> int:
     """Count the partitions; all inputs and the changelog have as many."""
-    counts = {topic: log.partitions(topic) for topic in (*home.inputs, home.changelog)}
-    if missing := [topic for topic, count in counts.items() if not count]:
-        lines = [f"topic {topic} is not there" for topic in missing]
-        raise ConfigError([*lines, "make it, or let `abers run --create-topics` make what it can"])
+    counts = _counted(log, [*home.inputs, home.changelog])
     if len({*counts.values()}) > 1:
         found = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
         msg = (
@@ -209,6 +207,15 @@ def partitions_of(log: Log, home: Home) -> int:
         )
         raise StateError(msg)
     return next(iter(counts.values()))
+
+
+def _counted(log: Log, topics: Iterable[str]) -> dict[str, int]:
+    """Count the partitions of topics, all of which must be there."""
+    counts = {topic: log.partitions(topic) for topic in topics}
+    if missing := [topic for topic, count in counts.items() if not count]:
+        lines = [f"topic {topic} is not there" for topic in missing]
+        raise ConfigError([*lines, "make it, or let `abers run --create-topics` make what it can"])
+    return counts
 
 
 def _refuse_seed(log: Log, home: Home, partitions: int) -> None:

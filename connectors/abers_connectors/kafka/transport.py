@@ -178,10 +178,6 @@ class Producer(Protocol):
         """Commit it with input offsets; a TransactionError if nothing of it happened."""
         ...
 
-    def partitions(self, topic: str) -> int:
-        """Count the partitions of a topic."""
-        ...
-
     def close(self) -> None:
         """Close; an open transaction is aborted."""
         ...

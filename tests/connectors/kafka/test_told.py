@@ -167,3 +167,15 @@ def test_what_hinders_a_service(
             "environment as ABERS_KAFKA_PASSWORD"
         ),
     ]
+
+
+def test_where_outputs_go_is_there(
+    broker: Broker, app: str, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """A topic to write to that is missing is told before anything is read, as an input's is."""
+    with broker.admin() as admin:
+        admin.delete_topics([f"{app}-outcomes"])
+    process = start("run", "abers.toml")
+    _, told = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == exits.CONFIG
+    assert f"topic {app}-outcomes is not there" in told.decode()

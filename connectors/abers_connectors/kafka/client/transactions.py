@@ -1,0 +1,125 @@
+"""The writer of transactions.
+
+Governing rule: a transaction that failed is aborted before anybody is told, and
+then the client is replaced; who was fenced aborts nothing, for nothing is its own.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from kafka import KafkaProducer, OffsetAndMetadata
+from kafka import errors as told
+
+from abers_connectors.kafka.client._common import FENCED, to_client, translated
+from abers_connectors.kafka.home import named
+from abers_connectors.kafka.transport import Partition, TransactionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from abers_connectors.kafka.watchdog import Watchdog
+
+__all__ = ["Transactions"]
+
+_FAREWELL = 5  # seconds for what is under way when a producer is closed
+
+
+class Transactions:
+    """A `transport.Producer`.
+
+    Parameters
+    ----------
+    identity
+        Its transactional id: whoever comes with the same one fences the one before.
+    timeout
+        Seconds after which the broker aborts a transaction that is left open.
+    compression
+        Of the records; "none" for none.
+    settings, watchdog
+        As of `Group`.
+    """
+
+    def __init__(
+        self,
+        identity: str,
+        *,
+        timeout: float,
+        compression: str,
+        settings: Mapping[str, Any],
+        watchdog: Watchdog,
+    ) -> None:
+        self._watchdog = watchdog
+        self._settings = {
+            "transactional_id": identity,
+            "transaction_timeout_ms": int(1000 * timeout),
+            "compression_type": None if compression == "none" else compression,
+            "allow_auto_create_topics": False,
+            "batch_size": 1 << 19,
+            "linger_ms": 1000,  # a commit sends what is there
+            # A transaction that begins before the last is through is told to retry.
+            "retry_backoff_ms": 5,
+            "metrics_enabled": False,
+            **settings,
+        }
+        self._producer = self._connected()
+
+    def _connected(self) -> Any:  # noqa: ANN401 - has no types
+        """Make a client; the broker aborts what one of the same identity left open."""
+        with self._watchdog.call("connect"), translated("connecting"):
+            producer = KafkaProducer(**self._settings)
+            producer.init_transactions()
+        return producer
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        with translated("beginning a transaction"):
+            self._producer.begin_transaction()
+
+    def send(
+        self,
+        to: Partition,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        timestamp: int | None = None,
+    ) -> Callable[[], int]:
+        """Send a record in the open transaction; after its commit the call tells its offset."""
+        try:
+            future = self._producer.send(to.topic, value, key, list(headers), to.number, timestamp)
+        except told.KafkaError:  # a context for each of so many records would take its time
+            with self._aborting(f"writing to {named(to)}"):
+                raise
+        return lambda: cast("int", future.get(timeout=0).offset)
+
+    def commit(self, offsets: Mapping[Partition, int], proof: object) -> None:
+        """Commit it with input offsets; a TransactionError if nothing of it happened."""
+        next_ones = {to_client(one): OffsetAndMetadata(offset) for one, offset in offsets.items()}
+        with self._aborting("committing"):
+            with self._watchdog.call("send offsets"):
+                self._producer.send_offsets_to_transaction(next_ones, proof)
+            with self._watchdog.call("commit"):
+                self._producer.commit_transaction()
+
+    def close(self) -> None:
+        """Close; an open transaction is aborted."""
+        with self._watchdog.call("close"), suppress(told.KafkaError):  # nothing more is to be lost
+            self._producer.close(timeout=_FAREWELL)
+
+    @contextmanager
+    def _aborting(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except FENCED:
+            with translated(doing):
+                raise
+        except told.KafkaError as error:
+            # The client would commit the offsets of what is aborted with its next transaction
+            # (kafka-python 3.0.12), so it has none.
+            with self._watchdog.call("abort"), translated("aborting"):
+                self._producer.abort_transaction()
+            self.close()
+            self._producer = self._connected()
+            msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"
+            raise TransactionError(msg) from error

@@ -1,0 +1,45 @@
+"""Members and writers of the tests, and what they wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abers_connectors.kafka.client import Group, Transactions
+
+if TYPE_CHECKING:
+    from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.kafka.transport import Membership
+    from abers_connectors.kafka.watchdog import Watchdog
+
+__all__ = ["member", "settled", "writer"]
+
+
+def member(broker: Broker, watchdog: Watchdog, instance: str, *topics: str) -> Group:
+    """Join a group that is named after the first topic."""
+    return Group(
+        topics,
+        f"group-of-{topics[0]}",
+        instance,
+        session=10,
+        settings=broker.client,
+        watchdog=watchdog,
+    )
+
+
+def writer(broker: Broker, watchdog: Watchdog, identity: str) -> Transactions:
+    """Make a producer."""
+    return Transactions(
+        identity, timeout=10, compression="lz4", settings=broker.client, watchdog=watchdog
+    )
+
+
+def settled(*groups: Group, owned: int) -> list[Membership]:
+    """Poll until the members own so many partitions together, each some."""
+    while True:
+        for one in groups:
+            one.poll(0.05, 500)
+        found = [one.membership() for one in groups]
+        count = sum(len(one.assigned) for one in found)
+        if count == owned and all(one.proof and one.assigned for one in found):
+            return found

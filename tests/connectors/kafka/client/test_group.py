@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.client.joining import member, settled, writer
+
+from abers.exceptions import BrokerError
+from abers_connectors.kafka.transport import Partition, Reached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.kafka.client import Log
+    from abers_connectors.kafka.watchdog import Watchdog
+
+
+def test_committed_records_only(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog, reader: Callable[[str], Log]
+) -> None:
+    """An aborted record is never given, and the marks of transactions count as read."""
+    topic = topics()
+    here = Partition(topic, 0)
+    producer = writer(broker, watchdog, f"id-{topic}")
+    group = member(broker, watchdog, "a", topic)
+    (owner,) = settled(group, owned=1)
+    for value in (b"one", b"two"):
+        producer.begin()
+        told = producer.send(here, b"key", value, [("name", b"header")], 1234)
+        producer.commit({here: 0}, owner.proof)
+        assert told() == {b"one": 0, b"two": 2}[value]
+    producer.begin()
+    producer.send(here, None, b"never")
+    producer.close()
+    group.seek(here, 0)
+    found: list[Any] = []
+    while (reached := group.reached(here)).lag != 0:
+        for records in group.poll(0.1, 500).values():
+            found += records
+    assert [(one.offset, one.key, one.value, one.timestamp) for one in found] == [
+        (0, b"key", b"one", 1234),
+        (2, b"key", b"two", 1234),
+    ]
+    assert [(name, value) for name, value in found[0].headers] == [("name", b"header")]
+    assert reached.end is not None
+    assert reached.end >= 4
+    assert reader(topic).committed(here) == 0
+    group.close()
+
+
+def test_restart_keeps_the_seat(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """A member that comes back under its name owns what it owned, and nobody else moved."""
+    topic = topics(partitions=2)
+    first, second = (member(broker, watchdog, name, topic) for name in "ab")
+    before = settled(first, second, owned=2)
+    first.close()
+    back = member(broker, watchdog, "a", topic)
+    after = settled(back, second, owned=2)
+    assert [one.assigned for one in after] == [one.assigned for one in before]
+    assert after[1].epoch == before[1].epoch
+    back.close()
+    second.close()
+
+
+def test_lost_history(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+    """Reading at an offset that a topic no longer has is an error that names the place."""
+    topic = topics()
+    broker.produce(topic, [Message(b"x")] * 5)
+    group = member(broker, watchdog, "a", topic)
+    settled(group, owned=1)
+    group.seek(Partition(topic, 0), 99)
+
+    def read_until_it_fails() -> None:
+        while True:
+            group.poll(0.1, 500)
+
+    with pytest.raises(BrokerError, match=rf"{topic}\[0\]@99: the topic has no such offset"):
+        read_until_it_fails()
+    group.close()
+
+
+def test_unknown_partition(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+    """Of a partition that is not owned nothing is known, and nothing is done to it.
+
+    It may have been owned a moment ago: partitions move while nobody polls.
+    """
+    topic = topics()
+    here = Partition(topic, 0)
+    group = member(broker, watchdog, "a", topic)
+    group.seek(here, 0)
+    group.pause(here)
+    group.resume(here)
+    assert group.reached(here) == Reached(None, None)
+    group.close()
+
+
+def test_resumed_partition_goes_on(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """What was fetched of a partition before it was paused is given when it is resumed."""
+    topic = topics(partitions=2)
+    for number in range(2):
+        broker.produce(topic, [Message(b"x", partition=number)] * 100)
+    group = member(broker, watchdog, "a", topic)
+    settled(group, owned=2)
+    for number in range(2):
+        group.seek(Partition(topic, number), 0)
+    count = [0, 0]
+
+    def read(until: Callable[[], bool]) -> None:
+        while not until():
+            for partition, records in group.poll(0.1, 10).items():
+                count[partition[1]] += len(records)
+
+    read(lambda: sum(count) > 0)
+    first = int(count[1] > 0)
+    group.pause(Partition(topic, first))
+    read(lambda: count[1 - first] == 100)
+    group.resume(Partition(topic, first))
+    read(lambda: count == [100, 100])
+    group.close()
+
+
+def test_answer_between_polls(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """What the broker answers while nobody polls counts, though nothing asks for it any more.
+
+    So it is where the metadata of a topic seem to change for a moment.
+    """
+    topic = topics()
+    group = member(broker, watchdog, "a", topic)
+    settled(group, owned=1)
+    coordinator = group._consumer._coordinator  # noqa: SLF001 - when it comes nobody tells
+    coordinator.request_rejoin()
+    while coordinator._join_task is None:  # noqa: SLF001
+        group.poll(0.0, 500)
+    while coordinator._join_task is not None and not coordinator._join_task.came:  # noqa: SLF001
+        pass
+    coordinator.rejoin_needed = False
+    polls = 0
+    while group.membership().proof is None and polls < 100:
+        group.poll(0.05, 500)
+        polls += 1
+    assert group.membership().assigned == {Partition(topic, 0)}
+    group.close()
