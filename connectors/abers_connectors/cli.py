@@ -178,6 +178,25 @@ def inspect(
 
 
 @app.command()
+def rules(
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write them there."),
+    ] = None,
+) -> None:
+    """Print what Prometheus is to record and to alert on; docs/operations.md explains it."""
+    from importlib.resources import files
+    from pathlib import Path
+
+    text = files("abers_connectors").joinpath("rules.yml").read_text("utf-8")
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        Path(output).write_text(text, "utf-8")
+
+
+@app.command()
 def replay(  # noqa: PLR0913 - the options of the command
     stream: Annotated[
         str,

@@ -9,7 +9,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-__all__ = ["DEPLOY", "documents", "linted", "read"]
+__all__ = ["DEPLOY", "documents", "linted", "promtool", "read"]
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -28,5 +28,12 @@ def read(path: Path) -> Any:  # noqa: ANN401 - whatever YAML holds
 def linted(tool: str, *words: object) -> None:
     """Let a linter of the environment look; what it finds fails the test."""
     command = [str(Path(sys.executable).with_name(tool)), *map(str, words)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def promtool(*words: object) -> None:
+    """Run promtool, which must find nothing."""
+    command = ["promtool", *map(str, words)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr

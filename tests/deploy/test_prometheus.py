@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
-from tests.deploy.files import DEPLOY, read
+from tests.deploy.files import DEPLOY, promtool, read
+from typer.testing import CliRunner
 
+from abers_connectors.cli import app
 from abers_connectors.http.metrics import registry_of
 from abers_connectors.kafka.status import Status
 
@@ -20,26 +21,28 @@ if TYPE_CHECKING:
     from prometheus_client import Metric
 
 PAGE = DEPLOY.parent / "docs" / "operations.md"
-RULES: list[dict[str, Any]] = read(DEPLOY / "alerts.yml")["groups"][0]["rules"]
+GROUPS: list[dict[str, Any]] = read(DEPLOY / "rules.yml")["groups"]
+RECORDED: list[dict[str, Any]] = [
+    rule for group in GROUPS for rule in group["rules"] if "record" in rule
+]
+RULES: list[dict[str, Any]] = [
+    rule for group in GROUPS for rule in group["rules"] if "alert" in rule
+]
 BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "dashboards" / "abers.json").read_text())
 QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
 
 
 def metrics() -> list[Metric]:
     """Give the metrics of a service to which a little of everything has happened."""
-    status, shard = Status(60.0), Served()
+    status = Status(60.0)
     status.assign([("in", 0)])
-    status.commit(shard, shard.take(Read(b'{"id": "a", "time": 5, "score": 0.5}'), Read(b"{")))
+    for flags in ({}, {"task.kind": "regression", "calibrator.distributions": "judged"}):
+        shard = Served(flags=flags)
+        observation, label = b'{"id": "a", "time": 5, "score": 0.5}', b'{"id": "a", "time": 6, '
+        status.commit(shard, shard.take(*map(Read, (observation, label + b'"label": 1}', b"{"))))
     status.lag({("in", 0): 5})
     own = (one for one in registry_of(status).collect() if one.name.startswith("abers_"))
     return sorted(own, key=lambda one: one.name)
-
-
-def promtool(*words: object) -> None:
-    """Run promtool, which must find nothing."""
-    command = ["promtool", *map(str, words)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @pytest.mark.prometheus
@@ -51,7 +54,7 @@ def test_the_configuration() -> None:
 @pytest.mark.prometheus
 def test_alerts_fire() -> None:
     """Each alert fires in a story that calls for it, and in no other."""
-    stories = Path(__file__).with_name("alerts_test.yml")
+    stories = Path(__file__).with_name("rules_test.yml")
     promtool("test", "rules", stories)
     told = {
         alert["alertname"]
@@ -62,12 +65,21 @@ def test_alerts_fire() -> None:
     assert told == {rule["alert"] for rule in RULES}
 
 
-@pytest.mark.parametrize("query", [rule["expr"] for rule in RULES] + QUERIES)
+def test_the_command_writes_the_rules(tmp_path: Path) -> None:
+    """`abers rules` gives the rules that lie in deploy/."""
+    rules, mine = (DEPLOY / "rules.yml").read_text(), tmp_path / "mine.yml"
+    assert CliRunner().invoke(app, ["rules"]).stdout == rules
+    assert CliRunner().invoke(app, ["rules", "--output", str(mine)]).stdout == ""
+    assert mine.read_text() == rules
+
+
+@pytest.mark.parametrize("query", [rule["expr"] for rule in RECORDED + RULES] + QUERIES)
 def test_queries_ask_for_what_there_is(query: str) -> None:
     """Alerts and panels go by metrics that a service has."""
     samples = {sample.name for metric in metrics() for sample in metric.samples}
     samples |= {"up", "process_resident_memory_bytes", "process_cpu_seconds_total"}
-    asked = re.findall(r"\b(?:abers_\w+|process_\w+|up)\b(?=[{\[) ])", query)
+    samples |= {rule["record"] for rule in RECORDED}
+    asked = re.findall(r"(?<![\w:])(?:[\w:]*abers_[\w:]+|process_\w+|up)(?=[{\[) ]|$)", query)
     assert asked
     assert samples.issuperset(asked)
 

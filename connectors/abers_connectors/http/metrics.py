@@ -19,6 +19,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 import abers
+from abers_connectors.http.calibration import calibration
 from abers_connectors.kafka.status import INPUTS
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class _Service(Collector):
         yield from _counters(view.counts)
         yield from _histograms(view.counts)
         yield from _gauges(view)
+        yield from calibration(view.counts.tallies)
 
 
 def _counters(counts: Counts) -> Iterator[Metric]:
@@ -96,7 +98,7 @@ def _histograms(counts: Counts) -> Iterator[Metric]:
     )
     yield _histogram(
         "abers_label_delay_seconds",
-        "How much later than its observation a label is, in event time; with kafka.outcomes only.",
+        "How much later than its observation a label is, in event time.",
         counts.label_delay,
     )
 

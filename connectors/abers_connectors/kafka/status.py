@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from abers_connectors.kafka.tallies import Tallies
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from abers.stream import Outputs, Processor
+    from abers.stream import Judged, Outputs, Processor
     from abers_connectors.kafka.changelog import Applied
     from abers_connectors.kafka.decoding import Decoded
     from abers_connectors.kafka.wording import Outgoing
@@ -135,6 +137,8 @@ class Counts:
         How many there were.
     commit_seconds, label_delay
         How long commits took; how much later than its observation a label was, in event time.
+    tallies
+        What labels said of predictions, by model.
     """
 
     records: Counter[str] = field(default_factory=Counter)
@@ -148,6 +152,7 @@ class Counts:
     restores: int = 0
     commit_seconds: Histogram = field(default_factory=lambda: Histogram.over(*_COMMITS))
     label_delay: Histogram = field(default_factory=lambda: Histogram.over(*_DELAYS))
+    tallies: Tallies = field(default_factory=Tallies)
 
     def copied(self) -> Counts:
         """Give a copy, which stays as it is."""
@@ -159,6 +164,7 @@ class Counts:
             snapshots=self.snapshots.copy(),
             commit_seconds=self.commit_seconds.copied(),
             label_delay=self.label_delay.copied(),
+            tallies=self.tallies.copied(),
         )
 
 
@@ -279,10 +285,15 @@ class Status:
                 counts.dead.update(str(one.reason) for one in work.outgoing if one.sink == _DEAD)
             counts.tombstones += len(work.decoded.tombstones)
             self._gauge(shard)
-            if work.outputs is not None and work.outputs.outcomes is not None:
-                said = work.outputs.outcomes.columns
-                delays = np.subtract(said["time"], said["predicted"]).astype(np.float64)
-                counts.label_delay.add_many(np.maximum(delays, 0.0) / 1000)
+            if work.outputs is not None and work.outputs.judged is not None:
+                self._judge(shard.processor, work.outputs.judged)
+
+    def _judge(self, processor: Processor, judged: Judged) -> None:
+        """Count what became known of predictions."""
+        delays = np.maximum(judged.delays, 0) / 1000
+        self._counts.label_delay.add_many(delays)
+        models = [model for model, _ in processor.keys]
+        self._counts.tallies.add(models, judged.keys, processor.facts(judged))
 
     def _gauge(self, shard: _Shard) -> None:
         pending, early = shard.processor.waiting

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["CentralInterval", "RegressionMonitor"]
+__all__ = ["CentralInterval", "RegressionMonitor", "central_pairs"]
 
 _BINS = 20  # of the PIT histogram
 
@@ -83,7 +83,7 @@ class RegressionMonitor:
 
     def __init__(self, levels: Sequence[float], *, distributions: bool = False) -> None:
         self._levels = np.array(levels)
-        self._pairs = _central(levels)
+        self._pairs = central_pairs(levels)
         self.count = 0
         self._raw = {"crps": FiniteMean(), "pinball": FiniteMean()}
         self._calibrated = {"crps": FiniteMean()} if distributions else {}
@@ -232,7 +232,7 @@ def _spread(below: Floats, at: Floats) -> Floats:
     return np.diff(shares, axis=1, prepend=0.0, append=1.0)
 
 
-def _central(levels: Sequence[float]) -> list[tuple[int, int, float]]:
+def central_pairs(levels: Sequence[float]) -> list[tuple[int, int, float]]:
     """Find the pairs of levels that bound central intervals, and their shares, widest first."""
     pairs = []
     for low, level in enumerate(levels):

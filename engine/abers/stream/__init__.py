@@ -16,9 +16,10 @@ from abers.stream.events import (
     RegressionOutcome,
     RegressionPrediction,
 )
+from abers.stream.facts import Facts, Forecasts
 from abers.stream.journal import Entry
 from abers.stream.kinds import task_of
-from abers.stream.outputs import Outputs
+from abers.stream.outputs import Judged, Outputs
 from abers.stream.processor import Processor
 from abers.stream.settings import Settings
 
@@ -27,6 +28,9 @@ __all__ = [
     "Entry",
     "Event",
     "Events",
+    "Facts",
+    "Forecasts",
+    "Judged",
     "Label",
     "MultiClassOutcome",
     "MultiClassPrediction",

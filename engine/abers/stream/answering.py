@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.stream.columns import objects
+from abers.stream.outputs import Judged
 from abers.stream.tasks import Answers, Settled, Steps
 from abers.stream.waiting import Waiting, judged
 
@@ -109,8 +110,8 @@ class Answering:
         known: Answers | None,
         *,
         outcomes: bool,
-    ) -> tuple[Answers, Rows[Any], Rows[Any] | None]:
-        """Run steps; the answers, and what they put out, outcomes only if they are wanted.
+    ) -> tuple[Answers, Rows[Any], Rows[Any] | None, Judged | None]:
+        """Run steps; the answers, what they put out (outcomes if wanted), and what was judged.
 
         `keys` gives model and segment of each calibrator, `known` the answers of before if the
         steps were run before: no prediction is made then.
@@ -134,13 +135,15 @@ class Answering:
         predictions = self._task.predictions(seen, said)
         waited = None if self.waiting is None else self.waiting.settle(slots[learns].tolist())
         if self.monitors is None and not outcomes:
-            return answers, predictions, None
+            return answers, predictions, None, None
         settled, values, of = rows[slots[learns]], taken.values[learns], taken.keys[learns]
         if waited is not None:
             settled = np.hstack((settled, judged(waited, values)))
         self._judge(settled, values, of)
+        delays = taken.told[learns] - taken.times[learns]
+        judged_ones = Judged(of, delays, settled, values)
         if not outcomes:
-            return answers, predictions, None
+            return answers, predictions, None, judged_ones
         told = Settled(
             admitted.events.heads().take(taken.rows[learns]),
             objects([segment for _, segment in keys])[of],
@@ -149,7 +152,7 @@ class Answering:
             settled,
             values,
         )
-        return answers, predictions, self._task.outcomes(told)
+        return answers, predictions, self._task.outcomes(told), judged_ones
 
     def _run(self, steps: Steps, keys: Integers, asked: NDArray[np.bool_]) -> Answers:
         """Run the steps of each calibrator, and give the answers to those that are `asked`."""

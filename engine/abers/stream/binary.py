@@ -27,6 +27,7 @@ from abers.exceptions import ScoreError
 from abers.monitoring import BinaryMonitor
 from abers.stream import wording
 from abers.stream.events import Outcome, Prediction
+from abers.stream.facts import Facts, of_binary
 from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
@@ -182,6 +183,12 @@ class Binary:
         if state is None:
             return BinaryMonitor(raw=self._probabilities, read=self._read)
         return BinaryMonitor.restore(state, read=self._read)
+
+    def facts(self, rows: Floats, values: Floats) -> Facts:
+        """Judge both ends' merge, and the score where it is a probability."""
+        score, p0, p1, p = self._read(rows)
+        raw = {"raw": of_binary(score, values)} if self._probabilities else {}
+        return Facts(raw | {"calibrated": of_binary(p, values)}, p1 - p0)
 
     def predictions(self, events: Events, answers: Answers) -> Rows[Prediction]:
         """Word predictions, a row each."""

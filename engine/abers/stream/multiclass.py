@@ -20,6 +20,7 @@ from abers.monitoring import MultiClassMonitor
 from abers.stream import wording
 from abers.stream.columns import objects
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
+from abers.stream.facts import Facts, of_classes
 from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
@@ -175,6 +176,14 @@ class MultiClass:
         if state is None:
             return MultiClassMonitor(raw=self._probabilities)
         return MultiClassMonitor.restore(state)
+
+    def facts(self, rows: Floats, values: Floats) -> Facts:
+        """Judge the probabilities, and the scores where they are probabilities."""
+        labels = values.astype(np.int64)
+        score, p, low, high = np.split(rows, 4, axis=1)
+        raw = {"raw": of_classes(score, labels)} if self._probabilities else {}
+        widths = (high - low)[np.arange(len(labels)), labels]
+        return Facts(raw | {"calibrated": of_classes(p, labels)}, widths)
 
     def predictions(self, events: Events, answers: Answers) -> Rows[MultiClassPrediction]:
         """Word predictions, a row each."""

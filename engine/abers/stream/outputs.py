@@ -17,7 +17,26 @@ if TYPE_CHECKING:
     from abers.stream.columns import Rows
     from abers.stream.events import DeadLetter, Output
 
-__all__ = ["Outputs"]
+__all__ = ["Judged", "Outputs"]
+
+
+class Judged(NamedTuple):
+    """Predictions whose labels came, as they were issued: a row each, in the order of the labels.
+
+    Attributes
+    ----------
+    keys
+        Number of the calibrator: which of `Processor.keys`.
+    delays
+        How much later than its observation the label is, in milliseconds of event time.
+    rows, values
+        Prediction and label: what `Task.monitor` and `Task.facts` take.
+    """
+
+    keys: NDArray[np.int64]
+    delays: NDArray[np.int64]
+    rows: NDArray[np.float64]
+    values: NDArray[np.float64]
 
 
 class Outputs(NamedTuple):
@@ -31,6 +50,8 @@ class Outputs(NamedTuple):
         Dead letters, each with the row of the event that brought it about.
     predicted, settled
         Rows of the events that brought about the predictions, and the outcomes.
+    judged
+        What can be counted of the labels; None if there are neither monitors nor outcomes.
     """
 
     predictions: Rows[Any]
@@ -38,6 +59,7 @@ class Outputs(NamedTuple):
     letters: Sequence[tuple[int, DeadLetter]]
     predicted: NDArray[np.int64]
     settled: NDArray[np.int64]
+    judged: Judged | None = None
 
     def dead_letters(self) -> list[DeadLetter]:
         """Give the dead letters in the order of the events."""

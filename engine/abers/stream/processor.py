@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.stream.deciding import Decided
     from abers.stream.events import Event, Output
+    from abers.stream.facts import Facts
     from abers.stream.journal import Entry
+    from abers.stream.outputs import Judged
     from abers.stream.tasks import Answers, Monitor
 
     Floats = NDArray[np.float64]
@@ -115,6 +117,11 @@ class Processor:
         return ledger.count(0), ledger.count(1)
 
     @property
+    def keys(self) -> Sequence[tuple[str, str]]:
+        """Model and segment of each calibrator, by its number."""
+        return [*self._deciding.admission.keys]
+
+    @property
     def monitors(self) -> Sequence[Monitor]:
         """What judges the predictions, one for each model and segment; none if switched off."""
         return self._answering.monitors or ()
@@ -124,6 +131,30 @@ class Processor:
         """What judges all predictions together; None if nothing is judged yet."""
         many = self.monitors
         return type(many[0]).total(many) if many else None
+
+    def facts(self, judged: Judged) -> Facts:
+        """Tell what labels say of predictions, in numbers that can be added up.
+
+        Parameters
+        ----------
+        judged
+            Of the outputs of this processor.
+
+        Returns
+        -------
+        Facts
+            A row for each prediction.
+
+        Examples
+        --------
+        >>> from abers.stream import Events, Label, Observation, Processor
+        >>> processor = Processor()
+        >>> events = Events.of([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
+        >>> facts = processor.facts(processor.take(events).judged)
+        >>> facts.forecasts["calibrated"].squares.tolist(), facts.widths.tolist()
+        ([0.25], [1.0])
+        """
+        return self._task.facts(judged.rows, judged.values)
 
     def watch(self, onlooker: Callable[[Floats, Floats], None]) -> None:
         """Have a function told of every prediction that is judged from now on.
@@ -278,11 +309,11 @@ class Processor:
         admitted, taken, letters = decided
         keys = self._deciding.admission.keys
         self._answering.make_room(len(keys), self._deciding.ledger.capacity())
-        answers, predictions, outcomes = self._answering.run(
+        answers, predictions, outcomes, judged = self._answering.run(
             admitted, taken, keys, known, outcomes=self._outcomes
         )
         learns, rows = taken.learns == 1, admitted.rows[taken.rows]
-        outputs = Outputs(predictions, outcomes, letters, rows[~learns], rows[learns])
+        outputs = Outputs(predictions, outcomes, letters, rows[~learns], rows[learns], judged)
         return outputs, answers
 
     # Saving

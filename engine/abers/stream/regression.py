@@ -18,10 +18,12 @@ from abers._shown import shown
 from abers.calibration import _checks
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import RegressionMonitor
+from abers.monitoring.regression import central_pairs
 from abers.regression import IVAPR
 from abers.stream import wording
 from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
+from abers.stream.facts import Facts
 from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
@@ -175,6 +177,15 @@ class Regression:
         if state is None:
             return RegressionMonitor(self._levels, distributions=self.distributions)
         return RegressionMonitor.restore(state)
+
+    def facts(self, rows: Floats, values: Floats) -> Facts:
+        """Tell which central intervals covered the label, and where in the distribution it was."""
+        quantiles = rows[:, 1 : 1 + len(self._levels)]
+        covered = {
+            share: (quantiles[:, low] <= values) & (values <= quantiles[:, high])
+            for low, high, share in central_pairs(self._levels)
+        }
+        return Facts({}, None, (rows[:, -2], rows[:, -1]) if self.distributions else None, covered)
 
     def predictions(self, events: Events, answers: Answers) -> Rows[RegressionPrediction]:
         """Word predictions, a row each."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.columns import Column, Events, Rows
+    from abers.stream.facts import Facts
 
     Floats = NDArray[np.float64]
 
@@ -184,6 +185,10 @@ class Task(Protocol):
 
     def monitor(self, state: Sequence[Any] | None = None) -> Monitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
+        ...
+
+    def facts(self, rows: Floats, values: Floats) -> Facts:
+        """Tell what labels say of predictions; rows and values are as in `Settled`."""
         ...
 
     def predictions(self, events: Events, answers: Answers) -> Rows[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import socket
 import sys
 from contextlib import suppress
@@ -164,6 +165,67 @@ def test_metrics(url: str, status: Status) -> None:
             "abers_restored_partitions": 1.0,
         }.items()
     )
+
+
+def test_metrics_of_calibration(url: str, status: Status) -> None:
+    """What a label said of a prediction is in its bin, by model and view."""
+    shard = Served(2)
+    records = [
+        b'{"id": "a", "time": 1, "model": "f\\"x", "score": 0.5}',
+        b'{"id": "a", "time": 2, ',
+    ]
+    records[1] += b'"model": "f\\"x", "label": 1}'
+    status.commit(shard, shard.take(*map(Read, records)))
+    found = {name: value for name, value in samples(url).items() if 'f"x' in name}
+    reliability = {name for name in found if name.startswith("abers_reliability_")}
+    assert len(reliability) == 30
+    assert {name for name in reliability if found[name]} == {
+        f'abers_reliability_{sums}_total[0.5][f"x][calibrated]'
+        for sums in ("predictions", "score", "positives")
+    }
+    assert (
+        found.items()
+        >= {
+            'abers_reliability_score_total[0.5][f"x][calibrated]': 0.5,
+            'abers_brier_score_total[f"x][calibrated]': 0.25,
+            'abers_log_loss_nats_total[f"x][calibrated]': math.log(2),
+            'abers_log_loss_infinite_total[f"x][calibrated]': 0.0,
+            'abers_venn_abers_width_ratio_bucket[0.5][f"x]': 0.0,
+            'abers_venn_abers_width_ratio_bucket[1.0][f"x]': 1.0,
+            'abers_venn_abers_width_ratio_bucket[+Inf][f"x]': 1.0,
+            'abers_venn_abers_width_ratio_count[f"x]': 1.0,
+            'abers_venn_abers_width_ratio_sum[f"x]': 1.0,
+        }.items()
+    )
+
+
+def test_metrics_of_a_regression(url: str, status: Status) -> None:
+    """Of a regression there are the coverage of each interval, and PIT values."""
+    shard = Served(0, {"task.kind": "regression", "calibrator.distributions": "judged"})
+    records = []
+    for number in range(40):
+        at = b"%d" % number
+        records += [
+            Read(b'{"id": "%s", "time": %s, "score": %d}' % (at, at, number % 7)),
+            Read(b'{"id": "%s", "time": %s, "label": %d}' % (at, at, number % 5)),
+        ]
+    status.commit(shard, shard.take(*records))
+    found = samples(url)
+    assert found["abers_interval_outcomes_total[0.9][default]"] == 40.0
+    assert found["abers_interval_expected_total[0.9][default]"] == pytest.approx(36.0)
+    assert 0.0 < found["abers_interval_covered_total[0.9][default]"] <= 40.0
+    assert found["abers_pit_ratio_bucket[1.0][default]"] == pytest.approx(40.0)
+    assert found["abers_pit_ratio_count[default]"] == pytest.approx(40.0)
+    assert 0.0 < found["abers_pit_ratio_bucket[0.5][default]"] < 40.0
+
+
+def test_a_batch_that_is_not_committed(url: str) -> None:
+    """Nothing is counted of what a shard has done before it is committed."""
+    shard = Served()
+    shard.take(
+        Read(b'{"id": "a", "time": 1, "score": 0.5}'), Read(b'{"id": "a", "time": 2, "label": 1}')
+    )
+    assert not any("default" in name for name in samples(url))
 
 
 def test_metrics_of_the_first_moment(url: str) -> None:

@@ -11,7 +11,7 @@ from abers_connectors.kafka.decoding import Decoded, Decoder
 from abers_connectors.kafka.wording import Outgoing, Wording
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tests.connectors.kafka.reads import Read
 
@@ -34,10 +34,10 @@ class _Place(NamedTuple):
 
 
 class Served:
-    """A shard that takes records."""
+    """A shard that takes records, by a configuration with such flags."""
 
-    def __init__(self, partition: int = 0) -> None:
-        config = load(flags={"input.observations": "x.jsonl"}, environ={})
+    def __init__(self, partition: int = 0, flags: Mapping[str, object] | None = None) -> None:
+        config = load(flags={"input.observations": "x.jsonl", **(flags or {})}, environ={})
         self.place = _Place(partition)
         self.processor = Processor(config.settings())
         self._decoder = Decoder(config, partitions=2)
