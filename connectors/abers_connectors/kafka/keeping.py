@@ -42,7 +42,7 @@ class Keeping:
     snapshots
         Where they go; None if there are none.
     every
-        How many records lie between two of a shard.
+        How many records lie between two of a shard, whichever processes applied them.
     consumer
         Knows the lag.
     status
@@ -70,7 +70,6 @@ class Keeping:
         self._home, self._every = home, every
         self._consumer, self._status, self._clock = consumer, status, clock
         self._saver = None if snapshots is None else Saver(_saving(snapshots, trim))
-        self._saved: dict[int, int] = {}  # records applied to each shard at its last snapshot
         self._unmatched = Unmatched()
         self._looked = clock()
         self._supervisor: Supervisor | None = supervisor
@@ -95,12 +94,9 @@ class Keeping:
     def _save(self, saver: Saver, shards: Sequence[Shard]) -> None:
         for shard in shards:
             place = shard.place
-            applied = sum(place.following)
-            before = self._saved.setdefault(place.partition, applied)
-            # Below it is another shard, that of an owner in between.
-            if 0 <= applied - before < self._every or saver.busy(place.partition):
+            if shard.unsaved < self._every or saver.busy(place.partition):
                 continue
-            self._saved[place.partition] = applied
+            shard.unsaved = 0
             position, key = msgspec.to_builtins(place), self._home.key
             snapshot = shard.processor.snapshot
             saver.start(place.partition, place.changelog, lambda: snapshot(position, key))  # noqa: B023 - called at once, in a copy

@@ -89,10 +89,18 @@ class Shard:
         It.
     place
         Where it stands.
+
+    Attributes
+    ----------
+    processor, place
+        As given, and moved by what is applied.
+    unsaved
+        Records that were applied or redone since it was made or a snapshot of it was begun.
     """
 
     def __init__(self, processor: Processor, place: Place) -> None:
         self.processor, self.place = processor, place
+        self.unsaved = 0
 
     def apply(self, taken: Taken, decoder: Decoder, wording: Wording) -> Work:
         """Apply records, which must be those that follow."""
@@ -140,6 +148,7 @@ class Shard:
 
     def _move(self, applied: Applied) -> None:
         following = applied.following
+        self.unsaved += len(applied.inputs)
         self.place = msgspec.structs.replace(
             self.place, batch=applied.number + 1, following=following
         )
