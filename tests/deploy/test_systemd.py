@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,6 +47,11 @@ def test_what_is_not_tried_again() -> None:
     """What would end in the same way again is not tried again; all else is."""
     assert given("RestartPreventExitStatus") == [f"{exits.DATA} {exits.CONFIG}"]
     assert (given("Restart"), given("Type")) == (["on-failure"], ["notify"])
+
+
+def test_a_stop_before_it_serves_is_no_failure() -> None:
+    """Whoever is stopped by SIGTERM while it imports or connects ends with 128 + 15."""
+    assert given("SuccessExitStatus") == [f"{128 + signal.SIGTERM}"]
 
 
 def test_its_environment() -> None:
