@@ -72,7 +72,10 @@ def rebuild(
         ),
     ] = False,
 ) -> None:
-    """Derive a lost state anew, up to the committed offsets, and publish nothing."""
+    """Derive a lost state anew, up to the committed offsets, and publish nothing.
+
+    The topics are read from their beginning, or from the time that kafka.start says.
+    """
     with sentences():
         if not from_inputs:
             fail("say what to derive it from: --from-inputs", USAGE)

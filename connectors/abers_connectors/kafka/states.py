@@ -15,7 +15,7 @@ import msgspec
 
 from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
 from abers_connectors.kafka.client_settings import client_settings, reaching
-from abers_connectors.kafka.history import History, Span
+from abers_connectors.kafka.history import History, Moment, Span
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.redoing import Afresh
 from abers_connectors.kafka.restoring import Restorer
@@ -111,6 +111,9 @@ class States:
     def rebuild(self, numbers: Sequence[int], *, since_what_is_there: bool = False) -> list[str]:
         """Derive the states of shards anew from the inputs, up to the committed offsets.
 
+        They are read from where `kafka.start` says, if that is a time; where the latest records
+        were when the application began nobody knows, so it counts as earliest.
+
         Parameters
         ----------
         numbers
@@ -133,7 +136,7 @@ class States:
             self._home.inputs, client_settings(self._kafka), patience=self._kafka.watchdog / 1000
         )
         try:
-            spans, lost = self._spans(history.part(), places)
+            spans, lost = self._spans(history, places)
             if lost and not since_what_is_there:
                 msg = (
                     f"{'; '.join(lost)}: the state cannot be derived from its beginning; add "
@@ -207,20 +210,23 @@ class States:
         return Place(self._home.app, number, batch, bounds.end, (seen, told))
 
     def _spans(
-        self, there: Mapping[Partition, Span], places: Mapping[int, Place]
+        self, history: History, places: Mapping[int, Place]
     ) -> tuple[dict[Partition, Span], list[str]]:
         """Give what is to be read of the inputs, and say what of it is lost."""
+        start = self._kafka.start
+        begins = history.part(Moment(start)) if isinstance(start, int) else {}
         spans, lost = {}, []
-        for one, span in there.items():
-            spans[one] = Span(span.start, span.start)
+        for one, span in history.part().items():
+            first = begins.get(one, span).start
+            spans[one] = Span(first, first)
             if one.number not in places:
                 continue
             end = places[one.number].following[self._home.inputs.index(one.topic)]
-            spans[one] = Span(min(span.start, end), min(span.end, end))
-            if span.start > 0 or end > span.end:
-                lost.append(
-                    f"{named(one)} has @{span.start} to @{span.end}, and @0 to @{end} was applied"
-                )
+            spans[one] = Span(min(first, end), min(span.end, end))
+            # What is left from a time on may once have begun earlier.
+            if span.start == first > 0 or end > span.end:
+                there = f"{named(one)} has @{span.start} to @{span.end}"
+                lost.append(f"{there}, and all before @{end} was applied")
         return spans, lost
 
     def _replaced(

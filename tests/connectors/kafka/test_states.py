@@ -118,6 +118,21 @@ def test_a_lost_state_is_derived_anew(served: Served, invoke: Invoke) -> None:
     assert sorted((one.timestamp, one.value) for one in found) == lines
 
 
+def test_a_lost_state_is_derived_since_its_start(served: Served, invoke: Invoke) -> None:
+    """What was not read because it was before `kafka.start` is not learned now either."""
+    since = SEEN[100].time
+    served.configure(f"kafka.start = {since}")
+    served.serve()
+    lose(served)
+    ran = invoke("state", "rebuild", "abers.toml", "--from-inputs")
+    assert ran.code == 0, ran.err
+    processors, _ = oracle(*_part(since, HALF), served.config().settings(), PARTITIONS)
+    with served.log() as look:
+        shards = look.shards()
+    for shard, processor in zip(shards, processors, strict=True):
+        assert shard.processor.state_bytes() == processor.state_bytes()
+
+
 def test_one_partition_is_derived_anew(served: Served, invoke: Invoke) -> None:
     """The others are left as they are."""
     served.serve()
