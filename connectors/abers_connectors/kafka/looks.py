@@ -25,6 +25,7 @@ __all__ = [
     "NO_TOPIC",
     "Topic",
     "existence",
+    "forgetting",
 ]
 
 CHANGELOG = {
@@ -94,7 +95,7 @@ def existence(topics: Topics, config: Config) -> Iterator[Finding]:
 
 
 def _permissions(topics: Topics, config: Config) -> Iterator[Finding]:
-    del config
+    trims = config.state.path is not None and config.state.shared
     for role, one in topics.items():
         missing = [right for right in NEEDED[role] if right not in one.allowed]
         if one.error == 0 and missing:
@@ -102,6 +103,12 @@ def _permissions(topics: Topics, config: Config) -> Iterator[Finding]:
             yield Finding(one.where, f"permission {rights} on topic {one.name} is missing")
         elif one.error == 0 and not one.settings:
             text = f"topic {one.name} cannot be checked: permission DESCRIBE_CONFIGS is missing"
+            yield Finding(one.where, text, fatal=False)
+        if one.error == 0 and role == "changelog" and trims and "DELETE" not in one.allowed:
+            text = (
+                f"permission DELETE on topic {one.name} is missing, with which it is shortened "
+                "where state.shared = true; without it grows for ever"
+            )
             yield Finding(one.where, text, fatal=False)
 
 
@@ -125,7 +132,8 @@ _ALIKE = {
 }
 
 
-def _changelog(topics: Topics, config: Config) -> Iterator[Finding]:
+def forgetting(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Look for a changelog that does not keep all that is written to it."""
     del config
     one = topics["changelog"]
     if not one.settings:
@@ -184,7 +192,7 @@ LOOKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
     existence,
     _permissions,
     _partitions,
-    _changelog,
+    forgetting,
     _retention,
     _times,
 )

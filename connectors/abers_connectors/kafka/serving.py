@@ -26,6 +26,7 @@ from abers_connectors.kafka.service import Service
 from abers_connectors.kafka.snapshots import Snapshots
 from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.status import Status
+from abers_connectors.kafka.topics import require_keeping
 from abers_connectors.kafka.trimming import Trimming
 from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import Wording
@@ -136,6 +137,7 @@ def opened(
         stack.callback(log.close)
         partitions, topics = partitions_of(log, home), _topics(kafka)
         _counted(log, topics.values())
+        require_keeping(config)
         producer = Transactions(
             f"{kafka.app}-{kafka.instance}",
             timeout=seconds.transaction,

@@ -24,15 +24,16 @@ from abers_connectors.kafka.looks import (
     NOT_ALLOWED,
     Topic,
     existence,
+    forgetting,
 )
 from abers_connectors.kafka.partitioning import misplaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from abers_connectors.config import Config, Kafka
 
-__all__ = ["Finding", "check", "create"]
+__all__ = ["Finding", "check", "create", "require_keeping"]
 
 _PATIENCE = 10_000  # ms for an answer
 _EXISTS = 36  # a code of Kafka's protocol
@@ -67,7 +68,7 @@ def check(
     kafka = _kafka(config)
     settings = client_settings(kafka, environ)
     with reaching(settings), _admin(settings) as admin:
-        topics = _look(admin, kafka)
+        topics = _look(admin, kafka, NEEDED)
         found = [one for look in LOOKS for one in look(topics, config)]
         found += _identity(admin, kafka)
         inputs = {one.where: one for one in topics.values() if one.where.endswith(INPUTS)}
@@ -105,7 +106,7 @@ def create(config: Config, environ: Mapping[str, str] = os.environ) -> list[str]
     kafka = _kafka(config)
     settings = client_settings(kafka, environ)
     with reaching(settings), _admin(settings) as admin:
-        topics = _look(admin, kafka)
+        topics = _look(admin, kafka, NEEDED)
         unknown = {role: one for role, one in topics.items() if one.error not in (0, NO_TOPIC)}
         if unknown:
             raise ConfigError([*map(str, existence(unknown, config))])
@@ -128,6 +129,34 @@ def create(config: Config, environ: Mapping[str, str] = os.environ) -> list[str]
             raise ConfigError([f"{where[one['name']]}: {_refusal(one)}" for one in refused])
         admin.wait_for_topics([*missing])
         return [one["name"] for one in told if one["error_code"] == 0]
+
+
+def require_keeping(config: Config, environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse a changelog that does not keep all that is written to it.
+
+    A service calls it when it starts; that of which the brokers do not tell us the settings is
+    believed, and so is one that is not there.
+
+    Parameters
+    ----------
+    config
+        With a section [kafka].
+    environ
+        Where the passwords are.
+
+    Raises
+    ------
+    BrokerError
+        If no broker answers within ten seconds.
+    ConfigError
+        If a setting of the topic can lose state.
+    """
+    kafka = _kafka(config)
+    settings = client_settings(kafka, environ)
+    with reaching(settings), _admin(settings) as admin:
+        found = [*forgetting(_look(admin, kafka, ["changelog"]), config)]
+    if found:
+        raise ConfigError([*map(str, found)])
 
 
 def _kafka(config: Config) -> Kafka:
@@ -155,10 +184,10 @@ def _admin(settings: Mapping[str, Any]) -> Iterator[Any]:
         yield admin
 
 
-def _look(admin: Any, kafka: Kafka) -> dict[str, Topic]:  # noqa: ANN401 - untyped
+def _look(admin: Any, kafka: Kafka, roles: Iterable[str]) -> dict[str, Topic]:  # noqa: ANN401 - untyped
     from kafka.admin import ConfigResource, ConfigResourceType  # noqa: PLC0415
 
-    names = {role: getattr(kafka, role) for role in NEEDED if getattr(kafka, role) is not None}
+    names = {role: getattr(kafka, role) for role in roles if getattr(kafka, role) is not None}
     described = {one["name"]: one for one in admin.describe_topics([*names.values()])}
     there = [name for name, one in described.items() if one["error_code"] == 0]
     resources = [ConfigResource(ConfigResourceType.TOPIC, name, None) for name in there]

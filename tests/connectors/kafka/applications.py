@@ -42,8 +42,7 @@ class Served:
         """Make its topics."""
         self.broker, self.folder, self._start = broker, folder, start
         self.app = unique("app")
-        names = ("observations", "labels", "predictions", "dead_letters", "changelog")
-        self.topics = {name: broker.create(name, PARTITIONS) for name in names}
+        self.topics = broker.create_all(PARTITIONS)
         self.configure()
 
     def configure(self, more: str = "", **state: object) -> None:

@@ -89,13 +89,27 @@ class Broker:
 
         Events of tests are old, so that they are kept for ever by default.
         """
-        name = unique(name)
+        return self._create({name: config}, partitions)[name]
+
+    def create_all(self, partitions: int) -> dict[str, str]:
+        """Make the topics of an application; their names by their keys in [kafka]."""
+        keys = ("observations", "labels", "predictions", "outcomes", "dead_letters")
+        changelog = {"message_timestamp_type": "LogAppendTime"}
+        return self._create({**{key: {} for key in keys}, "changelog": changelog}, partitions)
+
+    def _create(self, topics: dict[str, dict[str, str]], partitions: int) -> dict[str, str]:
+        names = {name: unique(name) for name in topics}
+        options = {"num_partitions": partitions, "replication_factor": 1}
         # kafka-python's own keyword for a setting with dots in its name is a dictionary.
-        configs = {"retention.ms": "-1"} | {k.replace("_", "."): v for k, v in config.items()}
-        options = {"num_partitions": partitions, "replication_factor": 1, "configs": configs}
+        configs = {
+            names[name]: {"retention.ms": "-1"}
+            | {k.replace("_", "."): v for k, v in config.items()}
+            for name, config in topics.items()
+        }
+        made = {name: {**options, "configs": config} for name, config in configs.items()}
         with self.admin() as admin:
-            admin.create_topics({name: options}, wait_for_metadata=True)
-        return name
+            admin.create_topics(made, wait_for_metadata=True)
+        return names
 
     def produce(self, topic: str, messages: Iterable[Message], **settings: Any) -> list[int]:  # noqa: ANN401 - the client's
         """Write messages, with settings of the producer such as its compression; return offsets."""

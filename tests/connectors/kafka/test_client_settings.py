@@ -14,7 +14,7 @@ from kafka.errors import UnsupportedSaslMechanismError
 from tests.connectors.kafka.brokers import Broker, Message, unique
 
 from abers.exceptions import ConfigError
-from abers_connectors.config import Config, Kafka, Limits, Security
+from abers_connectors.config import Config, Kafka, Limits, Security, State
 from abers_connectors.kafka.client import Log
 from abers_connectors.kafka.client_settings import (
     KEY_PASSWORD,
@@ -22,7 +22,7 @@ from abers_connectors.kafka.client_settings import (
     client_settings,
     reaching,
 )
-from abers_connectors.kafka.topics import check, create
+from abers_connectors.kafka.topics import Finding, check, create
 from abers_connectors.kafka.transport import Partition
 from abers_connectors.kafka.watchdog import Watchdog
 
@@ -179,6 +179,27 @@ def test_missing_permissions_are_told(secured: Secured) -> None:
         f"kafka.app: permission READ on group {app} is missing",
         f"kafka.instance: permission WRITE on transactional id {app}-7 is missing",
     }
+
+
+@pytest.mark.kafka
+def test_the_right_to_shorten_the_changelog_is_told_where_it_is_shortened(secured: Secured) -> None:
+    """DELETE is needed only where snapshots are shared, and its lack only costs room."""
+    kafka, roots = secured.kafka(), {"security": root(secured)}
+    name = f"{kafka.app}.changelog"
+    create(Config(kafka=kafka.model_copy(update=roots)), ENVIRON)
+    rights = ("READ", "WRITE", "DESCRIBE_CONFIGS")
+    secured.allow("abers", *((right, "TOPIC", name) for right in rights))
+
+    def told_of(state: State) -> list[Finding]:
+        found = check(Config(kafka=kafka, state=state), ENVIRON, keys=False)
+        return [one for one in found if one.where == "kafka.changelog"]
+
+    assert told_of(State(path="state")) == []
+    (finding,) = told_of(State(path="state", shared=True))
+    assert f"permission DELETE on topic {name} is missing" in finding.text
+    assert not finding.fatal
+    secured.allow("abers", ("DELETE", "TOPIC", name))
+    assert told_of(State(path="state", shared=True)) == []
 
 
 @pytest.mark.kafka

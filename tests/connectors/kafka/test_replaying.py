@@ -51,10 +51,7 @@ class Stage:
         self, broker: Broker, folder: Path, seen: list[Record], told: list[Record]
     ) -> None:
         self.broker, self.folder = broker, folder
-        self.topics = {
-            name: broker.create(name, PARTITIONS)
-            for name in ("observations", "labels", "predictions", "changelog")
-        }
+        self.topics = broker.create_all(PARTITIONS)
         broker.produce(self.topics["observations"], written(seen))
         broker.produce(self.topics["labels"], written(told))
         self.configure()
@@ -393,7 +390,6 @@ def test_what_a_service_said_comes_again(
     start: Callable[..., subprocess.Popen[bytes]],
 ) -> None:
     """The changelog of a service that ran gives its predictions, partition by partition."""
-    stage.topics["dead_letters"] = broker.create("dead", PARTITIONS)
     stage.configure("[http]\nenabled = false")
     service = start("run", "abers.toml")
     said: list[Any] = []

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
 from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.streams import labels_of, observations, oracle
 
@@ -199,6 +200,19 @@ def test_nothing_is_changed_beside_a_member(served: Served, invoke: Invoke) -> N
         ran = invoke("state", words[0], "abers.toml", words[1])
         assert ran.code == 78
         assert f"{served.app}-0: there are members in the group" in ran.err
+
+
+def test_a_changelog_that_forgets_is_refused(served: Served) -> None:
+    """A service does not begin where what it writes may be deleted; the command to mend is told."""
+    with served.broker.admin() as admin:
+        topic = ConfigResource(
+            ConfigResourceType.TOPIC, served.topics["changelog"], {"retention.ms": "1000"}
+        )
+        admin.alter_configs([topic], incremental=True)
+    code, err = served.refused()
+    assert (code, "kafka.changelog: topic " in err) == (78, True)
+    assert "retention.ms=1000" in err
+    assert "kafka-configs.sh --alter" in err
 
 
 def test_settings_that_were_changed(served: Served, invoke: Invoke) -> None:

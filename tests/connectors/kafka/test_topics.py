@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from tests.connectors.kafka.brokers import Message, unique
 
 from abers.exceptions import ConfigError
 from abers_connectors.config import Config, Kafka, Limits
-from abers_connectors.kafka.topics import Finding, check, create
+from abers_connectors.kafka.topics import Finding, check, create, require_keeping
 
 if TYPE_CHECKING:
     import subprocess
@@ -132,6 +133,14 @@ def test_a_changelog_that_forgets_is_fatal(
     assert fatal(found) == {"kafka.changelog"}
     name = setting.replace("_", ".")
     only(found, f"{name}={value}", "kafka-configs.sh --alter", f"--add-config {name}=")
+    with pytest.raises(ConfigError, match=rf"^{re.escape(str(found[0]))}$"):
+        require_keeping(config, {})
+
+
+def test_what_is_created_lets_a_service_start(broker: Broker, topics: Make) -> None:
+    """A good changelog is let through, whatever else is wrong, and so is one that is not there."""
+    require_keeping(created(broker, labels=topics("labels", cleanup_policy="compact")), {})
+    require_keeping(configured(broker), {})
 
 
 def test_short_retention_is_told(broker: Broker, topics: Make) -> None:

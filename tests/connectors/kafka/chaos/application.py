@@ -45,11 +45,7 @@ class Application:
         """Make its topics."""
         self.broker, self.folder, self.partitions = broker, folder, partitions
         self.name = unique("app")
-        keys = ("observations", "labels", "predictions", "outcomes", "dead_letters")
-        self.topics = {key: broker.create(key, partitions) for key in keys}
-        self.topics["changelog"] = broker.create(
-            "changelog", partitions, message_timestamp_type="LogAppendTime"
-        )
+        self.topics = broker.create_all(partitions)
         self._sections: dict[str, dict[str, Any]] = sections
 
     def configured(self, instance: str = "0", **kafka: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401
