@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Block", "covering", "pool"]
+    from abers._arrays import Integers
+
+__all__ = ["Block", "covering", "pool", "pooled"]
 
 
 class Block(NamedTuple):
@@ -48,3 +50,14 @@ def pool(groups: Iterable[tuple[float, tuple[int, int]]]) -> list[Block]:
 def covering(blocks: Iterable[Block], score: float) -> Block:
     """Find the block of a fit that covers a score at which it has a group."""
     return next(block for block in blocks if block.upper >= score)
+
+
+def pooled(counts: Integers, positives: Integers, ends: Integers) -> int:
+    """Write the number of groups up to the end of each block of a fit; how many blocks it has.
+
+    `counts`, all above 0, and `positives` are of groups in score order.
+    """
+    groups = zip((counts - positives).tolist(), positives.tolist(), strict=True)
+    blocks = pool((float(end), group) for end, group in enumerate(groups, 1))
+    ends[: len(blocks)] = [int(block.upper) for block in blocks]
+    return len(blocks)

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 from sortedcontainers import SortedDict
 
 from abers._arrays import LEARN, ONE, PREDICT, REMOVE
-from abers._isotonic import Block, covering, pool
+from abers._isotonic import Block, covering, pool, pooled
 from abers._ledger import Ledger
 from abers._memory import LIFETIME, LIMIT, Memory, Observation, decayed
 from abers._predictive import PredictiveSet
+from abers._tally import Tally, add_scores
 from abers._texts import are_names, distinct
 
 if TYPE_CHECKING:
@@ -47,10 +48,13 @@ __all__ = [
     "Ledger",
     "Observation",
     "PredictiveSet",
+    "Tally",
+    "add_scores",
     "are_names",
     "decayed",
     "distinct",
     "pool",
+    "pooled",
 ]
 
 

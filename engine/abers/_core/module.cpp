@@ -19,6 +19,7 @@ using namespace nb::literals;
 namespace abers {
 
 void bind_ledger(nb::module_& m);      // in ledger_module.cpp
+void bind_monitoring(nb::module_& m);  // in monitoring_module.cpp
 void bind_predictive(nb::module_& m);  // in predictive_module.cpp
 void bind_texts(nb::module_& m);       // in texts_module.cpp
 
@@ -166,6 +167,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // a calibrator in a global that outlives the module is no fault
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
   abers::bind_ledger(m);
+  abers::bind_monitoring(m);
   abers::bind_predictive(m);
   abers::bind_texts(m);
   nb::class_<CalibrationSet>(m, "CalibrationSet")

@@ -1,0 +1,122 @@
+"""Sums over forecasts and their labels, natively and by the specification."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import _tally
+from abers._backend import core
+from abers._tally import BINS, PARTS
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from abers._arrays import Floats, Integers
+
+EDGES = [k / BINS for k in range(BINS + 1)]
+NEAR = [math.nextafter(edge, 0.0) for edge in EDGES] + [(k + 0.5) / PARTS for k in range(4)]
+FORECASTS = st.one_of(st.floats(0, 1), st.sampled_from(EDGES + NEAR))
+PAIRS = st.lists(st.tuples(FORECASTS, st.integers(0, 1)), max_size=60)
+BATCHES = st.lists(PAIRS, min_size=1, max_size=3)
+Pairs = list[tuple[float, int]]
+
+
+def columns(pairs: Pairs) -> tuple[Floats, Floats]:
+    """Give forecasts and labels."""
+    return np.array([p for p, _ in pairs], float), np.array([y for _, y in pairs], float)
+
+
+def scored(module: ModuleType, batches: list[Pairs]) -> tuple[list[float], list[int]]:
+    """Add up batches."""
+    sums, counts = np.zeros(2 + BINS), np.zeros(1 + 2 * BINS, np.int64)
+    for pairs in batches:
+        assert module.add_scores(*columns(pairs), sums, counts) == len(pairs)
+    return sums.tolist(), counts.tolist()
+
+
+def grouped(tally: _tally.Tally) -> tuple[Integers, Integers, Integers]:
+    """Give the groups of a tally."""
+    groups = tuple(np.empty(tally.size(), np.int64) for _ in range(3))
+    tally.groups(*groups)
+    return groups  # type: ignore[return-value]
+
+
+@pytest.mark.native
+@given(batches=BATCHES)
+def test_backends_score_alike(batches: list[Pairs]) -> None:
+    """Both add the same terms in the same order, to the last bit."""
+    assert scored(core, batches) == scored(_tally, batches)
+
+
+@pytest.mark.native
+@given(batches=BATCHES)
+def test_backends_count_alike(batches: list[Pairs]) -> None:
+    """Both round alike, and count alike."""
+    native, plain = core.Tally(), _tally.Tally()
+    for pairs in batches:
+        native.add(*columns(pairs))
+        plain.add(*columns(pairs))
+    np.testing.assert_array_equal(grouped(native), grouped(plain))
+
+
+@pytest.mark.parametrize("module", [core, _tally])
+@pytest.mark.parametrize(
+    ("pairs", "row"),
+    [
+        ([(0.5, 1), (1.5, 1)], 1),
+        ([(-0.1, 1), (0.5, 2)], 0),
+        ([(math.nan, 0)], 0),
+        ([(0.5, 0), (0.5, 1), (0.5, 2)], 2),
+    ],
+)
+def test_a_row_that_cannot_be_scored(module: ModuleType, pairs: Pairs, row: int) -> None:
+    """The first row without probability and label is told, and nothing is added."""
+    sums, counts = np.zeros(2 + BINS), np.zeros(1 + 2 * BINS, np.int64)
+    assert module.add_scores(*columns(pairs), sums, counts) == row
+    assert not sums.any()
+    assert not counts.any()
+
+
+@pytest.mark.parametrize("module", [core, _tally])
+def test_half_a_part_is_rounded_to_even(module: ModuleType) -> None:
+    """A forecast in the middle of two multiples of 1/4096 goes to the even one."""
+    tally = module.Tally()
+    tally.add(np.array([0.5, 1.5, 2.5, 3.5, PARTS]) / PARTS, np.array([1.0, 0, 0, 1, 1]))
+    assert [column.tolist() for column in grouped(tally)] == [
+        [0, 2, 4, PARTS],
+        [1, 2, 1, 1],
+        [1, 0, 1, 1],
+    ]
+
+
+@pytest.mark.parametrize("module", [core, _tally])
+def test_groups_are_added_to_what_is_there(module: ModuleType) -> None:
+    """What is loaded is counted like what came one by one, and more may come."""
+    tally = module.Tally()
+    tally.add(np.array([0.5]), np.array([1.0]))
+    tally.load(*(np.array(column) for column in ([7, 2048], [5, 10], [2, 3])))
+    assert [column.tolist() for column in grouped(tally)] == [[7, 2048], [5, 11], [2, 4]]
+
+
+@pytest.mark.native
+def test_columns_of_different_lengths() -> None:
+    """The core refuses columns that do not belong together."""
+    one, two, whole = np.ones(1), np.ones(2), np.ones(2, np.int64)
+    sums, counts = np.zeros(2 + BINS), np.zeros(1 + 2 * BINS, np.int64)
+    tally = core.Tally()
+    for call, given_ in (
+        (core.add_scores, (one, two, sums, counts)),
+        (core.add_scores, (one, one, one, counts)),
+        (core.add_scores, (one, one, sums, whole)),
+        (tally.add, (one, two)),
+        (tally.load, (whole, whole, whole[:1])),
+        (tally.groups, (whole, whole, whole)),
+    ):
+        with pytest.raises(ValueError, match="differ in length"):
+            call(*given_)
