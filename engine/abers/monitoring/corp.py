@@ -1,0 +1,261 @@
+"""CORP reliability diagrams: what forecasts should have said, and what that costs them.
+
+Governing rule: forecasts are recalibrated by the isotonic regression of their labels, which pools
+them in blocks without a choice of bins; everything else is read off these blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from abers._backend import core
+from abers.calibration import _checks
+from abers.exceptions import ParameterError, ScoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from abers._arrays import Floats, Integers
+
+    Costs: TypeAlias = Callable[[Floats, Integers, Integers], Floats]
+
+__all__ = ["Bands", "Decomposition", "Diagram", "corp", "probabilities"]
+
+
+class Decomposition(NamedTuple):
+    """What a mean score is made of: score = miscalibration - discrimination + uncertainty.
+
+    Attributes
+    ----------
+    score
+        Mean loss of the forecasts.
+    miscalibration
+        How much less the recalibrated forecasts would have lost; 0 or more.
+    discrimination
+        How much less these lose than the share of labels 1, said of all; 0 or more.
+    uncertainty
+        What that share itself loses: it depends on no forecast.
+    """
+
+    score: float
+    miscalibration: float
+    discrimination: float
+    uncertainty: float
+
+
+class Bands(NamedTuple):
+    """Where the diagram of calibrated forecasts would lie.
+
+    Attributes
+    ----------
+    forecast
+        Array of shape (k,): the distinct forecasts, ascending.
+    lower, upper
+        Arrays of shape (k,): the ends of the band at each.
+    """
+
+    forecast: Floats
+    lower: Floats
+    upper: Floats
+
+
+class Diagram:
+    """The CORP reliability diagram of some forecasts.
+
+    Parameters
+    ----------
+    forecasts
+        Array of shape (k,): the distinct forecasts, ascending.
+    counts
+        Array of shape (k,): how many there are of each, at least one.
+    positives
+        Array of shape (k,): how many of those have label 1.
+
+    Attributes
+    ----------
+    lower, upper
+        Arrays of shape (blocks,): smallest and largest forecast of each block.
+    probability
+        Array of shape (blocks,): share of labels 1, ascending; what each forecast of the block
+        should have been.
+    count, positives
+        Arrays of shape (blocks,): forecasts of each block, and how many have label 1.
+
+    Notes
+    -----
+    **Guarantee.** No function of the forecast that is nowhere decreasing has less loss on these
+    labels, whatever the proper scoring rule, than the recalibrated forecasts. That is a statement
+    about these labels, not about others to come.
+
+    References
+    ----------
+    Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams for probabilistic
+    classifiers; Ayer et al. (1955) for pooling adjacent violators.
+
+    Examples
+    --------
+    >>> diagram = Diagram(np.array([0.2, 0.6, 0.7]), np.array([4, 2, 2]), np.array([1, 2, 1]))
+    >>> diagram.lower.tolist(), diagram.upper.tolist(), diagram.probability.tolist()
+    ([0.2, 0.6], [0.2, 0.7], [0.25, 0.75])
+    """
+
+    def __init__(self, forecasts: Floats, counts: Integers, positives: Integers) -> None:
+        self._forecasts, self._counts, self._positives = forecasts, counts, positives
+        ends = np.empty(len(forecasts), np.int64)
+        ends = ends[: core.pooled(counts, positives, ends)]
+        self.upper = forecasts[ends - 1]
+        self.lower = forecasts[np.concatenate(([0], ends))[:-1]]
+        self.count, self.positives = (
+            np.diff(column.cumsum()[ends - 1], prepend=0) for column in (counts, positives)
+        )
+        self.probability = self.positives / self.count
+
+    def decomposition(self, loss: Literal["brier", "log"] = "brier") -> Decomposition:
+        """Split the mean loss of the forecasts into its three parts.
+
+        Parameters
+        ----------
+        loss
+            The Brier score, or the logarithmic loss in nats. A forecast of 0 for a label 1, or of
+            1 for a label 0, makes the latter infinite, and the miscalibration with it.
+
+        Returns
+        -------
+        Decomposition
+            NaN in all parts if there is no forecast.
+
+        Examples
+        --------
+        >>> tuple(corp([0.25, 0.25, 0.75, 0.75], [0, 0, 1, 0]).decomposition())
+        (0.1875, 0.0625, 0.0625, 0.1875)
+        """
+        costs, total = _COSTS[loss], int(self.count.sum())
+        if not total:
+            return Decomposition(*[math.nan] * 4)
+        positives = self.positives.sum(keepdims=True)
+        score, best, worst = (
+            float(costs(*groups).sum()) / total
+            for groups in (
+                (self._forecasts, self._counts, self._positives),
+                (self.probability, self.count, self.positives),
+                (positives / total, np.array([total]), positives),
+            )
+        )
+        # Below 0 only by rounding.
+        return Decomposition(score, max(score - best, 0.0), max(worst - best, 0.0), worst)
+
+    def bands(self, level: float = 0.9, *, resamples: int = 100, seed: int = 0) -> Bands:
+        """Draw labels as if the forecasts were right, and see where the diagram comes to lie.
+
+        A diagram that leaves the band speaks against the forecasts: at each forecast by itself
+        it does so in 1 - `level` of the cases if they are right.
+
+        Parameters
+        ----------
+        level
+            Share of the drawn diagrams that lie inside at each forecast.
+        resamples
+            How many are drawn.
+        seed
+            Of the draws: equal seeds give equal bands.
+
+        Returns
+        -------
+        Bands
+            They hold the diagonal at every forecast.
+
+        Raises
+        ------
+        ParameterError
+            If the level is not between 0 and 1, or there is no draw.
+
+        Notes
+        -----
+        The forecasts are held as they are, and their labels drawn, independently. So the bands
+        say nothing of labels that depend on each other given their forecasts.
+
+        Examples
+        --------
+        >>> low, high = corp([0.5] * 100, [1, 0] * 50).bands()[1:]
+        >>> bool(0.35 < low[0] < 0.5 < high[0] < 0.65)
+        True
+        """
+        if not (0.0 < level < 1.0 and resamples >= 1):
+            msg = f"level={level} must lie between 0 and 1, and resamples={resamples} be at least 1"
+            raise ParameterError(msg)
+        forecasts, counts = self._forecasts, self._counts
+        rng = np.random.default_rng(seed)
+        drawn = np.empty((resamples, len(forecasts)))
+        for row in drawn:
+            one = Diagram(forecasts, counts, rng.binomial(counts, forecasts))
+            row[:] = one.probability[np.searchsorted(one.upper, forecasts)]
+        lower, upper = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+        return Bands(forecasts, np.minimum(lower, forecasts), np.maximum(upper, forecasts))
+
+
+def corp(forecasts: ArrayLike, labels: ArrayLike) -> Diagram:
+    """Make the CORP reliability diagram of forecasts and their labels, exactly.
+
+    Parameters
+    ----------
+    forecasts
+        Array of shape (n,): probabilities of label 1.
+    labels
+        Array of shape (n,): 0 or 1.
+
+    Returns
+    -------
+    Diagram
+        Of these forecasts, equal ones pooled.
+
+    Raises
+    ------
+    ScoreError
+        If a forecast is no probability.
+    LabelError
+        If a label is neither 0 nor 1.
+    ParameterError
+        If there are not as many labels as forecasts.
+
+    Examples
+    --------
+    >>> diagram = corp([0.1, 0.4, 0.35, 0.8], [0, 1, 0, 1])
+    >>> diagram.probability.tolist(), diagram.count.tolist()
+    ([0.0, 1.0], [2, 2])
+    """
+    issued = probabilities(forecasts)
+    truth = _checks.labels(labels, len(issued))
+    distinct, groups, counts = np.unique(issued, return_inverse=True, return_counts=True)
+    positives = np.bincount(groups, truth, minlength=len(distinct)).astype(np.int64)
+    return Diagram(distinct, counts.astype(np.int64), positives)
+
+
+def probabilities(forecasts: ArrayLike) -> Floats:
+    """Check an array of forecasts."""
+    issued = np.asarray(forecasts, np.float64)
+    bad = np.flatnonzero(~((issued >= 0.0) & (issued <= 1.0)))
+    if bad.size:
+        forecast = float(issued[bad[0]])
+        msg = f"forecast {forecast!r} is no probability; it must lie between 0 and 1"
+        raise ScoreError(msg)
+    return issued
+
+
+def _squares(forecasts: Floats, counts: Integers, positives: Integers) -> Floats:
+    return positives * (1.0 - forecasts) ** 2 + (counts - positives) * forecasts**2
+
+
+def _logarithms(forecasts: Floats, counts: Integers, positives: Integers) -> Floats:
+    negatives = counts - positives
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ones, zeros = -positives * np.log(forecasts), -negatives * np.log1p(-forecasts)
+    # What never came costs nothing, however impossible it was called.
+    return np.where(positives > 0, ones, 0.0) + np.where(negatives > 0, zeros, 0.0)
+
+
+_COSTS: dict[str, Costs] = {"brier": _squares, "log": _logarithms}
