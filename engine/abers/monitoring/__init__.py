@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_bets import CalibrationBets
+from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.evidence import ChangeDetector, Episode, Evidence, SinceStart
 from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
 from abers.monitoring.regression import CentralInterval, RegressionMonitor
+from abers.monitoring.reliability import Reliability
 from abers.monitoring.scores import Bin, PrequentialScores
 from abers.monitoring.stretches import Passage, Stretches
 
 __all__ = [
+    "Bands",
     "Bin",
     "BinaryMonitor",
     "CalibrationBets",
     "CentralInterval",
     "ChangeDetector",
+    "Decomposition",
+    "Diagram",
     "Episode",
     "Evidence",
     "MultiClassMonitor",
@@ -23,6 +28,8 @@ __all__ = [
     "Passage",
     "PrequentialScores",
     "RegressionMonitor",
+    "Reliability",
     "SinceStart",
     "Stretches",
+    "corp",
 ]

@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers._backend import core
+from abers._tally import BINS
 from abers.calibration import _checks
-from abers.exceptions import ScoreError
+from abers.monitoring.corp import probabilities
+from abers.monitoring.reliability import Reliability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
-__all__ = ["Bin", "PrequentialScores", "added"]
+    from abers._arrays import Floats
 
-_BINS = 10
-# Bins are closed on the left: a forecast on an edge belongs to the bin above it. Compared, not
-# computed as int(10 p), which rounds some forecasts just below an edge across it.
-_EDGES = np.array([edge / _BINS for edge in range(1, _BINS)])
+__all__ = ["Bin", "PrequentialScores", "added"]
 
 
 class Bin(NamedTuple):
@@ -50,6 +50,11 @@ class Bin(NamedTuple):
 class PrequentialScores:
     """Log loss, Brier score and expected calibration error of forecasts of a binary label.
 
+    Attributes
+    ----------
+    reliability
+        `Reliability`: the CORP diagram of the forecasts.
+
     Notes
     -----
     The log loss is in nats. A forecast of 0 for a label 1, or of 1 for a label 0, costs an
@@ -71,12 +76,11 @@ class PrequentialScores:
     """
 
     def __init__(self) -> None:
-        self.infinite = 0
-        self._log_loss = 0.0
-        self._squares = 0.0
-        self._counts = np.zeros(_BINS, np.int64)
-        self._forecasts = np.zeros(_BINS)
-        self._positives = np.zeros(_BINS, np.int64)
+        self.reliability = Reliability()
+        self._sums = np.zeros(2 + BINS)  # log losses, squares, and forecasts of each bin
+        self._whole = np.zeros(1 + 2 * BINS, np.int64)
+        self._forecasts = self._sums[2:]
+        self._counts, self._positives = self._whole[1 : 1 + BINS], self._whole[1 + BINS :]
 
     def update(self, forecast: float, label: int) -> None:
         """Score one forecast whose label has arrived.
@@ -117,37 +121,32 @@ class PrequentialScores:
         >>> round(scores.brier, 4)
         0.125
         """
-        issued = np.asarray(forecasts, np.float64)
-        bad = np.flatnonzero(~((issued >= 0.0) & (issued <= 1.0)))
-        if bad.size:
-            forecast = float(issued[bad[0]])
-            msg = f"forecast {forecast!r} is no probability; it must lie between 0 and 1"
-            raise ScoreError(msg)
-        truth = _checks.labels(labels, len(issued))
-        of_label = np.where(truth == 1, issued, 1.0 - issued)
-        finite = of_label[of_label > 0.0].tolist()
-        self.infinite += len(issued) - len(finite)
-        self._log_loss = added(self._log_loss, [-math.log(p) for p in finite])
-        self._squares = added(self._squares, (truth - issued) ** 2)
-        bins = np.searchsorted(_EDGES, issued, side="right")
-        np.add.at(self._counts, bins, 1)
-        np.add.at(self._forecasts, bins, issued)
-        np.add.at(self._positives, bins, truth)
+        issued = np.ascontiguousarray(forecasts, np.float64)
+        truth = _floats(labels, len(issued))
+        if core.add_scores(issued, truth, self._sums, self._whole) < len(issued):
+            probabilities(issued)  # which says what is wrong with them
+            _checks.labels(truth, len(issued))
+        self.reliability.add(issued, truth)
 
-    def state(self) -> tuple[int, float, float, list[int], list[float], list[int]]:
+    def state(self) -> tuple[int, float, float, list[int], list[float], list[int], bytes]:
         """Give what is remembered: what `restore` takes."""
         bins = (self._counts.tolist(), self._forecasts.tolist(), self._positives.tolist())
-        return (self.infinite, self._log_loss, self._squares, *bins)
+        log_loss, squares = self._sums[:2].tolist()
+        return (self.infinite, log_loss, squares, *bins, self.reliability.state())
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> PrequentialScores:
-        """Make the scores that gave this `state`."""
+        """Make the scores that gave this `state`.
+
+        One without the last part is of an abers that kept no diagram; it begins then.
+        """
         scores = cls()
-        scores.infinite, scores._log_loss, scores._squares = state[:3]
-        for mine, theirs in zip(
-            (scores._counts, scores._forecasts, scores._positives), state[3:], strict=True
-        ):
+        scores._whole[0], scores._sums[:2] = state[0], state[1:3]
+        columns = (scores._counts, scores._forecasts, scores._positives)
+        for mine, theirs in zip(columns, state[3:6], strict=True):
             mine[:] = theirs
+        for one in state[6:]:
+            scores.reliability = Reliability.restore(one)
         return scores
 
     @classmethod
@@ -164,15 +163,17 @@ class PrequentialScores:
         PrequentialScores
             Those of all forecasts together.
         """
-        whole = cls()
-        for scores in many:
-            whole.infinite += scores.infinite
-            whole._log_loss += scores._log_loss
-            whole._squares += scores._squares
-            whole._counts += scores._counts
-            whole._forecasts += scores._forecasts
-            whole._positives += scores._positives
+        whole, parts = cls(), [*many]
+        for scores in parts:
+            whole._sums += scores._sums
+            whole._whole += scores._whole
+        whole.reliability = Reliability.total(scores.reliability for scores in parts)
         return whole
+
+    @property
+    def infinite(self) -> int:
+        """Number of infinite log losses."""
+        return int(self._whole[0])
 
     @property
     def count(self) -> int:
@@ -182,12 +183,12 @@ class PrequentialScores:
     @property
     def log_loss(self) -> float:
         """Mean of the negative log probability of the label; NaN before the first."""
-        return math.inf if self.infinite else self._mean(self._log_loss)
+        return math.inf if self.infinite else self._mean(float(self._sums[0]))
 
     @property
     def brier(self) -> float:
         """Mean squared distance of forecast and label; NaN before the first."""
-        return self._mean(self._squares)
+        return self._mean(float(self._sums[1]))
 
     @property
     def ece(self) -> float:
@@ -225,6 +226,12 @@ class PrequentialScores:
 
     def _mean(self, total: float) -> float:
         return total / self.count if self.count else math.nan
+
+
+def _floats(labels: ArrayLike, length: int) -> Floats:
+    if isinstance(labels, np.ndarray) and labels.dtype == np.float64 and labels.shape == (length,):
+        return np.ascontiguousarray(labels)
+    return _checks.labels(labels, length).astype(np.float64)
 
 
 def added(total: float, terms: ArrayLike) -> float:

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
-MAGIC = b"abersPS\x01"
+MAGIC = b"abersPS\x02"
+_BEFORE = b"abersPS\x01"  # its monitors have no reliability diagrams
+_WHAT = "a snapshot of a processor"
 
 
 class _Ids(msgspec.Struct, array_like=True):
@@ -142,7 +144,7 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
     StateError
         If the bytes are damaged or of an unknown version.
     """
-    payload = unseal(MAGIC, bytes(blob), "a snapshot of a processor")
+    payload = _payload(bytes(blob))
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
         return whole, msgspec.msgpack.decode(whole.state, type=State)
@@ -151,9 +153,13 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
         raise StateError(msg) from None
 
 
+def _payload(blob: bytes) -> memoryview:
+    return unseal(_BEFORE if blob.startswith(_BEFORE) else MAGIC, blob, _WHAT)
+
+
 def require_whole(blob: bytes) -> None:
     """Raise a StateError if a snapshot is damaged; what it says is not looked at."""
-    unseal(MAGIC, bytes(blob), "a snapshot of a processor")
+    _payload(bytes(blob))
 
 
 def load(processor: Processor, blob: bytes, key: bytes | None) -> None:

@@ -60,6 +60,15 @@ def test_restored(settled: Settled, raw: bool) -> None:  # noqa: FBT001
     assert other.state() == monitor.state()
 
 
+def test_restored_from_a_state_without_diagrams() -> None:
+    """What an abers without diagrams saved is restored; the diagram begins with what comes then."""
+    width, calibrated, _ = watched([((0.5, 0.25, 0.75), 1)], raw=False).state()
+    monitor = BinaryMonitor.restore((width, calibrated[:6], None))
+    monitor.update(np.array([[0.5, 0.25, 0.75]]), np.array([1.0]))
+    assert monitor.calibrated.count == 2
+    assert monitor.calibrated.reliability.count == 1
+
+
 @given(parts=st.lists(SETTLED, min_size=1, max_size=3))
 def test_total(parts: list[Settled]) -> None:
     """Monitors added up are the monitor of all predictions together."""
@@ -72,6 +81,7 @@ def test_total(parts: list[Settled]) -> None:
     assert total.raw is not None
     assert whole.raw is not None
     assert total.raw.infinite == whole.raw.infinite
+    assert total.raw.reliability.state() == whole.raw.reliability.state()
 
 
 def test_scores_that_are_no_probabilities() -> None:
