@@ -26,6 +26,7 @@ from benchmarks import (
     multiclass,
     predictive,
     processor,
+    scrape,
     service,
     wrapped,
 )
@@ -60,6 +61,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "stream": processor.stream,
     "journal": journal.journal,
     "service": service.service,
+    "scrape": scrape.scrape,
 }
 
 HEAD = """\

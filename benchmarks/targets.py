@@ -17,6 +17,7 @@ from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE
+from benchmarks.scrape import COUNTING, SCRAPE
 from benchmarks.service import MEDIAN, SERVICE, SHARE, TAIL
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
@@ -215,6 +216,8 @@ TARGETS = (
     Target(
         "the service, 500 events a second: 99 % 250 ms", 250, _time("late", TAIL, 500, unit="ms")
     ),
+    Target("metrics, a scrape of 100 models: 50 ms", 50, _time(SCRAPE, "models", 100, unit="ms")),
+    Target("metrics, counting an event: 4 µs", 4, _time(COUNTING, "models", 1)),
     Target("snapshot and tail restored: 3 s", 3, _time("restored", RESTORE, _M, unit="s")),
 )
 

@@ -21,6 +21,7 @@ from benchmarks.multiclass import BINARY, REST
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
 from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
+from benchmarks.scrape import COUNTING, SCRAPE
 from benchmarks.service import BATCHES, MEDIAN, SERVICE, SHARE, TAIL
 from benchmarks.streams import UNIT, WEIGHTED, hostile
 from benchmarks.targets import TARGETS, figures
@@ -66,6 +67,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## The stream processor",
         "## The journal of a service",
         "## The service on Kafka",
+        "## Metrics",
         "## The machine",
     ]
     for name in contenders():
@@ -142,6 +144,7 @@ def everything(value: float) -> dict[Key, Spread]:
     values |= {(PAUSE, "loop", 10**6): spread, ("restored", RESTORE, 10**6): spread}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     values |= {("service", name, batch): spread for name in (SERVICE, SHARE) for batch in BATCHES}
+    values |= {(COUNTING, "models", 1): spread, (SCRAPE, "models", 100): spread}
     values |= {("late", name, 500): spread for name in (MEDIAN, TAIL)}
     return values
 

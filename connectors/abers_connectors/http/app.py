@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from abers_connectors.http.exposition import exposition
 from abers_connectors.http.metrics import registry_of
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ def app_of(status: Status) -> Starlette:
         return JSONResponse(told, _OK if view.ready else _NOT)
 
     async def metrics(request: Request) -> Response:
-        encode, kind = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), media_type=kind)
+        text, kind = exposition(registry, request.headers.get("accept", ""))
+        return Response(text, media_type=kind)
 
     pages = {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
     return Starlette(routes=[Route(path, page) for path, page in pages.items()])

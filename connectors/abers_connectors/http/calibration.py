@@ -7,10 +7,10 @@ can add up.
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Sample
 
 from abers_connectors.kafka.tallies import BINS, PIT, WIDTHS
 
@@ -57,21 +57,31 @@ def calibration(tallies: Tallies) -> Iterator[Metric]:
     Metric
         All there may be, with samples of what there is.
     """
-    names = [f"{number / BINS:g}" for number in range(BINS)]
-    for table, what in _RELIABILITY.items():
-        family = CounterMetricFamily(
-            f"abers_reliability_{table}", what, labels=["model", "view", "bin"]
-        )
-        for model, view, sums in _rows(tallies, table):
-            for name, value in zip(names, sums, strict=True):
-                family.add_metric([model, view, name], value)
-        yield family
+    yield from _reliability(tallies)
     for table, (metric, what) in _SCORES.items():
         yield _sums(tallies, table, metric, what, "view")
     for table, what in _INTERVALS.items():
         yield _sums(tallies, table, f"abers_interval_{table}", what, "level")
     for table, (metric, what, bounds) in _HISTOGRAMS.items():
         yield _histogram(tallies, table, metric, what, bounds)
+
+
+def _reliability(tallies: Tallies) -> Iterator[Metric]:
+    """Give what is in the bins: most of all samples, so these share their labels."""
+    bins = [f"{number / BINS:g}" for number in range(BINS)]
+    places = [
+        {"model": model, "view": view, "bin": name}
+        for model, view, _ in _rows(tallies, "predictions")
+        for name in bins
+    ]
+    for table, what in _RELIABILITY.items():
+        family = CounterMetricFamily(f"abers_reliability_{table}", what)
+        sums = chain.from_iterable(sums for _, _, sums in _rows(tallies, table))
+        family.samples = [
+            Sample(f"{family.name}_total", place, value)
+            for place, value in zip(places, sums, strict=True)
+        ]
+        yield family
 
 
 def _rows(tallies: Tallies, table: str) -> Iterator[tuple[str, str, list[float]]]:

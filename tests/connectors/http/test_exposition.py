@@ -1,0 +1,85 @@
+"""Metrics as text, against what prometheus-client writes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+)
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.registry import Collector
+
+from abers_connectors.http.exposition import exposition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from prometheus_client import Metric
+
+OPEN = "application/openmetrics-text; version=1.0.0"
+TEXTS = st.text(st.sampled_from('ab\\"\n{}=, é\0\r'), max_size=5)
+VALUES = st.floats() | st.integers(-(10**18), 10**18)
+
+
+class Given(Collector):
+    """Metrics that are given."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        """Take them."""
+        self.metrics = [*metrics]
+
+    def describe(self) -> list[Metric]:
+        """Name nothing."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Give them."""
+        yield from self.metrics
+
+
+@st.composite
+def metrics(draw: st.DrawFn) -> Metric:
+    """Draw a metric of any kind that a service has."""
+    name, what = draw(st.sampled_from(["abers_x", "a", "abers_total_x"])), draw(TEXTS)
+    kind = draw(st.sampled_from([CounterMetricFamily, GaugeMetricFamily]))
+    labels = draw(st.lists(st.sampled_from(["model", "view", "bin", "le_"]), unique=True))
+    family = kind(name, what, labels=labels)
+    for _ in range(draw(st.integers(0, 3))):
+        family.add_metric([draw(TEXTS) for _ in labels], draw(VALUES))
+    if draw(st.booleans()):
+        family = HistogramMetricFamily(name, what, labels=labels)
+        buckets = [("0.5", draw(VALUES)), ("+Inf", draw(VALUES))]
+        family.add_metric([draw(TEXTS) for _ in labels], buckets, draw(VALUES))
+    elif draw(st.booleans()):
+        family = InfoMetricFamily(name, what, {"version": draw(TEXTS)})
+    found: Metric = family
+    return found
+
+
+@given(st.lists(metrics(), max_size=4))
+def test_what_the_library_writes(drawn: list[Metric]) -> None:
+    """Both formats are those of prometheus-client, to the byte, whatever labels and values are."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Given(drawn))
+    assert exposition(registry, "")[0] == generate_latest(registry)
+    assert exposition(registry, OPEN)[0] == openmetrics.generate_latest(  # type: ignore[no-untyped-call]
+        registry
+    )
+
+
+@pytest.mark.parametrize("accept", ["", OPEN, "text/plain;version=0.0.4;q=0.3,*/*;q=0.2"])
+def test_the_media_type(accept: str) -> None:
+    """The media type says which format it is."""
+    text, kind = exposition(CollectorRegistry(), accept)
+    assert (kind.startswith("application/openmetrics-text"), text) == (
+        accept == OPEN,
+        b"# EOF\n" if accept == OPEN else b"",
+    )
