@@ -140,6 +140,8 @@ def opened(
         require_keeping(config)
         producer = Transactions(
             f"{kafka.app}-{kafka.instance}",
+            topics=sorted({*topics.values(), home.changelog}),
+            group=kafka.app,
             timeout=seconds.transaction,
             compression=kafka.compression,
             **common,

@@ -8,8 +8,8 @@ changes nothing that is there.
 from __future__ import annotations
 
 import os
-import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError
@@ -29,7 +29,7 @@ from abers_connectors.kafka.looks import (
 from abers_connectors.kafka.partitioning import misplaced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from abers_connectors.config import Config, Kafka
 
@@ -213,6 +213,8 @@ def _identity(admin: Any, kafka: Kafka) -> Iterator[Finding]:  # noqa: ANN401 - 
     """Look whether we may be a member of the group, and write in transactions."""
     from kafka import errors  # noqa: PLC0415
 
+    from abers_connectors.kafka.client._common import patiently  # noqa: PLC0415 - it needs the extra
+
     for where, what, name, ask in (
         ("kafka.app", "READ on group", kafka.app, admin.describe_groups),
         (
@@ -223,24 +225,8 @@ def _identity(admin: Any, kafka: Kafka) -> Iterator[Finding]:  # noqa: ANN401 - 
         ),
     ):
         try:
-            _patiently(ask, [name])
+            patiently(partial(ask, [name]), _PATIENCE / 1000)
         except errors.AuthorizationError:
             yield Finding(where, f"permission {what} {name} is missing")
         except (errors.GroupIdNotFoundError, errors.TransactionalIdNotFoundError):
             continue  # which the first start makes
-
-
-def _patiently(ask: Callable[[list[str]], object], names: list[str]) -> None:
-    """Ask again while the brokers make their own topics, which the first question has them do."""
-    from kafka import errors  # noqa: PLC0415
-
-    until = time.monotonic() + _PATIENCE / 1000
-    while True:
-        try:
-            ask(names)
-        except errors.RetriableError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.1)
-        else:
-            return

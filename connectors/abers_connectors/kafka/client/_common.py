@@ -6,8 +6,9 @@ permission is missing, a BrokerError where the process had better end.
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka import TopicPartition
 from kafka import errors as told
@@ -17,9 +18,11 @@ from abers_connectors.kafka.telling import fenced, forbidden, lost
 from abers_connectors.kafka.transport import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["FENCED", "FETCH_WAIT", "to_client", "translated"]
+__all__ = ["FENCED", "FETCH_WAIT", "patiently", "to_client", "translated"]
+
+T = TypeVar("T")
 
 FETCH_WAIT = 100  # ms that a broker holds a fetch: what is resumed waits no longer than this
 
@@ -51,3 +54,15 @@ def translated(doing: str) -> Iterator[None]:
 def to_client(partition: Partition) -> TopicPartition:
     """Give a partition as the client names it."""
     return TopicPartition(*partition)
+
+
+def patiently(ask: Callable[[], T], seconds: float) -> T:
+    """Ask again while the brokers make their own topics, which the first question has them do."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except told.RetriableError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)

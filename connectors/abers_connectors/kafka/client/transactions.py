@@ -2,6 +2,7 @@
 
 Governing rule: a transaction that failed is aborted before anybody is told, and
 then the client is replaced; who was fenced aborts nothing, for nothing is its own.
+Nothing is written before the last transaction has ended wherever it wrote (`ending`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from kafka import KafkaProducer, OffsetAndMetadata
 from kafka import errors as told
 
 from abers_connectors.kafka.client._common import FENCED, to_client, translated
+from abers_connectors.kafka.client.ending import end_again, last_committed
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.transport import Partition, TransactionError
 
@@ -33,6 +35,8 @@ class Transactions:
     ----------
     identity
         Its transactional id: whoever comes with the same one fences the one before.
+    topics, group
+        What it writes: records, and the offsets of a group.
     timeout
         Seconds after which the broker aborts a transaction that is left open.
     compression
@@ -41,16 +45,19 @@ class Transactions:
         As of `Group`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a writer is
         self,
         identity: str,
         *,
+        topics: Sequence[str],
+        group: str,
         timeout: float,
         compression: str,
         settings: Mapping[str, Any],
         watchdog: Watchdog,
     ) -> None:
-        self._watchdog = watchdog
+        self._watchdog, self._client = watchdog, settings
+        self._identity, self._topics, self._group = identity, topics, group
         self._settings = {
             "transactional_id": identity,
             "transaction_timeout_ms": int(1000 * timeout),
@@ -68,13 +75,23 @@ class Transactions:
     def _connected(self) -> Any:  # noqa: ANN401 - has no types
         """Make a client; the broker aborts what one of the same identity left open."""
         with self._watchdog.call("connect"), translated("connecting"):
+            committed = last_committed(
+                self._identity, self._topics, self._client, self._watchdog.seconds
+            )
             producer = KafkaProducer(**self._settings)
             producer.init_transactions()
+            if committed is not None:
+                end_again(producer, self._topics, self._group, committed=committed)
+            self._connections = _connections(producer)
         return producer
 
     def begin(self) -> None:
         """Begin a transaction."""
-        with translated("beginning a transaction"):
+        with self._watchdog.call("begin"), translated("beginning a transaction"):
+            if not self._connections <= _connections(self._producer):
+                # A broker may have gone after the last commit was decided, and before it was told.
+                end_again(self._producer, self._topics, self._group, committed=True)
+            self._connections = _connections(self._producer)
             self._producer.begin_transaction()
 
     def send(
@@ -123,3 +140,9 @@ class Transactions:
             self._producer = self._connected()
             msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"
             raise TransactionError(msg) from error
+
+
+def _connections(producer: Any) -> frozenset[Any]:  # noqa: ANN401 - has no types
+    """Give what the client is connected by now; a connection that was lost is not used again."""
+    found = producer._sender._client._manager._conns  # noqa: SLF001 - there is no other way
+    return frozenset(found.copy().values())

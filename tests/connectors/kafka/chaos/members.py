@@ -62,7 +62,12 @@ class Member(ExitStack):
         self.callback(log.close)
         name = f"{section.app}-{instance}"
         self.producer = Transactions(
-            name, timeout=section.transaction_timeout / 1000, compression="lz4", **common
+            name,
+            topics=sorted({*application.topics.values()} - {*home.inputs}),
+            group=section.app,
+            timeout=section.transaction_timeout / 1000,
+            compression="lz4",
+            **common,
         )
         self.callback(self.producer.close)
         self.group = Group(home.inputs, section.app, name, session=30, **common)

@@ -27,10 +27,16 @@ def member(broker: Broker, watchdog: Watchdog, instance: str, *topics: str) -> G
     )
 
 
-def writer(broker: Broker, watchdog: Watchdog, identity: str) -> Transactions:
-    """Make a producer."""
+def writer(broker: Broker, watchdog: Watchdog, topic: str, timeout: float = 10) -> Transactions:
+    """Make a producer that is named after its topic."""
     return Transactions(
-        identity, timeout=10, compression="lz4", settings=broker.client, watchdog=watchdog
+        f"id-{topic}",
+        topics=[topic],
+        group=f"group-of-{topic}",
+        timeout=timeout,
+        compression="lz4",
+        settings=broker.client,
+        watchdog=watchdog,
     )
 
 

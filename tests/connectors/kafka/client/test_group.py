@@ -24,7 +24,7 @@ def test_committed_records_only(
     """An aborted record is never given, and the marks of transactions count as read."""
     topic = topics()
     here = Partition(topic, 0)
-    producer = writer(broker, watchdog, f"id-{topic}")
+    producer = writer(broker, watchdog, topic)
     group = member(broker, watchdog, "a", topic)
     (owner,) = settled(group, owned=1)
     for value in (b"one", b"two"):

@@ -3,13 +3,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from kafka import KafkaProducer
 from tests.connectors.kafka.client.joining import member, settled, writer
 
 from abers.exceptions import BrokerError
+from abers_connectors.kafka.client.ending import end_again, last_committed
 from abers_connectors.kafka.transport import Partition, TransactionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.connectors.kafka.brokers import Broker
 
@@ -29,7 +32,7 @@ def test_who_lost_a_partition_cannot_commit(
     assert after.epoch > before.epoch
     assert {one.number for one in after.assigned} == {0}
     assert len(after.assigned) == 2, "of both topics the same partitions"
-    producer = writer(broker, watchdog, f"id-{seen}")
+    producer = writer(broker, watchdog, seen)
     producer.begin()
     producer.send(Partition(seen, 1), None, b"late")
     with pytest.raises(TransactionError, match="the transaction was aborted"):
@@ -49,12 +52,63 @@ def test_namesake_fences(broker: Broker, topics: Callable[..., str], watchdog: W
     topic = topics()
     group = member(broker, watchdog, "a", topic)
     (owner,) = settled(group, owned=1)
-    zombie = writer(broker, watchdog, f"id-{topic}")
+    zombie = writer(broker, watchdog, topic)
     zombie.begin()
     zombie.send(Partition(topic, 0), None, b"never")
-    heir = writer(broker, watchdog, f"id-{topic}")
+    heir = writer(broker, watchdog, topic)
     with pytest.raises(BrokerError, match="took the place of this one"):
         zombie.commit({Partition(topic, 0): 1}, owner.proof)
     assert broker.consume(topic) == []
     heir.close()
     group.close()
+
+
+def test_end_that_the_brokers_lost(
+    brokers: Callable[..., Broker], watchdog: Watchdog, tmp_path: Path
+) -> None:
+    """What a broker that was killed leaves open is not committed with what is written next."""
+    broker = brokers("--dir", tmp_path)
+    topic = broker.create("predictions", 3)
+    before = KafkaProducer(
+        **broker.client, transactional_id=f"id-{topic}", transaction_timeout_ms=1000
+    )
+    before.init_transactions()
+    before.begin_transaction()
+    for number in range(3):
+        before.send(topic, b"never", partition=number)
+    before.flush()
+    assert broker.process is not None
+    broker.process.kill()
+    broker.process.wait()
+    broker = brokers("--dir", tmp_path)  # later than the transaction's time-out
+    after = writer(broker, watchdog, topic)
+    after.begin()
+    for number in range(3):
+        after.send(Partition(topic, number), None, b"once")
+    after.commit({}, f"group-of-{topic}")
+    assert [one.value for one in broker.consume(topic)] == 3 * [b"once"]
+    after.close()
+
+
+def test_last_end(broker: Broker, topics: Callable[..., str]) -> None:
+    """How the last transaction ended is known until the next client of its identity comes."""
+    topic = topics("predictions", 2)
+
+    def known() -> bool | None:
+        return last_committed(f"id-{topic}", [topic], broker.client, seconds=10)
+
+    assert known() is None
+    client = KafkaProducer(**broker.client, transactional_id=f"id-{topic}")
+    client.init_transactions()
+    assert known() is None
+    for ending, committed in ((client.commit_transaction, True), (client.abort_transaction, False)):
+        client.begin_transaction()
+        client.send(topic, b"one", partition=0)
+        client.flush()
+        assert known() is False, "open, so it is aborted when the next one comes"
+        ending()
+        assert known() is committed
+        end_again(client, [topic], "g", committed=committed)
+        assert known() is committed
+    client.close()
+    assert [one.value for one in broker.consume(topic)] == [b"one"]
