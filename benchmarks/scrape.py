@@ -67,8 +67,8 @@ def scrape(plan: Plan) -> Section:
         rows.append([size(models), size(lines), digits(len(text) / 1024), *found.values()])
     body = (
         f"A service has committed a batch of {size(_BATCH)} observations and their labels, raw"
-        " scores judged beside calibrated ones. Counting them is what `Status.commit` takes, an event; a"
-        " scrape is everything from the counters to bytes.\n\n"
+        " scores judged beside calibrated ones. Counting them is what `Status.commit` takes, an"
+        " event; a scrape is everything from the counters to bytes.\n\n"
         + table(["models", "lines", "KiB", "counting, µs an event", "a scrape, ms"], rows)
     )
     return Section(title, body, values)
