@@ -1,4 +1,4 @@
-"""The sections of a service: [kafka], [kafka.security] and [http].
+"""The sections of a service: [kafka], [kafka.security], [http] and [alerts].
 
 Governing rule: a secret never stands in a configuration, so that nobody who
 shows one can show it; the environment has it.
@@ -18,11 +18,12 @@ from abers_connectors._config_kafka_types import (
     Port,
     Start,
     Topic,
+    Url,
     Wait,
 )
 from abers_connectors._config_types import Count, File, Name, Section
 
-__all__ = ["Http", "Kafka", "Security"]
+__all__ = ["Alerts", "Http", "Kafka", "Security"]
 
 _SECOND = 1000
 
@@ -90,3 +91,9 @@ class Http(Section):
     enabled: bool = True
     host: Name = "127.0.0.1"
     port: Port = 8090
+
+
+class Alerts(Section):
+    """Section [alerts]: whom alarms are told, beside the topic of alarms."""
+
+    webhook: Url | None = Field(default=None, repr=False)

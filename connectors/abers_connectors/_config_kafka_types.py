@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, PlainValidator
 
@@ -16,12 +17,14 @@ from abers_connectors._config_types import Duration, Span, refuse, shown
 from abers_connectors.records import BadRecordError
 from abers_connectors.values import time
 
-__all__ = ["Bootstrap", "Label", "Moment", "Pause", "Port", "Start", "Topic", "Wait"]
+__all__ = ["Bootstrap", "Label", "Moment", "Pause", "Port", "Start", "Topic", "Url", "Wait"]
 
 _HOUR = 3_600_000
 _LONGEST = 249  # characters of a topic, which its folders are named after
 _NAME = re.compile(r"[\w.-]+", re.ASCII)
 _ADDRESS = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\]):(\d{1,5})", re.ASCII)
+_GRAPHIC = re.compile(r"[!-~]+")
+_HERE = ("localhost", "127.0.0.1", "::1")
 _PORTS = range(1, 1 << 16)
 _WHEN = 'whole milliseconds since 1970, or RFC 3339 such as "2026-01-31T12:00:00Z"'
 
@@ -92,6 +95,29 @@ def _at_most_an_hour(span: int) -> int:
     return span
 
 
+def _url(value: Any) -> str:  # noqa: ANN401
+    if not _is_url(value):
+        refuse(  # without the value, which may be a secret
+            "…",
+            "is no address that alarms may be sent to; write one that begins with https://, or "
+            "with http:// on this machine, and without user and password",
+        )
+    url: str = value
+    return url
+
+
+def _is_url(value: object) -> bool:
+    if not isinstance(value, str) or _GRAPHIC.fullmatch(value) is None:
+        return False
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    near = parts.scheme == "http" and host in _HERE
+    return bool(host) and "@" not in parts.netloc and (near or parts.scheme == "https")
+
+
 Bootstrap: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_bootstrap)]
 Topic: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_topic)]
 Label: TypeAlias = Annotated[str, PlainValidator(_label)]
@@ -99,4 +125,5 @@ Moment: TypeAlias = Annotated[int, PlainValidator(_moment)]
 Start: TypeAlias = Annotated[Literal["earliest", "latest"] | int, PlainValidator(_start)]
 Pause: TypeAlias = Annotated[Duration, AfterValidator(_at_most_an_hour)]
 Wait: TypeAlias = Annotated[Span, AfterValidator(_at_most_an_hour)]
+Url: TypeAlias = Annotated[str, PlainValidator(_url)]
 Port: TypeAlias = Annotated[int, Field(ge=0, le=65_535)]

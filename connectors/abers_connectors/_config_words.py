@@ -7,6 +7,7 @@ everything else.
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from abers.stream.settings import CALIBRATORS
 from abers_connectors._config_kafka_words import service_inputs, service_outputs, service_rest
@@ -16,7 +17,7 @@ from abers_connectors.files.naming import STANDARD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors.config import Calibrator, Config, Input, Limits, Output, State
+    from abers_connectors.config import Alerts, Calibrator, Config, Input, Limits, Output, State
     from abers_connectors.fields import Fields
 
 __all__ = ["described"]
@@ -56,7 +57,14 @@ def described(config: Config) -> dict[str, str]:
         **_limits(config.limits),
         **({"state": _state(config.state)} if kafka is None else service_rest(config, kafka)),
         "monitoring": "on" if config.monitoring.enabled else "off",
+        **_alerts(config.alerts),
     }
+
+
+def _alerts(alerts: Alerts) -> dict[str, str]:
+    if alerts.webhook is None:
+        return {}
+    return {"alarms": f"each is told to {urlsplit(alerts.webhook).hostname}"}
 
 
 def _task(config: Config) -> str:

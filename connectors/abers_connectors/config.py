@@ -17,7 +17,7 @@ from abers.learners.river import USUAL
 from abers.stream.settings import QUANTILES, Settings
 from abers_connectors._config_checks import conflicts, dead_letters_beside
 from abers_connectors._config_errors import problems_of
-from abers_connectors._config_kafka import Http, Kafka, Security
+from abers_connectors._config_kafka import Alerts, Http, Kafka, Security
 from abers_connectors._config_layers import Layers, dotted
 from abers_connectors._config_types import (
     MOST,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from abers_connectors.reads import Reads
 
 __all__ = [
+    "Alerts",
     "Calibrator",
     "Config",
     "Http",
@@ -202,6 +203,7 @@ class Config(Section):
     state: State = State()
     http: Http = Http()
     monitoring: Monitoring = Monitoring()
+    alerts: Alerts = Alerts()
 
     @model_validator(mode="after")
     def _agree(self) -> Config:

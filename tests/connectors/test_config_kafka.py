@@ -6,6 +6,7 @@ import re
 import tomllib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
@@ -144,6 +145,56 @@ def test_a_service_has_no_files() -> None:
 
 
 # What it means
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://hooks.example.com/services/T0/s3cr3t?x=1",
+        "https://[2001:db8::1]:8443/",
+        "http://localhost:9/s3cr3t",
+        "http://127.0.0.1/s3cr3t",
+        "http://[::1]:80/s3cr3t",
+    ],
+)
+def test_a_web_hook(url: str) -> None:
+    """Alarms may be sent encrypted, or on this machine; nothing but the host is shown."""
+    environ = {"ABERS_ALERTS__WEBHOOK": url}
+    config = load(flags={"input.observations": "x.jsonl"}, environ=environ)
+    assert config.alerts.webhook == url
+    told = described(config)["alarms"]
+    assert told.removeprefix("each is told to ") == urlsplit(url).hostname
+    assert "s3cr3t" not in f"{told} {config!r}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example.com/s3cr3t",
+        "https://user:s3cr3t@example.com/",
+        "https:///s3cr3t",
+        "https://example.com/s3cr3t path",
+        "https://example.com/s3cr3t\n",
+        "https://example.com:port/s3cr3t",
+        "https://[::1/s3cr3t",
+        "ftp://localhost/s3cr3t",
+        "s3cr3t",
+        "",
+        5,
+        ["https://example.com/s3cr3t"],
+    ],
+)
+def test_no_web_hook(url: object) -> None:
+    """Any other address is refused, without being shown."""
+    with pytest.raises(ConfigError) as told:
+        load(flags={"input.observations": "x.jsonl", "alerts.webhook": url}, environ={})
+    assert told.value.problems == (
+        (
+            'command line: alerts.webhook: "…" is no address that alarms may be sent to; write one '
+            "that begins with https://, or with http:// on this machine, and without user and "
+            "password"
+        ),
+    )
 
 
 def test_words() -> None:

@@ -111,7 +111,7 @@ MISTAKES = {
     "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled",
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, every, shared, keep',
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
-    "kafka, limits, state, http, monitoring",
+    "kafka, limits, state, http, monitoring, alerts",
     # wrong types
     "input.fields.id = 5": "input.fields.id: 5 is not a text; write one, in quotes",
     "input.fields.id = ''": "input.fields.id: is empty; write a name, or leave the key out",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["registry_of"]
 
 _RESULTS = ("saved", "failed")
+_POSTED = ("sent", "failed", "dropped")
 
 
 def registry_of(status: Status) -> CollectorRegistry:
@@ -88,6 +89,10 @@ def _counters(counts: Counts) -> Iterator[Metric]:
     yield _one("abers_restores", "Shards restored.", counts.restores)
     results = dict.fromkeys(_RESULTS, 0) | counts.snapshots
     yield _by("abers_snapshots", "Snapshots, by what became of them.", "result", results)
+    posted = dict.fromkeys(_POSTED, 0) | counts.webhook
+    yield _by(
+        "abers_webhook", "Alarms told to a web hook, by what became of them.", "result", posted
+    )
 
 
 def _histograms(counts: Counts) -> Iterator[Metric]:

@@ -65,6 +65,8 @@ class Service:
         Seconds that the process may be without a seat in the group.
     status
         Told of everything.
+    onlooker
+        Called with what a batch did to a shard, once it is committed.
     housekeeping
         Called with the shards after each turn, such as to save snapshots.
     clock
@@ -91,6 +93,7 @@ class Service:
         tolerance: Tolerance,
         seat: float,
         status: Status,
+        onlooker: Callable[[Shard, Work], object] = lambda *_: None,
         housekeeping: Callable[[Sequence[Shard]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -100,7 +103,7 @@ class Service:
         self._topics, self._tolerance, self._seat, self.status = topics, tolerance, seat, status
         self._batch = Gathering(consumer, limits, clock)
         self._most = _READ * limits.records
-        self._housekeeping, self._clock = housekeeping, clock
+        self._onlooker, self._housekeeping, self._clock = onlooker, housekeeping, clock
         self._counts = {topic: reader.partitions(topic) for topic in {*topics.values()}}
         self._shards: dict[int, Shard] = {}
         self._epoch = -1
@@ -250,6 +253,7 @@ class Service:
                 str(one.reason) for one in work.outgoing if one.sink == "dead_letters"
             )
             self.status.commit(shard, work)
+            self._onlooker(shard, work)
         self.status.committed(self._clock() - began)
 
     def _write(self, shard: Shard, taken: Taken) -> tuple[Work, Callable[[], int]]:

@@ -29,17 +29,19 @@ from abers_connectors.kafka.status import Status
 from abers_connectors.kafka.topics import require_keeping
 from abers_connectors.kafka.trimming import Trimming
 from abers_connectors.kafka.watchdog import Watchdog
-from abers_connectors.kafka.wording import Wording
+from abers_connectors.kafka.wording import ALERTS, Wording
 from abers_connectors.logs import logging_to
 from abers_connectors.notify import Supervisor
 from abers_connectors.running import Tolerance
 from abers_connectors.statefile import secret
+from abers_connectors.webhook import Webhook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from abers_connectors.config import Config, Kafka
+    from abers_connectors.config import Alerts, Config, Kafka
     from abers_connectors.kafka.client import Log
+    from abers_connectors.kafka.shard import Shard, Work
 
 __all__ = ["home_of", "opened", "partitions_of", "serve", "snapshots_of"]
 
@@ -194,9 +196,25 @@ def opened(
             ),
             seat=seconds.watchdog,
             status=status,
+            onlooker=_telling(config.alerts, status, stack),
             housekeeping=keeping,
         )
         yield service
+
+
+def _telling(alerts: Alerts, status: Status, stack: ExitStack) -> Callable[[Shard, Work], object]:
+    """Tell the web hook, if there is one, of alarms once they are committed."""
+    if alerts.webhook is None:
+        return lambda *_: None
+    webhook = Webhook(alerts.webhook, status.posted)
+    stack.callback(webhook.close)
+
+    def tell(_: Shard, work: Work) -> None:
+        for one in work.outgoing:
+            if one.sink == ALERTS:
+                webhook.tell(one.value)
+
+    return tell
 
 
 def partitions_of(log: Log, home: Home) -> int:
@@ -254,6 +272,7 @@ def _topics(kafka: Kafka) -> dict[str, str]:
         "predictions": kafka.predictions,
         "outcomes": kafka.outcomes,
         "dead_letters": kafka.dead_letters,
+        ALERTS: kafka.alerts,
     }
     return {sink: topic for sink, topic in named_ones.items() if topic is not None}
 

@@ -130,9 +130,9 @@ class Counts:
 
     Parameters
     ----------
-    records, written, dead, snapshots
+    records, written, dead, snapshots, webhook
         Records read by input, written by sink, dead letters by reason; snapshots by result,
-        "saved" or "failed".
+        "saved" or "failed"; alarms of the web hook by result, "sent", "failed" or "dropped".
     tombstones, commits, aborts, assignments, restores
         How many there were.
     commit_seconds, label_delay
@@ -145,6 +145,7 @@ class Counts:
     written: Counter[str] = field(default_factory=Counter)
     dead: Counter[str] = field(default_factory=Counter)
     snapshots: Counter[str] = field(default_factory=Counter)
+    webhook: Counter[str] = field(default_factory=Counter)
     tombstones: int = 0
     commits: int = 0
     aborts: int = 0
@@ -162,6 +163,7 @@ class Counts:
             written=self.written.copy(),
             dead=self.dead.copy(),
             snapshots=self.snapshots.copy(),
+            webhook=self.webhook.copy(),
             commit_seconds=self.commit_seconds.copied(),
             label_delay=self.label_delay.copied(),
             tallies=self.tallies.copied(),
@@ -316,6 +318,11 @@ class Status:
         """Note that a snapshot was saved, or could not be."""
         with self._lock:
             self._counts.snapshots["saved" if well else "failed"] += 1
+
+    def posted(self, result: str) -> None:
+        """Note what became of an alarm that a web hook was to be told."""
+        with self._lock:
+            self._counts.webhook[result] += 1
 
     def lag(self, lags: Mapping[tuple[str, int], int]) -> None:
         """Note how many records of some partitions are still to be read."""

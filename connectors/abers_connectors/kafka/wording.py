@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.decoding import Decoded
     from abers_connectors.kafka.transport import Record
 
-__all__ = ["DeadRecord", "Outgoing", "Wording"]
+__all__ = ["ALERTS", "DeadRecord", "Outgoing", "Wording"]
 
 Headers: TypeAlias = "Sequence[tuple[str, bytes]]"
+
+ALERTS = "alerts"
+"""The sink of alarms."""
 
 _SHOWN = 1000  # bytes of what is too large
 _BATCH, _HEADER = 128, 10  # bytes beside those of a record, and of each of its headers, at most
@@ -63,7 +66,7 @@ class Outgoing(NamedTuple):
     Parameters
     ----------
     sink
-        "predictions", "outcomes" or "dead_letters".
+        "predictions", "outcomes", "dead_letters" or "alerts".
     key, value, headers
         Of the record.
     timestamp

@@ -1,0 +1,178 @@
+"""Alarms to a web hook: a server hears each once, and one that keeps silent hinders nobody."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from abers_connectors.webhook import Webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+SECRET = "/services/T0/s3cr3t"  # noqa: S105 - it is to be looked for
+
+
+class Posted(NamedTuple):
+    """What a server was told."""
+
+    path: str
+    kind: str | None
+    body: bytes
+
+
+class Listener(NamedTuple):
+    """A server: its address, and what it was told."""
+
+    url: str
+    heard: Queue[Posted]
+
+
+@contextmanager
+def listening(answers: Sequence[int] = ()) -> Iterator[Listener]:
+    """Serve a web hook, which gives these answers first, and then 204."""
+    codes, heard = iter(answers), Queue[Posted]()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            code = next(codes, 204)
+            self.send_response(code)
+            if code == 302:
+                self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            heard.put(Posted(self.path, self.headers["Content-Type"], body))
+
+        do_GET = do_POST  # noqa: N815 - what a redirection would lead to
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield Listener(f"http://127.0.0.1:{server.server_port}{SECRET}", heard)
+        server.shutdown()
+        thread.join()
+
+
+def told(url: str, *alarms: bytes) -> list[str]:
+    """Tell alarms one after the other, and give what became of each."""
+    results = Queue[str]()
+    webhook = Webhook(url, results.put, pauses=(0.01, 0.01))
+    found = []
+    for alarm in alarms:
+        webhook.tell(alarm)
+        found.append(results.get(timeout=60))
+    webhook.close()
+    return found
+
+
+def test_each_alarm_is_posted_once() -> None:
+    """Alarms are posted in their order, as JSON, to the whole address."""
+    with listening() as listener:
+        assert told(listener.url, b'{"v":1}', b'{"v":2}') == ["sent", "sent"]
+        heard = [listener.heard.get_nowait() for _ in range(2)]
+        assert listener.heard.empty()
+    kind = "application/json"
+    assert heard == [Posted(SECRET, kind, b'{"v":1}'), Posted(SECRET, kind, b'{"v":2}')]
+
+
+@pytest.mark.parametrize("answer", [500, 503, 408, 429])
+def test_a_server_that_fails_is_asked_again(answer: int) -> None:
+    """What may be different later is tried again, and then told once."""
+    with listening([answer, answer]) as listener:
+        assert told(listener.url, b"{}") == ["sent"]
+        assert listener.heard.qsize() == 3
+
+
+def test_attempts_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """After some attempts an alarm is given up; the log names the host, and not the address."""
+    with listening([500] * 3) as listener:
+        assert told(listener.url, b"{}", b"{}") == ["failed", "sent"]
+    assert caplog.messages == ["an alarm could not be told to 127.0.0.1: it answers 500"]
+
+
+@pytest.mark.parametrize("answer", [302, 400, 404])
+def test_what_will_not_be_different_is_not_tried_again(answer: int) -> None:
+    """A refusal is one, and nobody is led elsewhere."""
+    with listening([answer]) as listener:
+        assert told(listener.url, b"{}") == ["failed"]
+        assert [one.path for one in listener.heard.queue] == [SECRET]
+
+
+def test_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+    """Where nobody answers the alarm is given up, and the address is told nobody."""
+    with listening() as listener:
+        url = listener.url
+    caplog.set_level(logging.DEBUG)
+    assert told(url, b"{}") == ["failed"]
+    assert caplog.messages == ["an alarm could not be told to 127.0.0.1: ConnectionRefusedError"]
+    assert SECRET not in caplog.text
+
+
+def test_an_answer_that_is_no_http() -> None:
+    """What is no answer counts as none."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def babble() -> None:
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                with client:
+                    client.recv(1000)
+                    client.sendall(b"\x16\x03\x01\r\n\r\n")
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        assert told(f"http://127.0.0.1:{server.getsockname()[1]}", b"{}") == ["failed"]
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_one_who_keeps_silent_hinders_nobody() -> None:
+    """Telling takes no time whoever listens: what is too much is dropped, and so counted."""
+    with socket.create_server(("127.0.0.1", 0)) as server:  # connects, and never answers
+        results = Queue[str]()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        webhook = Webhook(url, results.put, pauses=(), patience=60.0)
+        for _ in range(150):
+            webhook.tell(b"{}")
+        found = [results.get_nowait() for _ in range(results.qsize())]
+        assert set(found) == {"dropped"}
+        assert 49 <= len(found) <= 50  # one may be under way
+    rest = [results.get(timeout=60) for _ in range(150 - len(found))]  # now nobody listens
+    assert set(rest) == {"failed"}
+    webhook.close()
+
+
+def test_what_waits_at_the_end_is_told() -> None:
+    """When a process ends, what waits is still told."""
+    with listening() as listener:
+        results = Queue[str]()
+        webhook = Webhook(listener.url, results.put)
+        for _ in range(5):
+            webhook.tell(b"{}")
+        webhook.close()
+        assert [*results.queue] == ["sent"] * 5
+
+
+def test_the_end_waits_for_no_further_attempt() -> None:
+    """When a process ends, an alarm that failed is not tried again after a pause."""
+    with listening([500] * 9) as listener:
+        results = Queue[str]()
+        webhook = Webhook(listener.url, results.put, pauses=(3600.0,))
+        webhook.tell(b"{}")
+        assert listener.heard.get(timeout=60).body == b"{}"
+        webhook.close()
+        assert [*results.queue] == ["failed"]
