@@ -88,13 +88,17 @@ class Ledger:
         steps: Integers,
         learns: Bytes,
         learned: Floats,
-    ) -> tuple[int, list[Unknown]]:
-        """Take events (kind 0 observes, 1 labels): the number of steps written, unknown labels.
+    ) -> tuple[int, list[Unknown], int]:
+        """Take events (kind 0 observes, 1 labels).
+
+        Gives the number of steps written, the unknown labels, and how many observations were
+        dropped, which `dropped` writes out.
 
         A step has the columns row, slot, key, time of the observation and time of the label
         in `steps`, whether it learns in `learns`, and what in `learned`.
         """
         self._unknown: list[Unknown] = []
+        self._dropped: list[tuple[int, int, int]] = []
         self._steps: list[tuple[tuple[int, int, int, int, int], bool, float]] = []
         columns = (column.tolist() for column in (kinds, models, keys, times, values))
         for row, (id_, kind, model, key, time, value) in enumerate(zip(ids, *columns, strict=True)):
@@ -106,7 +110,12 @@ class Ledger:
                 self._observe((model, id_), key, time)
         for i, step in enumerate(self._steps):
             steps[:, i], learns[i], learned[i] = step
-        return len(self._steps), self._unknown
+        return len(self._steps), self._unknown, len(self._dropped)
+
+    def dropped(self, rows: Integers, slots: Integers, keys: Integers) -> None:
+        """Write out row, slot and key of the observations that the last batch dropped."""
+        for i, one in enumerate(self._dropped):
+            rows[i], slots[i], keys[i] = one
 
     def recycle(self) -> None:
         """Let the slots that were left be used again."""
@@ -169,6 +178,7 @@ class Ledger:
     def _drop_pending(self, reason: int) -> None:
         name, entry = self._pending.popitem(last=False)
         self.counts[reason] += 1
+        self._dropped.append((self._row, entry.slot, entry.key))
         self._finish(name, entry, labelled=False)
 
     def _drop_early(self) -> None:

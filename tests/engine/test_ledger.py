@@ -7,7 +7,7 @@ from one is equal to what is read from the other; slots may differ, what they st
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -50,8 +50,18 @@ EVENTS = st.lists(
 )
 
 
-def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any]]:
-    """Take a batch; its steps without the slots, and the unknown labels."""
+class Done(NamedTuple):
+    """What a ledger made of a batch."""
+
+    steps: NDArray[np.int64]
+    learns: NDArray[np.uint8]
+    learned: NDArray[np.float64]
+    unknown: list[Any]
+    dropped: NDArray[np.int64]
+
+
+def done(ledger: Either, events: Events) -> Done:
+    """Take a batch."""
     ledger.recycle()
     ids = [event[0] for event in events]
     kinds = np.array([event[1] for event in events], np.uint8)
@@ -61,11 +71,19 @@ def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any]]:
     keys = np.arange(len(events), dtype=np.uint32) * (kinds == 0)
     steps = np.full((5, 2 * len(events)), -1, np.int64)
     learns, learned = np.empty(2 * len(events), np.uint8), np.empty(2 * len(events))
-    count, unknown = ledger.take(
+    count, unknown, gone = ledger.take(
         ids, kinds, models, keys.astype(np.uint32), times, values, steps, learns, learned
     )
-    rows = np.vstack([steps[[0, 2, 3, 4], :count], learns[:count], learned[:count]])
-    return rows.T.tolist(), unknown
+    dropped = np.full((3, gone), -1, np.int64)
+    ledger.dropped(*dropped)
+    return Done(steps[:, :count], learns[:count], learned[:count], unknown, dropped)
+
+
+def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any], list[Any]]:
+    """Take a batch: its steps and what was dropped, without the slots, and the unknown labels."""
+    taken = done(ledger, events)
+    rows = np.vstack([taken.steps[[0, 2, 3, 4]], taken.learns, taken.learned])
+    return rows.T.tolist(), taken.unknown, taken.dropped[[0, 2]].T.tolist()
 
 
 def entries(ledger: Either, store: int) -> tuple[list[str], list[list[Any]], NDArray[np.int64]]:
@@ -110,6 +128,23 @@ def test_slots_of_those_that_wait_differ(batches: list[Events]) -> None:
         slots = entries(ledger, PENDING)[2].tolist()
         assert len({*slots, 0}) == len(slots) + 1
         assert all(slot < ledger.capacity() for slot in slots)
+
+
+@pytest.mark.parametrize("kind", [_core.Ledger, Ledger])
+@given(batches=st.lists(EVENTS, max_size=6))
+def test_what_was_dropped_waits_no_longer(kind: type[Either], batches: list[Events]) -> None:
+    """What is dropped waited before, or came in the batch; its slot and key are those it had."""
+    ledger = kind(0, 20, 5, 2, 10, 5)
+    for events in batches:
+        _, columns, slots = entries(ledger, PENDING)
+        taken = done(ledger, events)
+        waited = [*slots.tolist(), *taken.steps[1].tolist()]
+        keys = dict(zip(waited, [*columns[1], *taken.steps[2].tolist()], strict=True))
+        still = entries(ledger, PENDING)[2].tolist()
+        for row, slot, key in taken.dropped.T.tolist():
+            assert keys[slot] == key
+            assert 0 <= row < len(events)
+            assert slot not in still
 
 
 @given(events=EVENTS)

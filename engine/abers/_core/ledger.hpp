@@ -39,6 +39,13 @@ struct Settled {
   double value;
 };
 
+// An observation that waited in vain.
+struct Dropped {
+  std::int64_t row;  // of the event that ended the wait
+  std::uint32_t slot;
+  std::uint32_t key;
+};
+
 // A label that waited in vain.
 struct Unknown {
   std::int64_t row;  // of the event whose time ended the wait
@@ -107,6 +114,7 @@ class Ledger {
   std::array<std::int64_t, kCounts> counts{};
   std::vector<Settled> steps;     // since they were cleared
   std::vector<Unknown> unknowns;  // since they were cleared
+  std::vector<Dropped> dropped;   // since they were cleared
 
  private:
   Waiting& pending() { return stores_[kPending]; }
@@ -173,8 +181,10 @@ class Ledger {
   }
 
   void drop_pending(Count reason) {
+    const std::uint32_t slot = pending().oldest();
     ++counts[reason];
-    finish(pending().oldest(), false);
+    dropped.push_back({row_, slot, pending()[slot].key});
+    finish(slot, false);
   }
 
   void drop_early() {

@@ -43,8 +43,9 @@ Name name_of(PyObject* id, std::uint32_t model) {
   return {model, static_cast<std::uint32_t>(mixed >> 32), {text, static_cast<std::size_t>(length)}};
 }
 
-// Takes events, and writes the steps they bring about: their number, and the unknown labels.
-nb::typed<nb::tuple, std::size_t, Unknowns> take(
+// Takes events, and writes the steps they bring about: their number, the unknown labels, and how
+// many observations were dropped.
+nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
     Ledger& ledger, const Texts& ids, const Column<const std::uint8_t>& kinds,
     const Column<const std::uint32_t>& models, const Column<const std::uint32_t>& keys,
     const Column<const std::int64_t>& times, const Column<const double>& values, const Table& steps,
@@ -60,6 +61,7 @@ nb::typed<nb::tuple, std::size_t, Unknowns> take(
   }
   ledger.steps.clear();
   ledger.unknowns.clear();
+  ledger.dropped.clear();
   for (std::size_t i = 0; i < n; ++i) {
     if (i + kAhead < n) ledger.fetch(events[i + kAhead].name);
     ledger.take(static_cast<std::int64_t>(i), events[i]);
@@ -80,7 +82,19 @@ nb::typed<nb::tuple, std::size_t, Unknowns> take(
     unknowns.append(nb::make_tuple(label.row, nb::str(label.id.data(), label.id.size()),
                                    label.model, label.time, label.value));
   }
-  return nb::make_tuple(ledger.steps.size(), unknowns);
+  return nb::make_tuple(ledger.steps.size(), unknowns, ledger.dropped.size());
+}
+
+// Writes out the observations that the last batch dropped.
+void dropped(const Ledger& ledger, const Column<std::int64_t>& rows,
+             const Column<std::int64_t>& slots, const Column<std::int64_t>& keys) {
+  const std::size_t n = ledger.dropped.size();
+  require(rows.size() == n && slots.size() == n && keys.size() == n);
+  for (std::size_t i = 0; i < n; ++i) {
+    rows.data()[i] = ledger.dropped[i].row;
+    slots.data()[i] = ledger.dropped[i].slot;
+    keys.data()[i] = ledger.dropped[i].key;
+  }
 }
 
 Ledger::Store which(std::size_t number) {
@@ -148,6 +162,7 @@ void bind_ledger(nb::module_& m) {
       .def_rw("counts", &Ledger::counts)
       .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a,
            "steps"_a, "learns"_a, "learned"_a)
+      .def("dropped", &abers::dropped, "rows"_a, "slots"_a, "keys"_a)
       .def("recycle", &Ledger::recycle)
       .def("capacity",
            [](const Ledger& ledger) { return ledger.store(Ledger::kPending).capacity(); })

@@ -45,17 +45,15 @@ class Steps(NamedTuple):
         Of the observations, ascending among those that are predicted.
     times
         Event times of the observations.
-    forecasts
-        The probability of label 1, where an observation is predicted.
-    labels
-        0 or 1, where a label comes.
+    values
+        Array of shape (n, width): what the bets are told. `CalibrationBets` are told the
+        probability of label 1 where an observation is predicted, and 0 or 1 where a label comes.
     """
 
     kinds: NDArray[np.uint8]
     numbers: Integers
     times: Integers
-    forecasts: Floats
-    labels: Floats
+    values: Floats
 
 
 class Opened(NamedTuple):
@@ -143,15 +141,15 @@ class CalibrationBets:
 
     def predict(self, number: int, forecast: float, time: int = 0) -> None:
         """Bet on an observation, with a number above all before it."""
-        self.run(_step(PREDICTS, number, time, forecast, 0.0))
+        self.run(_step(PREDICTS, number, time, forecast))
 
     def learn(self, number: int, label: int) -> list[Opened]:
         """Take a label; the episodes that it opens."""
-        return self.run(_step(LEARNS, number, 0, 0.0, label))
+        return self.run(_step(LEARNS, number, 0, label))
 
     def expire(self, number: int) -> list[Opened]:
         """Let an observation wait no longer; the episodes that this opens."""
-        return self.run(_step(EXPIRES, number, 0, 0.0, 0.0))
+        return self.run(_step(EXPIRES, number, 0, 0.0))
 
     def run(self, steps: Steps) -> list[Opened]:
         """Run any sequence of steps; the primitive that all calls use.
@@ -172,11 +170,11 @@ class CalibrationBets:
         ScoreError, LabelError
             If a forecast is no probability, or a label is neither 0 nor 1; nothing is done then.
         """
-        predicts = steps.kinds == PREDICTS
-        _require_probabilities(steps.forecasts)
-        labels = _checks.labels(steps.labels, len(predicts))
+        predicts, values = steps.kinds == PREDICTS, steps.values[:, 0]
+        _require_probabilities(predicts, values)
+        labels = _checks.labels(np.where(steps.kinds == LEARNS, values, 0.0), len(values))
         new = np.full((int(predicts.sum()), 4), np.nan)
-        new[:, _FORECAST] = steps.forecasts[predicts]
+        new[:, _FORECAST] = values[predicts]
         self._waiting.push(steps.numbers[predicts], steps.times[predicts], new)
         places = self._waiting.places(steps.numbers)
         ends = self._first(places, np.flatnonzero((places >= 0) & ~predicts))
@@ -249,19 +247,18 @@ class CalibrationBets:
             test.load(one)
 
 
-def _require_probabilities(forecasts: Floats) -> None:
-    bad = np.flatnonzero(~((forecasts >= 0.0) & (forecasts <= 1.0)))
+def _require_probabilities(predicts: NDArray[np.bool_], values: Floats) -> None:
+    bad = np.flatnonzero(predicts & ~((values >= 0.0) & (values <= 1.0)))
     if bad.size:
-        forecast = float(forecasts[bad[0]])
+        forecast = float(values[bad[0]])
         msg = f"row {bad[0]}: forecast {forecast!r} is no probability; it must lie between 0 and 1"
         raise ScoreError(msg)
 
 
-def _step(kind: int, number: int, time: int, forecast: float, label: float) -> Steps:
+def _step(kind: int, number: int, time: int, value: float) -> Steps:
     return Steps(
         np.array([kind], np.uint8),
         np.array([number], np.int64),
         np.array([time], np.int64),
-        np.array([forecast]),
-        np.array([label]),
+        np.array([[value]], np.float64),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from abers._shown import shown
 from abers.exceptions import ParameterError
@@ -17,7 +17,16 @@ from abers.exceptions import ParameterError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Betting", "ChangeDetector", "Episode", "Evidence", "SinceStart", "loudest"]
+__all__ = [
+    "Betting",
+    "Bettor",
+    "ChangeDetector",
+    "Episode",
+    "Evidence",
+    "SinceStart",
+    "Tested",
+    "loudest",
+]
 
 
 class Episode(NamedTuple):
@@ -319,6 +328,31 @@ class ChangeDetector(Betting):
                 statistic = 0.0
         self.count, self._wealth = before + len(factors), statistic
         return opened
+
+
+class Bettor(Protocol):
+    """What is asked of bets."""
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Give what the tests have come to."""
+        ...
+
+
+class Tested:
+    """A monitor beside which tests run.
+
+    Attributes
+    ----------
+    bets
+        The bets of each calibrator that it is of; none where there are no tests.
+    """
+
+    bets: Sequence[Bettor] = ()
+
+    @property
+    def tests(self) -> tuple[Evidence, ...]:
+        """What the tests have come to, none if there are none; see `loudest`."""
+        return loudest([one.evidence() for one in self.bets])
 
 
 def loudest(many: Sequence[Sequence[Evidence]]) -> tuple[Evidence, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.monitoring._finite import FiniteMean
+from abers.monitoring.evidence import Tested
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ class CentralInterval(NamedTuple):
     width: float
 
 
-class RegressionMonitor:
+class RegressionMonitor(Tested):
     """Pinball loss and CRPS, coverage and width of central intervals, and the PIT histogram.
 
     Parameters
@@ -203,6 +204,7 @@ class RegressionMonitor:
             That of all predictions together.
         """
         whole = cls(many[0]._levels.tolist(), distributions=many[0]._pit is not None)
+        whole.bets = [bets for one in many for bets in one.bets]
         for one in many:
             whole.count += one.count
             whole._covered += one._covered

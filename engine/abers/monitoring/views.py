@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from abers.monitoring.evidence import Tested
 from abers.monitoring.scores import added
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Views"]
 
 
-class Views:
+class Views(Tested):
     """Scores of the raw and of the calibrated forecasts, and the width of the intervals.
 
     Parameters
@@ -97,4 +98,5 @@ class Views:
         raw = [one.raw for one in many if one.raw is not None]
         whole.raw = cls.kind.total(raw) if raw else None
         whole._width = sum(one._width for one in many)
+        whole.bets = [bets for one in many for bets in one.bets]
         return whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abers.stream.columns import Events, Rows
 from abers.stream.events import (
+    Alarm,
     DeadLetter,
     Event,
     Label,
@@ -24,6 +25,7 @@ from abers.stream.processor import Processor
 from abers.stream.settings import Settings
 
 __all__ = [
+    "Alarm",
     "DeadLetter",
     "Entry",
     "Event",

@@ -10,24 +10,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers.stream.bets import Bets, alarms
 from abers.stream.columns import objects
+from abers.stream.grouping import by_key
 from abers.stream.outputs import Judged
 from abers.stream.tasks import Answers, Settled, Steps
 from abers.stream.waiting import Waiting, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from abers.stream.admission import Admitted
     from abers.stream.columns import Rows
+    from abers.stream.events import Alarm
+    from abers.stream.settings import Settings
     from abers.stream.tasks import Calibrator, Monitor, Task
 
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-__all__ = ["Answering", "Taken"]
+__all__ = ["Answered", "Answering", "Dropped", "Taken"]
 
 _SPARE = 8  # rows grow by one part in so many: doubling would waste half of a million
 
@@ -62,6 +66,46 @@ class Taken(NamedTuple):
     values: Floats
 
 
+class Dropped(NamedTuple):
+    """Observations that wait no longer for a label, a row each.
+
+    Attributes
+    ----------
+    rows
+        Row of the admitted event that brought it about.
+    slots
+        Where the prediction was kept.
+    keys
+        Number of the calibrator.
+    """
+
+    rows: Integers
+    slots: Integers
+    keys: Integers
+
+
+class Answered(NamedTuple):
+    """What a batch brought about.
+
+    Attributes
+    ----------
+    answers
+        Of the calibrators.
+    predictions, outcomes
+        As `Outputs` has them.
+    judged
+        What was judged; None if there are neither monitors nor outcomes.
+    alarms
+        Each with the row of the admitted event that brought it about.
+    """
+
+    answers: Answers
+    predictions: Rows[Any]
+    outcomes: Rows[Any] | None
+    judged: Judged | None
+    alarms: list[tuple[int, Alarm]]
+
+
 class Answering:
     """The calibrators and monitors, one of each for every key, and the predictions that wait.
 
@@ -69,8 +113,8 @@ class Answering:
     ----------
     task
         What makes and words predictions.
-    monitors
-        Whether they are judged.
+    settings
+        Whether they are judged and bet against, and how long bets wait.
 
     Attributes
     ----------
@@ -78,16 +122,20 @@ class Answering:
         Scores and answers by slot.
     waiting
         Predictive distributions by slot; None if the task has none.
+    bets
+        Against the predictions; None if there are none.
     onlooker
         Told of what the monitors judge, all keys together.
     """
 
-    def __init__(self, task: Task, *, monitors: bool) -> None:
+    def __init__(self, task: Task, settings: Settings) -> None:
         self._task = task
         self.rows = np.empty((1, task.score_width + task.answer_width))
         self.waiting = Waiting() if task.distributions else None
         self.calibrators: list[Calibrator] = []
-        self.monitors: list[Monitor] | None = [] if monitors else None
+        self.monitors: list[Monitor] | None = [] if settings.monitors else None
+        tested = settings.monitors and settings.tests and settings.task != "regression"
+        self.bets = Bets(task.bets, settings.max_pending) if tested else None
         self.onlooker: Callable[[Floats, Floats], None] | None = None
 
     def make_room(self, keys: int, slots: int) -> None:
@@ -96,22 +144,27 @@ class Answering:
             self.calibrators.append(self._task.calibrator())
             if self.monitors is not None:
                 self.monitors.append(self._task.monitor())
+        if self.bets is not None and self.monitors is not None:
+            for monitor in self.monitors[len(self.bets.by_key) :]:
+                monitor.bets = [self.bets.add()]
+            self.bets.make_room(slots)
         if slots > len(self.rows):
             shape = (slots + slots // _SPARE, self.rows.shape[1])
             self.rows.resize(shape, refcheck=False)
         if self.waiting is not None:
             self.waiting.make_room(slots)
 
-    def run(
+    def run(  # noqa: PLR0913 - what was decided, by its parts
         self,
         admitted: Admitted,
         taken: Taken,
-        keys: Iterable[tuple[str, str]],
+        dropped: Dropped,
+        keys: Sequence[tuple[str, str]],
         known: Answers | None,
         *,
         outcomes: bool,
-    ) -> tuple[Answers, Rows[Any], Rows[Any] | None, Judged | None]:
-        """Run steps; the answers, what they put out (outcomes if wanted), and what was judged.
+    ) -> Answered:
+        """Run steps, with outcomes only if they are wanted.
 
         `keys` gives model and segment of each calibrator, `known` the answers of before if the
         steps were run before: no prediction is made then.
@@ -135,16 +188,17 @@ class Answering:
         predictions = self._task.predictions(seen, said)
         waited = None if self.waiting is None else self.waiting.settle(slots[learns].tolist())
         if self.monitors is None and not outcomes:
-            return answers, predictions, None, None
+            return Answered(answers, predictions, None, None, [])
         settled, values, of = rows[slots[learns]], taken.values[learns], taken.keys[learns]
         if waited is not None:
             settled = np.hstack((settled, judged(waited, values)))
         self._judge(settled, values, of)
         delays = taken.told[learns] - taken.times[learns]
-        judged_ones = Judged(of, delays, settled, values)
+        told = Judged(of, delays, settled, values)
+        raised = self._bet(taken, dropped, said.rows, settled, keys)
         if not outcomes:
-            return answers, predictions, None, judged_ones
-        told = Settled(
+            return Answered(answers, predictions, None, told, raised)
+        spoken = Settled(
             admitted.events.heads().take(taken.rows[learns]),
             objects([segment for _, segment in keys])[of],
             taken.told[learns],
@@ -152,14 +206,14 @@ class Answering:
             settled,
             values,
         )
-        return answers, predictions, self._task.outcomes(told), judged_ones
+        return Answered(answers, predictions, self._task.outcomes(spoken), told, raised)
 
     def _run(self, steps: Steps, keys: Integers, asked: NDArray[np.bool_]) -> Answers:
         """Run the steps of each calibrator, and give the answers to those that are `asked`."""
         answers = np.empty((len(keys), self._task.answer_width))
         held = np.empty(len(keys), np.int64)
         bands = np.empty(len(keys), object) if self._task.distributions else None
-        for key, rows in _by_key(keys):
+        for key, rows in by_key(keys):
             part = Steps(*(column[rows] for column in steps))
             said = self.calibrators[key].run(part)
             answers[rows], held[rows] = said.rows, said.held
@@ -170,25 +224,27 @@ class Answering:
     def _learn(self, steps: Steps, keys: Integers, learns: NDArray[np.bool_]) -> None:
         """Run nothing but the labels: predictions leave no trace in a calibrator."""
         told: list[Any] = [column[learns] for column in steps]
-        for key, rows in _by_key(keys[learns]):
+        for key, rows in by_key(keys[learns]):
             self.calibrators[key].run(Steps(*(column[rows] for column in told)))
+
+    def _bet(
+        self,
+        taken: Taken,
+        dropped: Dropped,
+        said: Floats,
+        settled: Floats,
+        keys: Sequence[tuple[str, str]],
+    ) -> list[tuple[int, Alarm]]:
+        if self.bets is None:
+            return []
+        staked, learned = self._task.stakes(said, settled, taken.values[taken.learns == 1])
+        opened = self.bets.run(taken, dropped, staked, learned)
+        return alarms(opened, keys, self.bets.by_key)
 
     def _judge(self, settled: Floats, values: Floats, keys: Integers) -> None:
         if self.monitors is None:
             return
-        for key, rows in _by_key(keys):
+        for key, rows in by_key(keys):
             self.monitors[key].update(settled[rows], values[rows])
         if self.onlooker is not None:
             self.onlooker(settled, values)
-
-
-def _by_key(keys: Integers) -> Iterator[tuple[int, Any]]:
-    """Give the rows of each key, in their order."""
-    if not len(keys):
-        return
-    if (keys == keys[0]).all():  # sorting them costs more than the rest
-        yield int(keys[0]), slice(None)
-        return
-    order = np.argsort(keys, kind="stable")
-    numbers, starts = np.unique(keys[order], return_index=True)
-    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)

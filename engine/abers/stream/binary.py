@@ -24,7 +24,7 @@ from abers.calibration import (
     log_merge,
 )
 from abers.exceptions import ScoreError
-from abers.monitoring import BinaryMonitor
+from abers.monitoring import BinaryMonitor, CalibrationBets
 from abers.stream import wording
 from abers.stream.events import Outcome, Prediction
 from abers.stream.facts import Facts, of_binary
@@ -123,6 +123,7 @@ class Binary:
         self._baseline = _BASELINES.get(settings.calibrator or "")
         self._merge = log_merge if self._baseline is None else _either
         self._probabilities = settings.scores == "probability"
+        self._bets = {"distance": settings.alarm_distance, "quiet": settings.alarm_quiet}
         self._smallest = 0.0 if self._probabilities else -sys.float_info.max
         self._largest = 1.0 if self._probabilities else sys.float_info.max
         self._forgetting: dict[str, Any] = {
@@ -189,6 +190,15 @@ class Binary:
         score, p0, p1, p = self._read(rows)
         raw = {"raw": of_binary(score, values)} if self._probabilities else {}
         return Facts(raw | {"calibrated": of_binary(p, values)}, p1 - p0)
+
+    def bets(self) -> CalibrationBets:
+        """Make bets against the probability of label 1."""
+        return CalibrationBets(**self._bets)
+
+    def stakes(self, said: Floats, settled: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Give the probabilities, and the labels."""
+        del settled
+        return self._read(said)[3][:, np.newaxis], values[:, np.newaxis]
 
     def predictions(self, events: Events, answers: Answers) -> Rows[Prediction]:
         """Word predictions, a row each."""

@@ -18,7 +18,7 @@ from abers._backend import core
 from abers._shown import shown
 from abers.learners import river
 from abers.stream.admission import Admission
-from abers.stream.answering import Taken
+from abers.stream.answering import Dropped, Taken
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.learning import Learning
 
@@ -78,11 +78,14 @@ class Decided(NamedTuple):
         The steps of calibrators that they bring about.
     letters
         Dead letters, each with the row of the event that brought it about.
+    dropped
+        The observations that wait no longer for a label.
     """
 
     admitted: Admitted
     taken: Taken
     letters: list[tuple[int, DeadLetter]]
+    dropped: Dropped
 
 
 class Deciding:
@@ -185,7 +188,7 @@ class Deciding:
         return self._paired(self.admission.admit(events, self.clock))
 
     def _paired(self, admitted: Admitted) -> Decided:
-        taken, unknown = self._enter(
+        taken, unknown, dropped = self._enter(
             admitted.events.ids.tolist(),
             admitted.kinds,
             admitted.models,
@@ -194,10 +197,11 @@ class Deciding:
             admitted.values,
         )
         letters = [(int(admitted.rows[label[0]]), self._unknown(label)) for label in unknown]
-        return Decided(admitted, taken, letters)
+        return Decided(admitted, taken, letters, dropped)
 
     def _one_by_one(self, events: Events, learning: Learning) -> Decided:
         parts: list[Taken] = []
+        gone: list[Dropped] = []
         letters: list[tuple[int, DeadLetter]] = []  # by number of the event that came in
 
         def accepted(event: Event, value: float) -> None:
@@ -205,7 +209,7 @@ class Deciding:
             learns, key = 1, 0
             if type(event) is Observation:
                 learns, key = 0, self.admission.keys[event.model, event.segment]
-            taken, unknown = self._enter(
+            taken, unknown, dropped = self._enter(
                 [event.id],
                 np.array([learns], np.uint8),
                 np.array([self.admission.models[event.model]], np.uint32),
@@ -213,20 +217,24 @@ class Deciding:
                 np.array([event.time], np.int64),
                 np.array([value]),
             )
-            taken.rows[:] = number
+            taken.rows[:] = dropped.rows[:] = number
             parts.append(taken)
+            gone.append(dropped)
             letters.extend((number, self._unknown(label)) for label in unknown)
             letters.extend((number, failed) for failed in self._learn(event, taken, learning))
 
         admitted = self.admission.admit(events, self.clock, accepted)
         columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 7
         taken = Taken(*(np.concatenate(list(column)) for column in columns))
+        columns = zip(*gone, strict=True) if gone else [[np.empty(0, np.int64)]] * 3
+        dropped = Dropped(*(np.concatenate(list(column)) for column in columns))
         rows = admitted.rows.tolist()
-        return Decided(admitted, taken, [(rows[n], _at(letter, rows[n])) for n, letter in letters])
+        told = [(rows[n], _at(letter, rows[n])) for n, letter in letters]
+        return Decided(admitted, taken, told, dropped)
 
     def _learned_again(self, decided: Decided, learning: Learning) -> Decided:
         """Let learners learn what a batch settled, in the order in which they did."""
-        admitted, taken, letters = decided
+        admitted, taken, letters, dropped = decided
         ends = np.searchsorted(taken.rows, np.arange(len(admitted.rows) + 1)).tolist()
         failed: list[tuple[int, DeadLetter]] = []
         for event, row, (start, end) in zip(
@@ -236,7 +244,8 @@ class Deciding:
             wrong = self._learn(event, Taken(*part), learning)
             failed.extend((row, _at(one, row)) for one in wrong)
         # Of one event, labels that waited in vain come first.
-        return Decided(admitted, taken, sorted([*letters, *failed], key=itemgetter(0)))
+        told = sorted([*letters, *failed], key=itemgetter(0))
+        return Decided(admitted, taken, told, dropped)
 
     def _learn(self, event: Event, taken: Taken, learning: Learning) -> Iterator[DeadLetter]:
         """Let learners learn what an event settled; what they could not learn."""
@@ -252,16 +261,19 @@ class Deciding:
         keys: NDArray[np.uint32],
         times: NDArray[np.int64],
         values: NDArray[np.float64],
-    ) -> tuple[Taken, list[Unknown]]:
+    ) -> tuple[Taken, list[Unknown], Dropped]:
         """Let the ledger decide what becomes of events."""
         most = 2 * len(ids)  # an observation whose label waited makes two steps
         steps, learns = np.empty((5, most), np.int64), np.empty(most, np.uint8)
         learned = np.empty(most)
-        count, unknown = self.ledger.take(
+        count, unknown, gone = self.ledger.take(
             ids, kinds, models, keys, times, values, steps, learns, learned
         )
         row, slot, key, time, told = steps[:, :count]
-        return Taken(learns[:count], row, slot, key, time, told, learned[:count]), unknown
+        dropped = Dropped(*np.empty((3, gone), np.int64))
+        self.ledger.dropped(*dropped)
+        taken = Taken(learns[:count], row, slot, key, time, told, learned[:count])
+        return taken, unknown, dropped
 
     def _count(self, labels: NDArray[np.bool_], decided: Decided, reasons: Sequence[str]) -> None:
         counters, taken = self._counters, decided.taken

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 __all__ = [
+    "Alarm",
     "DeadLetter",
     "Event",
     "Label",
@@ -284,6 +285,35 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     detail: str
     event: Event
     row: int | None
+
+
+class Alarm(msgspec.Struct, frozen=True, gc=False):
+    """The predictions of a calibrator no longer mean what they say: an episode opened.
+
+    Attributes
+    ----------
+    model, segment
+        Those of the calibrator.
+    test
+        Name of the test; see `abers.monitoring.Evidence`.
+    number
+        1 for the first episode of the calibrator.
+    time
+        Event time of the observation at which it rang, in milliseconds.
+    log_wealth, line
+        Natural logarithms of the evidence, and of that at which it rings.
+    sentence
+        What happened, and how often it would without a reason.
+    """
+
+    model: str
+    segment: str
+    test: str
+    number: int
+    time: int
+    log_wealth: float
+    line: float
+    sentence: str
 
 
 Event: TypeAlias = Observation | Label

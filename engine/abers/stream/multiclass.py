@@ -16,7 +16,7 @@ import numpy as np
 from abers._shown import shown
 from abers.calibration import OneVsOne, OneVsRest, _checks
 from abers.exceptions import LabelError, ScoreError
-from abers.monitoring import MultiClassMonitor
+from abers.monitoring import CalibrationBets, MultiClassMonitor
 from abers.stream import wording
 from abers.stream.columns import objects
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
@@ -84,6 +84,7 @@ class MultiClass:
         self._probabilities = settings.scores == "probability"
         # The score of a pair is a share, and a share of what is negative is none.
         self._nonnegative = self._probabilities or self._kind is OneVsOne
+        self._bets = {"distance": settings.alarm_distance, "quiet": settings.alarm_quiet}
         self._forgetting: dict[str, Any] = {
             "window": settings.window,
             "max_age": settings.max_age,
@@ -184,6 +185,17 @@ class MultiClass:
         raw = {"raw": of_classes(score, labels)} if self._probabilities else {}
         widths = (high - low)[np.arange(len(labels)), labels]
         return Facts(raw | {"calibrated": of_classes(p, labels)}, widths)
+
+    def bets(self) -> CalibrationBets:
+        """Make bets against the probability of the class that has most of it."""
+        return CalibrationBets(**self._bets)
+
+    def stakes(self, said: Floats, settled: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Give the largest probabilities, and whether the labels were of those classes."""
+        k = len(self._classes)
+        most = said[:, k : 2 * k].max(axis=1)
+        hits = settled[:, k : 2 * k].argmax(axis=1) == values
+        return np.minimum(most, 1.0)[:, np.newaxis], hits[:, np.newaxis].astype(np.float64)
 
     def predictions(self, events: Events, answers: Answers) -> Rows[MultiClassPrediction]:
         """Word predictions, a row each."""

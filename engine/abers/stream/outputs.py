@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.columns import Rows
-    from abers.stream.events import DeadLetter, Output
+    from abers.stream.events import Alarm, DeadLetter, Output
 
 __all__ = ["Judged", "Outputs"]
 
@@ -40,7 +40,7 @@ class Judged(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Predictions, outcomes and dead letters.
+    """Predictions, outcomes, dead letters and alarms.
 
     Attributes
     ----------
@@ -52,6 +52,8 @@ class Outputs(NamedTuple):
         Rows of the events that brought about the predictions, and the outcomes.
     judged
         What can be counted of the labels; None if there are neither monitors nor outcomes.
+    alarms
+        Each with the row of the event that brought it about, one an episode.
     """
 
     predictions: Rows[Any]
@@ -60,13 +62,14 @@ class Outputs(NamedTuple):
     predicted: NDArray[np.int64]
     settled: NDArray[np.int64]
     judged: Judged | None = None
+    alarms: Sequence[tuple[int, Alarm]] = ()
 
     def dead_letters(self) -> list[DeadLetter]:
         """Give the dead letters in the order of the events."""
         return [letter for _, _, letter in sorted(self._ranked(), key=_place)]
 
     def in_order(self) -> list[Output]:
-        """Give all of them as objects, in the order of the events.
+        """Give all of them but the alarms as objects, in the order of the events.
 
         Of one event: labels that waited in vain, its prediction, the outcome if its label was
         there before it, and what a learner could not learn.

@@ -98,7 +98,7 @@ class Processor:
         self._task = task_of(settings)
         self._mark = journal.marked(settings)
         self._deciding = Deciding(settings, self._task, learner)
-        self._answering = Answering(self._task, monitors=settings.monitors)
+        self._answering = Answering(self._task, settings)
 
     @property
     def clock(self) -> int | None:
@@ -306,15 +306,23 @@ class Processor:
 
     def _answer(self, decided: Decided, known: Answers | None = None) -> tuple[Outputs, Answers]:
         """Answer what was decided, and word it; with answers that are known as they are."""
-        admitted, taken, letters = decided
+        admitted, taken, letters, dropped = decided
         keys = self._deciding.admission.keys
         self._answering.make_room(len(keys), self._deciding.ledger.capacity())
-        answers, predictions, outcomes, judged = self._answering.run(
-            admitted, taken, keys, known, outcomes=self._outcomes
+        said = self._answering.run(
+            admitted, taken, dropped, list(keys), known, outcomes=self._outcomes
         )
         learns, rows = taken.learns == 1, admitted.rows[taken.rows]
-        outputs = Outputs(predictions, outcomes, letters, rows[~learns], rows[learns], judged)
-        return outputs, answers
+        outputs = Outputs(
+            said.predictions,
+            said.outcomes,
+            letters,
+            rows[~learns],
+            rows[learns],
+            said.judged,
+            [(int(admitted.rows[row]), alarm) for row, alarm in said.alarms],
+        )
+        return outputs, said.answers
 
     # Saving
 

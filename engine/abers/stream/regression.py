@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from abers.regression import PredictiveDistribution
     from abers.stream.columns import Column, Events, Rows
     from abers.stream.settings import Settings
-    from abers.stream.tasks import Settled, Steps
+    from abers.stream.tasks import KeyBets, Settled, Steps
 
     Floats = NDArray[np.float64]
 
@@ -186,6 +186,14 @@ class Regression:
             for low, high, share in central_pairs(self._levels)
         }
         return Facts({}, None, (rows[:, -2], rows[:, -1]) if self.distributions else None, covered)
+
+    def bets(self) -> KeyBets:
+        """Make bets."""
+        raise NotImplementedError
+
+    def stakes(self, said: Floats, settled: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Give nothing."""
+        raise NotImplementedError
 
     def predictions(self, events: Events, answers: Answers) -> Rows[RegressionPrediction]:
         """Word predictions, a row each."""

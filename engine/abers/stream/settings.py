@@ -102,6 +102,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         How many models, and how many segments of all models, are kept apart at most.
     monitors
         Whether predictions are scored when their labels arrive.
+    tests
+        Whether bets are made against them too, see `abers.monitoring.CalibrationBets`; not without
+        monitors.
+    alarm_distance
+        How many observations with labels lie at least between false alarms, on average.
+    alarm_quiet
+        After how many without evidence of a change an episode is over: one alarm is made of each.
     """
 
     task: Literal["binary", "multiclass", "regression"] = "binary"
@@ -127,6 +134,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_early: int = 100_000
     max_models: int = 1_000
     monitors: bool = True
+    tests: bool = True
+    alarm_distance: int = 1_000_000
+    alarm_quiet: int = 10_000
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -134,7 +144,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             self._require(name, 0, LARGEST_TIME)
         self._require("dedup_max", 0, _MOST)
         self._require("folds", 2, _MOST_FOLDS)
-        for name in ("max_pending", "max_early", "max_models"):
+        self._require("alarm_distance", 2, _MOST)
+        for name in ("max_pending", "max_early", "max_models", "alarm_quiet"):
             self._require(name, 1, _MOST)
         for name in ("window", "max_age", "half_life"):
             if getattr(self, name) is not None:

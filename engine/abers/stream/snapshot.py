@@ -26,6 +26,7 @@ from abers._ledger import PENDING
 from abers._sealed import REMEDY, seal, unseal
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
+from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
@@ -74,6 +75,7 @@ class State(msgspec.Struct, omit_defaults=True):
     rows: bytes
     features: list[Any]
     waiting: Packed | None = None
+    bets: Saved | None = None
 
 
 class Snapshot(msgspec.Struct):
@@ -105,6 +107,7 @@ def state(processor: Processor) -> bytes:
         rows=answering.rows[waiting].astype("<f8", copy=False).tobytes(),
         features=[] if learning is None else [learning.features[i] for i in waiting.tolist()],
         waiting=None if answering.waiting is None else answering.waiting.pack(waiting.tolist()),
+        bets=None if answering.bets is None else answering.bets.save(waiting),
     )
     return msgspec.msgpack.encode(held)
 
@@ -220,6 +223,8 @@ def _fill(processor: Processor, held: State) -> None:
     if answering.waiting is not None:
         loaded = None if held.waiting is None else answering.waiting.load(held.waiting)
         _require(loaded == count, "distributions")
+    if answering.bets is not None and held.bets is not None:
+        _require(answering.bets.load(held.bets) == count, "bets")
     if learning is not None:
         _require(len(held.features) == count, "features")
         learning.features += held.features

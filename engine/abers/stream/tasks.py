@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
+from abers.monitoring.evidence import Bettor
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,12 +18,15 @@ if TYPE_CHECKING:
     from msgspec import Struct
     from numpy.typing import NDArray
 
+    from abers.monitoring import Evidence
+    from abers.monitoring.calibration_bets import Opened
+    from abers.monitoring.calibration_bets import Steps as BetSteps
     from abers.stream.columns import Column, Events, Rows
     from abers.stream.facts import Facts
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Answers", "Calibrator", "Monitor", "Settled", "Steps", "Task"]
+__all__ = ["Answers", "Calibrator", "KeyBets", "Monitor", "Settled", "Steps", "Task"]
 
 
 class Steps(NamedTuple):
@@ -105,8 +110,36 @@ class Calibrator(Protocol):
         ...
 
 
+class KeyBets(Bettor, Protocol):
+    """What bets against the predictions of one calibrator."""
+
+    @property
+    def waiting(self) -> NDArray[np.int64]:
+        """Numbers of the observations that are not done with, or wait for such, ascending."""
+        ...
+
+    def run(self, steps: BetSteps, /) -> list[Opened]:
+        """Bet and settle in order; the episodes that open."""
+        ...
+
+    def state(self) -> tuple[Any, ...] | None:
+        """Give what is remembered, in numbers, lists and bytes; None of nothing."""
+        ...
+
+    def load(self, state: Sequence[Any] | None, /) -> None:
+        """Remember what gave this state."""
+        ...
+
+
 class Monitor(Protocol):
     """What judges predictions by their labels."""
+
+    bets: Sequence[Bettor]
+
+    @property
+    def tests(self) -> Sequence[Evidence]:
+        """What the tests by betting have come to; none if there are none."""
+        ...
 
     @property
     def mean_width(self) -> float:
@@ -189,6 +222,27 @@ class Task(Protocol):
 
     def facts(self, rows: Floats, values: Floats) -> Facts:
         """Tell what labels say of predictions; rows and values are as in `Settled`."""
+        ...
+
+    def bets(self) -> KeyBets:
+        """Make bets against predictions."""
+        ...
+
+    def stakes(self, said: Floats, settled: Floats, values: Floats) -> tuple[Floats, Floats]:
+        """Give what the bets are told.
+
+        Parameters
+        ----------
+        said
+            Predictions as they are issued, a row each: score and answer.
+        settled, values
+            Predictions whose labels came, and the labels, as in `Settled`.
+
+        Returns
+        -------
+        staked, learned
+            Arrays with a row for each prediction, and for each label.
+        """
         ...
 
     def predictions(self, events: Events, answers: Answers) -> Rows[Any]:

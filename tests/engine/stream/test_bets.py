@@ -1,0 +1,271 @@
+"""Bets against the predictions of a stream, and the alarms they raise, `abers.stream.bets`."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.stream.cases import EVENTS, FOREVER, SETTINGS
+
+import abers.stream.snapshot as saved
+from abers._sealed import seal
+from abers.monitoring import CalibrationBets
+from abers.stream import (
+    Alarm,
+    Event,
+    Events,
+    Label,
+    MultiClassOutcome,
+    Observation,
+    Outcome,
+    Output,
+    Prediction,
+    Processor,
+    Settings,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+QUICK: dict[str, Any] = {"alarm_distance": 2, "alarm_quiet": 2}
+QUICKLY = SETTINGS.map(lambda settings: msgspec.structs.replace(settings, **QUICK))
+
+
+def took(
+    processor: Processor, events: Sequence[Event], sizes: Sequence[int] = ()
+) -> list[tuple[int, Alarm]]:
+    """Take events in batches of these sizes, and the rest; alarms by number of the event."""
+    raised, done = [], 0
+    for size in [*sizes, len(events)]:
+        batch = events[done : done + size]
+        if batch:
+            alarms = processor.take(Events.of(batch)).alarms
+            raised += [(done + row, alarm) for row, alarm in alarms]
+        done += len(batch)
+    return raised
+
+
+class Kept:
+    """An observation as the oracle keeps it."""
+
+    def __init__(self, number: int, prediction: Prediction) -> None:
+        """Begin without a label."""
+        self.number, self.prediction = number, prediction
+        self.label: int | None = None
+        self.over = False
+
+
+class Oracle:
+    """Bets of each model and segment, each fed one observation at a time, in order."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Begin with nothing."""
+        self.settings = settings
+        self.kept: dict[tuple[str, str], Kept] = {}
+        self.count = 0
+        self.bets: dict[tuple[str, str], CalibrationBets] = defaultdict(
+            lambda: CalibrationBets(distance=settings.alarm_distance, quiet=settings.alarm_quiet)
+        )
+
+    def take(self, outputs: Sequence[Output], waiting: set[tuple[str, str]]) -> list[Any]:
+        """Take what a processor said of one event, and who waits after it."""
+        rung: list[Any] = []
+        for output in outputs:
+            if isinstance(output, Prediction):
+                self.kept[output.model, output.id] = one = Kept(self.count, output)
+                self.of(output).predict(one.number, output.p, output.time)
+                self.count += 1
+            if isinstance(output, Outcome):
+                one = self.kept.pop((output.model, output.id))
+                rung += self.rang(one, self.of(one.prediction).learn(one.number, output.label))
+        late = [
+            (name, one)
+            for name, one in self.kept.items()
+            if name not in waiting or self.count - 1 - one.number >= self.settings.max_pending
+        ]
+        for _, one in late:
+            rung += self.rang(one, self.of(one.prediction).expire(one.number))
+        for name, _ in late:
+            if name not in waiting:
+                del self.kept[name]
+        return rung
+
+    def of(self, prediction: Prediction) -> CalibrationBets:
+        """Give the bets of a prediction's key."""
+        return self.bets[prediction.model, prediction.segment]
+
+    @staticmethod
+    def rang(one: Kept, opened: Sequence[Any]) -> list[Any]:
+        """Tell alarms."""
+        whose = (one.prediction.model, one.prediction.segment)
+        return [(*whose, each.episode) for each in opened if each.test == "change"]
+
+
+def waits(processor: Processor) -> set[tuple[str, str]]:
+    """Tell which observations wait, by model and id."""
+    ledger = processor._deciding.ledger  # noqa: SLF001 - nothing public says it
+    models = [*processor._deciding.admission.models]  # noqa: SLF001
+    count = ledger.count(0)
+    numbers = [np.empty(count, np.int64) for _ in range(3)]
+    of, keys, values = np.empty(count, np.uint32), np.empty(count, np.uint32), np.empty(count)
+    ids = ledger.entries(0, numbers[0], of, keys, numbers[1], numbers[2], values)
+    return {(models[model], id_) for model, id_ in zip(of.tolist(), ids, strict=True)}
+
+
+@given(settings=QUICKLY, events=EVENTS)
+def test_oracle(settings: Settings, events: list[Event]) -> None:
+    """Whatever comes, is late, expires or is too many: evidence and alarms are those of the bets.
+
+    The oracle is told of each observation and each label what the processor says of them, and of
+    the end of a wait what the ledger holds.
+    """
+    processor, oracle = Processor(settings), Oracle(settings)
+    for event in events:
+        outputs = processor.take(Events.of([event]))
+        expected = oracle.take(outputs.in_order(), waits(processor))
+        found = [
+            (alarm.model, alarm.segment, (alarm.number, alarm.time, alarm.time, alarm.log_wealth))
+            for row, alarm in outputs.alarms
+            if row == 0
+        ]
+        assert sorted(found) == sorted(expected)
+        assert len(outputs.alarms) == len(found)
+    keys = processor._deciding.admission.keys  # noqa: SLF001
+    for key, monitor in zip(keys, processor.monitors, strict=False):
+        assert list(monitor.tests) == list(oracle.bets[key].evidence())
+
+
+@given(settings=QUICKLY, events=EVENTS, sizes=st.lists(st.integers(0, 12)))
+def test_batches(settings: Settings, events: list[Event], sizes: list[int]) -> None:
+    """Batches of any size raise the same alarms at the same events, and give the same state."""
+    single, batched = Processor(settings), Processor(settings)
+    assert took(single, events, [1] * len(events)) == took(batched, events, sizes)
+    assert single.state_bytes() == batched.state_bytes()
+
+
+@given(settings=QUICKLY, events=EVENTS, more=EVENTS)
+def test_redone_and_restored(settings: Settings, events: list[Event], more: list[Event]) -> None:
+    """Alarms come again when a batch is redone, and after a restart as without one."""
+    live, other = Processor(settings), Processor(settings)
+    for start in range(0, len(events), 5):
+        outputs, entry = live.take_noted(Events.of(events[start : start + 5]))
+        assert other.redo(entry).alarms == outputs.alarms
+    restored = Processor.restore(live.snapshot(), settings)
+    assert took(restored, more, [3]) == took(live, more) == took(other, more)
+    assert restored.state_bytes() == live.state_bytes() == other.state_bytes()
+
+
+def drifting(n: int, change: int, *, model: str = "m", seed: int = 0) -> list[Event]:
+    """Observations whose scores mean what they say up to a change, and then the contrary."""
+    rng = np.random.default_rng(seed)
+    events: list[Event] = []
+    for i in range(n):
+        score = float(np.round(rng.uniform(0.05, 0.95), 3))
+        label = int(rng.random() < (score if i < change else 1.0 - score))
+        events.append(Observation(f"{i}", i, model, score=score))
+        events.append(Label(f"{i}", i, model, value=label))
+    return events
+
+
+def test_an_alarm_after_the_change_and_not_before() -> None:
+    """Where scores turn to mean the contrary, one alarm is raised, soon after that."""
+    processor = Processor(Settings(scores="probability"))
+    events = drifting(3_000, 2_000)
+    ((row, alarm),) = took(processor, events, [500] * 12)
+    assert 4_000 < row < 4_600
+    assert (alarm.model, alarm.segment, alarm.test, alarm.number) == ("m", "", "change", 1)
+    assert row == 2 * alarm.time + 1
+    assert alarm.line == math.log(1_000_000) <= alarm.log_wealth < alarm.line + 10
+    assert alarm.sentence.startswith("model 'm': the predictions no longer mean what they say; ")
+    assert "1,000,000 observations" in alarm.sentence
+    assert processor.monitor is not None
+    since, change = processor.monitor.tests
+    assert (since.name, change.name) == ("since-start", "change")
+    assert change.ringing
+    assert change.episodes == 1
+
+
+def test_each_key_by_itself() -> None:
+    """Keys have evidence of their own; together, the loudest is told."""
+    processor = Processor(Settings(scores="probability"))
+    good, bad = drifting(1_500, 1_500, model="good"), drifting(1_500, 1_000, model="bad")
+    raised = took(processor, [event for pair in zip(good, bad, strict=True) for event in pair])
+    assert [alarm.model for _, alarm in raised] == ["bad"]
+    quiet, loud = (monitor.tests[1] for monitor in processor.monitors)
+    assert (quiet.ringing, loud.ringing) == (False, True)
+    assert processor.monitor is not None
+    together = processor.monitor.tests[1]
+    assert together.ringing
+    assert together.last == loud.last
+    assert "2 calibrators" in together.guarantee
+
+
+@pytest.mark.parametrize("off", [{"tests": False}, {"monitors": False}])
+def test_switched_off(off: dict[str, bool]) -> None:
+    """Without tests there is no evidence, no alarm, and nothing in the state."""
+    processor = Processor(Settings(scores="probability", **off))
+    assert took(processor, drifting(1_000, 500)) == []
+    assert all(monitor.tests == () for monitor in processor.monitors)
+    restored = Processor.restore(processor.snapshot(), processor.settings)
+    assert restored.state_bytes() == processor.state_bytes()
+
+
+def test_top_label() -> None:
+    """Of several classes, the largest probability is bet against by whether it came true."""
+    settings = Settings(task="multiclass", classes=("a", "b", "c"), scores="probability")
+    processor = Processor(settings)
+    bets, rng = CalibrationBets(), np.random.default_rng(1)
+    for number in range(300):
+        scores = dict(zip("abc", rng.dirichlet([1.0, 1.0, 1.0]).tolist(), strict=True))
+        total = sum(scores.values())
+        scores = {name: score / total for name, score in scores.items()}
+        said = processor.process(Observation(f"{number}", number, score=scores))
+        outcome = processor.process(
+            Label(f"{number}", number, value=str(rng.choice(["a", "b", "c"])))
+        )[0]
+        assert isinstance(outcome, MultiClassOutcome)
+        assert len(said) == 1
+        top = max(outcome.p, key=lambda name: outcome.p[name])
+        bets.predict(number, outcome.p[top], number)
+        bets.learn(number, int(outcome.label == top))
+    (monitor,) = processor.monitors
+    assert monitor.tests == bets.evidence()
+
+
+def test_no_more_waits_than_may() -> None:
+    """Behind one observation without a label no more factors wait than observations may."""
+    settings = Settings(max_pending=50, label_wait=FOREVER)
+    processor = Processor(settings)
+    processor.process(Observation("never", 0, score=0.5))
+    for number in range(200):
+        processor.process(Observation(f"{number}", 0, score=0.5))
+        processor.process(Label(f"{number}", 0, value=number % 2))
+        (bets,) = processor._answering.bets.by_key  # type: ignore[union-attr]  # noqa: SLF001
+        assert len(bets.waiting) <= 50
+    (monitor,) = processor.monitors
+    assert [one.skipped for one in monitor.tests] == [1, 1]
+    assert processor.waiting == (1, 0)
+
+
+def test_restored_from_before_there_were_bets() -> None:
+    """A state without bets is gone on from: on what waited then there is no bet."""
+    old = Processor()
+    old.process(Observation("a", 0, score=0.5))
+    whole, held = saved.read(old.snapshot())
+    held.bets = None
+    whole.state = msgspec.Raw(msgspec.msgpack.encode(held))
+    new = Processor.restore(seal(saved.MAGIC, msgspec.msgpack.encode(whole)))
+    new.process_many([Label("a", 1, value=1), Observation("b", 2, score=0.5)])
+    new.process(Label("b", 3, value=1))
+    expected = CalibrationBets()
+    expected.predict(0, 2 / 3)
+    expected.learn(0, 1)
+    (monitor,) = new.monitors
+    assert monitor.tests == expected.evidence()
+    assert Processor.restore(new.snapshot()).state_bytes() == new.state_bytes()
