@@ -178,9 +178,12 @@ class State(Section):
 
 
 class Monitoring(Section):
-    """Section [monitoring]: whether predictions are judged."""
+    """Section [monitoring]: whether predictions are judged, and bet against."""
 
     enabled: bool = True
+    tests: bool = True
+    alarm_distance: Annotated[int, Field(ge=2, le=MOST)] = 1_000_000
+    alarm_quiet: Count = 10_000
 
 
 class Config(Section):
@@ -228,6 +231,7 @@ class Config(Section):
             scores=self.task.scores,
             learner=self.learner_name(),
             monitors=self.monitoring.enabled,
+            **self.monitoring.model_dump(exclude={"enabled"}),
             **self.calibrator.model_dump(exclude={"kind"}),
             **self.limits.model_dump(),
         )

@@ -51,7 +51,7 @@ def test_settings() -> None:
         limits__max_pending=7,
         limits__max_early=8,
         limits__max_models=9,
-        monitoring__enabled=False,
+        monitoring={"enabled": False, "tests": False, "alarm_distance": 10, "alarm_quiet": 11},
     )
     assert config.settings() == Settings(
         scores="probability",
@@ -67,6 +67,9 @@ def test_settings() -> None:
         max_early=8,
         max_models=9,
         monitors=False,
+        tests=False,
+        alarm_distance=10,
+        alarm_quiet=11,
     )
 
 

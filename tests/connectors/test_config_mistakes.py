@@ -108,7 +108,8 @@ MISTAKES = {
     "calibrator = {halflife = '1d'}": 'calibrator.halflife: unknown key, did you mean "half_life"?',
     "input.score = 's'": 'input.score: unknown key, did you mean "input.fields.score"?',
     "window = 5": 'window: unknown key, did you mean "calibrator.window"?',
-    "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled",
+    "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled, "
+    "tests, alarm_distance, alarm_quiet",
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, every, shared, keep',
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
     "kafka, limits, state, http, monitoring, alerts",

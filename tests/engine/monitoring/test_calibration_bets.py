@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import LabelError, ScoreError, VennAbers
+from abers.calibration import log_merge
 from abers.monitoring import CalibrationBets, ChangeDetector, SinceStart
 from abers.monitoring.calibration_bets import EXPIRES, LEARNS, PREDICTS, Steps
-from abers.reference import PREDICT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,17 +122,9 @@ def moves(life: list[tuple[int, float]]) -> list[Move]:
 
 def steps(made: list[Move]) -> Steps:
     """Put steps into columns."""
-    kinds, numbers, forecasts, labels = (
-        np.array([one[column] for one in made]) for column in range(4)
-    )
-    numbers = numbers.astype(np.int64)
-    return Steps(
-        kinds.astype(np.uint8),
-        3 * numbers,
-        7 * numbers,
-        forecasts.astype(float),
-        labels.astype(float),
-    )
+    kinds, numbers = (np.array([one[column] for one in made], np.int64) for column in (0, 1))
+    values = np.array([[one.label if one.kind == LEARNS else one.forecast] for one in made], float)
+    return Steps(kinds.astype(np.uint8), 3 * numbers, 7 * numbers, values)
 
 
 def opened(oracle: Oracle, made: list[Move]) -> list[tuple[int, str, int]]:
@@ -190,16 +182,19 @@ def test_nothing_is_remembered_of_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("forecast", "label", "error"),
-    [(1.5, 0, ScoreError), (math.nan, 0, ScoreError), (-0.1, 0, ScoreError), (0.5, 2, LabelError)],
+    ("move", "error"),
+    [
+        (Move(PREDICTS, 1, 1.5, 0), ScoreError),
+        (Move(PREDICTS, 1, math.nan, 0), ScoreError),
+        (Move(PREDICTS, 1, -0.1, 0), ScoreError),
+        (Move(LEARNS, 0, 0.5, 2), LabelError),
+    ],
 )
-def test_what_is_refused(forecast: float, label: float, error: type[Exception]) -> None:
+def test_what_is_refused(move: Move, error: type[Exception]) -> None:
     """A batch with one bad row is refused by row, and nothing of it is done."""
     bets = CalibrationBets()
-    batch = steps([Move(PREDICTS, 0, 0.5, 0), Move(PREDICTS, 1, forecast, 0)])
-    batch.labels[1] = label
     with pytest.raises(error, match="row 1"):
-        bets.run(batch)
+        bets.run(steps([Move(PREDICTS, 0, 0.5, 0), move]))
     assert bets.state() is None
 
 
@@ -235,7 +230,9 @@ def stream(forecasts: Floats, labels: NDArray[np.int64], delays: NDArray[np.int6
     at = np.concatenate((np.arange(n), due[told]))
     order = np.lexsort((numbers, kinds, at))
     numbers = numbers[order]
-    return Steps(kinds[order], numbers, numbers, forecasts[numbers], labels[numbers].astype(float))
+    kinds = kinds[order]
+    values = np.where(kinds == PREDICTS, forecasts[numbers], labels[numbers])
+    return Steps(kinds, numbers, numbers, values[:, np.newaxis])
 
 
 def wealth(made: Steps, *, alpha: float = 0.05) -> CalibrationBets:
@@ -247,14 +244,16 @@ def wealth(made: Steps, *, alpha: float = 0.05) -> CalibrationBets:
 
 def arrival_order(made: Steps) -> float:
     """Multiply factors as labels arrive, which is wrong: the largest log-wealth."""
-    bettor = VennAbers()
-    p0, p1 = bettor.run(made.kinds, np.rint(made.forecasts * 4096) / 4096, made.labels.astype(int))
-    merged = p1 / (1.0 - p0 + p1)
+    predicts, values = made.kinds == PREDICTS, made.values[:, 0]
+    forecasts = np.empty(len(made.numbers))
+    forecasts[made.numbers[predicts]] = values[predicts]
+    forecasts = forecasts[made.numbers]
+    labels = np.where(predicts, 0, values).astype(int)
+    p0, p1 = VennAbers().run(made.kinds, np.rint(forecasts * 4096) / 4096, labels)
     bets = np.empty(len(made.numbers))
-    predicts = made.kinds == PREDICT
-    bets[made.numbers[predicts]] = merged[predicts]
-    q, p, y = bets[made.numbers], made.forecasts, made.labels == 1.0
-    factors = np.where(y, q / p, (1.0 - q) / (1.0 - p))[~predicts]
+    bets[made.numbers[predicts]] = log_merge(p0, p1)[predicts]
+    q, p = bets[made.numbers], forecasts
+    factors = np.where(labels == 1, q / p, (1.0 - q) / (1.0 - p))[~predicts]
     largest: float = max(np.cumsum(np.log(factors)).tolist())
     return largest
 

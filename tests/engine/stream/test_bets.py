@@ -207,7 +207,7 @@ def test_each_key_by_itself() -> None:
 
 
 @pytest.mark.parametrize("off", [{"tests": False}, {"monitors": False}])
-def test_switched_off(off: dict[str, bool]) -> None:
+def test_switched_off(off: dict[str, Any]) -> None:
     """Without tests there is no evidence, no alarm, and nothing in the state."""
     processor = Processor(Settings(scores="probability", **off))
     assert took(processor, drifting(1_000, 500)) == []
