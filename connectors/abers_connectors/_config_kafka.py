@@ -86,11 +86,12 @@ class Kafka(Section):
 
 
 class Http(Section):
-    """Section [http]: where health and metrics are told."""
+    """Section [http]: where health, metrics and the live page are served."""
 
     enabled: bool = True
     host: Name = "127.0.0.1"
     port: Port = 8090
+    hosts: tuple[Name, ...] = ()
 
 
 class Alerts(Section):

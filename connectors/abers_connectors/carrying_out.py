@@ -5,7 +5,7 @@ Governing rule: what came of a run is said after its outputs are in their places
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import ExitStack
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import msgspec
 import typer
 
 from abers_connectors import terminal
+from abers_connectors.live.replay import ReplayPage
 from abers_connectors.report import Reporter
 from abers_connectors.summary import summarised
 
@@ -32,6 +33,7 @@ def carry_out(  # noqa: PLR0913 - what a command can say
     pace: Pace | None = None,
     delay: int | None = None,
     report: str | None = None,
+    live: bool = False,
 ) -> None:
     """Carry out a job, under a progress bar where somebody watches, and say what came of it.
 
@@ -49,14 +51,20 @@ def carry_out(  # noqa: PLR0913 - what a command can say
         How many observations late the labels are, if that is the rule.
     report
         Path of a report, if there is to be one.
+    live
+        Whether a page shows it meanwhile, and stays until the command is interrupted.
     """
     piped = "-" in job.outputs.values()
-    with nullcontext() if report is None else Reporter(report) as reporter:
+    with ExitStack() as stack:
+        reporter = stack.enter_context(Reporter(report)) if report is not None else None
+        page = stack.enter_context(ReplayPage(title, job.source)) if live else None
         started = perf_counter()
-        with job.start(pace) as running:
+        with job.start(pace if page is None else page.paced(pace)) as running:
             before = _events(running)
             if reporter is not None:
                 reporter.watch(running.processor)
+            if page is not None:
+                page.watch(running)
             with terminal.watching(job.source, hidden=piped) as watched:
                 for _ in watched(running.run()):
                     pass
@@ -64,13 +72,15 @@ def carry_out(  # noqa: PLR0913 - what a command can say
         summary = summarised(running, events, perf_counter() - started)
         if reporter is not None:
             reporter.write(title, job.source, summary, delay)
-    if as_json:
-        typer.echo(msgspec.json.encode(summary), err=piped)
-    else:
-        terminal.show_summary(summary, title, delay)
-        terminal.show_outputs(summary, job.outputs)
-        if report is not None:
-            terminal.say(f"The report is in {report}.")
+        if as_json:
+            typer.echo(msgspec.json.encode(summary), err=piped)
+        else:
+            terminal.show_summary(summary, title, delay)
+            terminal.show_outputs(summary, job.outputs)
+            if report is not None:
+                terminal.say(f"The report is in {report}.")
+        if page is not None:
+            page.stay()
 
 
 def _events(running: Run) -> int:

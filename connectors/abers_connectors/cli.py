@@ -337,6 +337,13 @@ def replay(  # noqa: PLR0913 - the options of the command
             "of that page (.json).",
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Show it on a page of this machine meanwhile, and until Ctrl-C; see --speed.",
+        ),
+    ] = False,
     save_state: Annotated[
         str | None,
         typer.Option(
@@ -370,6 +377,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             speed=speed,
             compare=compare,
             report=report,
+            live=live,
             save_state=save_state,
         )
         if has_topics(words):
@@ -387,7 +395,13 @@ def replay(  # noqa: PLR0913 - the options of the command
             comparing.compare(plan.job, compare, stream, as_json=as_json)
             return
         carry_out(
-            plan.job, stream, pace=plan.pace, delay=plan.delay, report=report, as_json=as_json
+            plan.job,
+            stream,
+            pace=plan.pace,
+            delay=plan.delay,
+            report=report,
+            live=live,
+            as_json=as_json,
         )
         if not as_json and not plan.configured:
             from abers_connectors import terminal

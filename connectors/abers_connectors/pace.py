@@ -22,6 +22,7 @@ __all__ = ["Pace", "speed"]
 _TOGETHER = 0.02  # seconds: events due within them are processed together
 _SHORTEST = 1e-6  # seconds that are not worth a sleep, nor resolved by every clock
 _LONGEST = 3600.0  # seconds of one sleep; the system refuses very long ones
+_MEANWHILE = 0.25  # seconds of one sleep, where there is something to be done in between
 
 
 def speed(text: str) -> float | None:
@@ -77,6 +78,16 @@ class Pace:
         self._started = False
         self._began = 0.0  # when the first event came
         self._first = self._latest = 0  # event times
+
+    def meanwhile(self, work: Callable[[], None]) -> None:
+        """Have something done several times a second while nothing is due."""
+        sleep = self._sleep
+
+        def asleep(seconds: float) -> None:
+            work()
+            sleep(min(seconds, _MEANWHILE))
+
+        self._sleep = asleep
 
     def __call__(self, events: Events) -> Iterator[Events]:
         """Give consecutive events when they are due, those due together at once."""

@@ -52,6 +52,7 @@ class Words(NamedTuple):
     speed: str = "max"
     compare: str | None = None
     report: str | None = None
+    live: bool = False
     save_state: str | None = None
 
 
@@ -103,7 +104,12 @@ def planned(words: Words) -> Plan:
     if since is not None and until is not None and since >= until:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
-    rest = {"output": words.output, "speed": words.speed != "max" or None, "report": words.report}
+    rest = {
+        "output": words.output,
+        "speed": words.speed != "max" or None,
+        "report": words.report,
+        "live": words.live or None,
+    }
     for option, given in rest.items():
         if words.compare is not None and given is not None:
             msg = f"--{option} does not go with --compare, which writes only its table"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from abers.stream import DeadLetter, Events, Processor, Settings
+    from abers.stream import DeadLetter, Events, Outputs, Processor, Settings
     from abers_connectors.records import Batch, Position, Sink, Source
     from abers_connectors.statefile import StateFile
 
@@ -108,6 +108,8 @@ class Run:
     ----------
     records, dead
         How many records this run has read, and how many dead letters it has written, by reason.
+    onlooker
+        Called with what the processor puts out, once it is handed to the sinks.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a run
@@ -125,6 +127,7 @@ class Run:
         self.processor = processor
         self.records = 0
         self.dead: Counter[str] = Counter()
+        self.onlooker: Callable[[Outputs], object] = lambda _: None
         self._source, self._sinks, self._tolerance = source, sinks, tolerance
         self._live = [sinks[name] for name in live]
         self._state, self._every, self._pace = state, every, pace
@@ -200,6 +203,7 @@ class Run:
             self._write("outcomes", outputs.outcomes or ())
             self._bury([_recorded(batch, start, letter) for letter in outputs.dead_letters()])
             self._hand_on()
+            self.onlooker(outputs)
             start += len(events)
 
     def _hand_on(self) -> None:

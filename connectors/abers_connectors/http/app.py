@@ -1,7 +1,7 @@
-"""The pages of a service: /livez, /readyz, /metrics.
+"""The pages of a service: /livez, /readyz, /metrics, and the live page.
 
-Governing rule: who may see them may see all they say, so they say nothing of
-records, paths or settings; a supervisor goes by the status code alone.
+Governing rule: who may see the first three may see all they say, so they say nothing of
+records, paths or settings; a supervisor goes by the status code alone. The live page is guarded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from abers_connectors.http.exposition import exposition
 from abers_connectors.http.metrics import registry_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from starlette.requests import Request
+    from starlette.routing import BaseRoute
 
     from abers_connectors.kafka.status import Status
 
@@ -25,19 +28,25 @@ __all__ = ["app_of"]
 _OK, _NOT = 200, 503
 
 
-def app_of(status: Status) -> Starlette:
+def app_of(status: Status | None, live: Sequence[BaseRoute] = ()) -> Starlette:
     """Make the application that a server serves.
 
     Parameters
     ----------
     status
-        Of the service.
+        Of the service; None if there is none, but a replay.
+    live
+        The live page.
 
     Returns
     -------
     Starlette
         It.
     """
+    return Starlette(routes=[*live, *(() if status is None else _health(status))])
+
+
+def _health(status: Status) -> Iterator[BaseRoute]:
     registry = registry_of(status)
 
     async def livez(_: Request) -> Response:
@@ -59,5 +68,5 @@ def app_of(status: Status) -> Starlette:
         text, kind = exposition(registry, request.headers.get("accept", ""))
         return Response(text, media_type=kind)
 
-    pages = {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
-    return Starlette(routes=[Route(path, page) for path, page in pages.items()])
+    for path, page in {"/livez": livez, "/readyz": readyz, "/metrics": metrics}.items():
+        yield Route(path, page)

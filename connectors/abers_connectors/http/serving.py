@@ -8,6 +8,7 @@ are bounded.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import threading
 from contextlib import contextmanager
@@ -19,10 +20,13 @@ from abers_connectors.extras import extra
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from starlette.applications import Starlette
+
     from abers_connectors.config import Http
     from abers_connectors.kafka.status import Status
+    from abers_connectors.live.feed import Feed
 
-__all__ = ["serving"]
+__all__ = ["TOKEN", "serving"]
 
 _CLIENTS = 64
 _BYTES = 8 << 10  # of the head of a request
@@ -30,19 +34,30 @@ _PATIENCE = 10.0  # seconds for a request to come
 _WAITING = 16  # connections that wait to be taken
 _END = 5.0  # seconds for the thread to end
 
+TOKEN = "ABERS_HTTP_TOKEN"  # noqa: S105 - the name of the variable
+"""The variable of the environment that has what the live page asks for."""
+
 
 @contextmanager
-def serving(http: Http, status: Status, *, patience: float = _PATIENCE) -> Iterator[str]:
-    """Serve health and metrics in a `with` block.
+def serving(
+    http: Http,
+    status: Status | None,
+    feed: Feed | None = None,
+    *,
+    patience: float = _PATIENCE,
+) -> Iterator[str]:
+    """Serve health and metrics, and the live page, in a `with` block.
 
     Parameters
     ----------
     http
         The section of the configuration.
     status
-        What is told.
+        What is told of a service; None of what is none.
+    feed
+        What the live page shows; without one there is none.
     patience
-        Seconds that a client has for its request.
+        Seconds that a client has for its request, and for taking the answer.
 
     Yields
     ------
@@ -56,12 +71,19 @@ def serving(http: Http, status: Status, *, patience: float = _PATIENCE) -> Itera
     ConfigError
         If there is no such host, or the port is not ours to use.
     MissingExtraError
-        If starlette, uvicorn or prometheus-client is not installed.
+        If starlette, uvicorn, prometheus-client or plotly is not installed.
     """
-    for module in ("starlette", "uvicorn", "prometheus_client"):
+    for module in ("starlette", "uvicorn", "prometheus_client", *(["plotly"] if feed else [])):
         extra(module, "a section [http]", "http")
+    from abers_connectors.http.app import app_of  # noqa: PLC0415 - it needs the extra
+
+    pages = []
+    if feed is not None:
+        from abers_connectors.live.app import routes  # noqa: PLC0415 - likewise
+
+        pages = routes(feed, {http.host, *http.hosts}, os.environ.get(TOKEN) or None)
     listener = _bound(http)
-    server = _server(status, patience)
+    server = _server(app_of(status, pages), patience)
     thread = threading.Thread(
         target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
     )
@@ -69,19 +91,30 @@ def serving(http: Http, status: Status, *, patience: float = _PATIENCE) -> Itera
     try:
         yield _url(listener)
     finally:
+        if feed is not None:
+            feed.close()
         server.should_exit = True
         thread.join(_END)
         listener.close()
 
 
-def _server(status: Status, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.Server
+def _server(app: Starlette, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.Server
     import uvicorn  # noqa: PLC0415 - an extra
     from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415
 
-    from abers_connectors.http.app import app_of  # noqa: PLC0415 - it needs the extra too
-
     class Impatient(H11Protocol):
-        """Lets go of a client that has sent no request since the last look, and awaits none."""
+        """Lets go of a client that has sent no request since the last look, and awaits none.
+
+        And of one that takes nothing of what it is sent.
+        """
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stalled = self.loop.call_later(patience, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._stalled.cancel()
 
         def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as asyncio has it
             super().connection_made(transport)
@@ -95,7 +128,7 @@ def _server(status: Status, patience: float) -> Any:  # noqa: ANN401 - a uvicorn
                 self.loop.call_later(patience, self._look, cycle)
 
     settings = uvicorn.Config(
-        app_of(status),
+        app,
         http=Impatient,
         ws="none",
         lifespan="off",

@@ -182,8 +182,8 @@ def replay(told: Words, *, as_json: bool = False) -> None:
 def _section(config: Config, told: Words) -> Kafka:
     """Give the section of topics, if all that is said goes with it."""
     require_in_file(told)
-    for option in ("compare", "report"):
-        if getattr(told, option) is not None:
+    for option in ("compare", "report", "live"):
+        if getattr(told, option) not in {None, False}:
             msg = f"--{option} goes with files, and {told.stream} has topics"
             raise ParameterError(msg)
     if config.kafka is None:

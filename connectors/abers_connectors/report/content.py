@@ -7,6 +7,7 @@ gives the same report.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -20,12 +21,14 @@ from abers_connectors.summary import finite
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers.stream import Settings
     from abers.stream.processor import Processor
+    from abers.stream.tasks import Monitor
     from abers_connectors.records import Source
     from abers_connectors.report.gathering import Gathered
     from abers_connectors.summary import Means, Summary
 
-__all__ = ["Moment", "Outcomes", "Report", "Run", "reported"]
+__all__ = ["Findings", "Moment", "Outcomes", "Report", "Run", "found", "judged", "reported"]
 
 _PART = 10  # a moment tells of one part of the stream in so many
 
@@ -101,8 +104,40 @@ class Outcomes(msgspec.Struct, frozen=True):
     labels: list[float]
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """A report.
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """What labels said of some predictions.
+
+    Parameters
+    ----------
+    labels
+        How many came.
+    raw, calibrated, mean_width
+        As of a `Summary`.
+    over_time
+        Scores in the course of the stream, each over a tenth of it.
+    reliability
+        Of a binary task, by view: forecast, share and labels of each of ten bins.
+    intervals
+        Of a regression: level, coverage and width of each central interval.
+    pit
+        Of a regression with whole distributions: labels by bin of the CDF at them.
+    outcomes
+        Of a regression: the last ones.
+    """
+
+    labels: int
+    raw: Means | None
+    calibrated: Means | None
+    mean_width: float | None
+    over_time: list[Moment]
+    reliability: dict[str, Rows] | None = None
+    intervals: Rows | None = None
+    pit: list[float] | None = None
+    outcomes: Outcomes | None = None
+
+
+class Report(Findings, frozen=True, kw_only=True):
+    """A report: the findings of all predictions together, and where they are from.
 
     Parameters
     ----------
@@ -116,20 +151,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         How many observations late the labels were, if that was the rule.
     settings
         Those of the processor.
-    records, dead_letters, observations, labels, waiting, raw, calibrated, mean_width
+    records, dead_letters, observations, waiting
         As of a `Summary`.
     counters
         All those of the processor.
-    over_time
-        Scores in the course of the stream, each over a tenth of it.
-    reliability
-        Of a binary task, by view: forecast, share and labels of each of ten bins.
-    intervals
-        Of a regression: level, coverage and width of each central interval.
-    pit
-        Of a regression with whole distributions: labels by bin of the CDF at them.
-    outcomes
-        Of a regression: the last ones.
     """
 
     abers: str
@@ -142,17 +167,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     records: int
     dead_letters: dict[str, int]
     observations: int
-    labels: int
     waiting: tuple[int, int]
     counters: dict[str, int]
-    raw: Means | None
-    calibrated: Means | None
-    mean_width: float | None
-    over_time: list[Moment]
-    reliability: dict[str, Rows] | None = None
-    intervals: Rows | None = None
-    pit: list[float] | None = None
-    outcomes: Outcomes | None = None
 
 
 def reported(run: Run) -> Report:
@@ -168,9 +184,8 @@ def reported(run: Run) -> Report:
     Report
         Names of files are without their directories.
     """
-    settings, summary = run.processor.settings, run.summary
-    told = msgspec.structs.asdict(summary)
-    del told["events_per_second"], told["counters"]
+    settings, summary, monitor = run.processor.settings, run.summary, run.processor.monitor
+    findings = _NOTHING if monitor is None else found(monitor, run.gathered, settings)
     return Report(
         abers=abers.__version__,
         stream=Path(run.title).name,
@@ -178,12 +193,51 @@ def reported(run: Run) -> Report:
         task=settings.task,
         calibrator=settings.calibrator or CALIBRATORS[settings.task][0],
         delay=run.delay,
-        counters=run.processor.counters,
         settings=msgspec.to_builtins(settings),
-        over_time=_over_time(run.gathered),
-        **told,
-        **_of_task(run),
+        records=summary.records,
+        dead_letters=summary.dead_letters,
+        observations=summary.observations,
+        waiting=summary.waiting,
+        counters=run.processor.counters,
+        **msgspec.structs.asdict(findings) | {"labels": summary.labels},
     )
+
+
+_NOTHING = Findings(labels=0, raw=None, calibrated=None, mean_width=None, over_time=[])
+
+
+def found(monitor: Monitor, gathered: Gathered, settings: Settings) -> Findings:
+    """Put together what is known of some predictions.
+
+    Parameters
+    ----------
+    monitor
+        What judged them.
+    gathered
+        Those that passed while somebody gathered.
+    settings
+        Of what predicted.
+
+    Returns
+    -------
+    Findings
+        They stay as they are when the monitor goes on.
+    """
+    views, width = monitor.views(), monitor.mean_width
+    return Findings(
+        labels=judged(monitor),
+        raw=finite(views.get("raw")),
+        calibrated=finite(views["calibrated"]),
+        mean_width=width if math.isfinite(width) else None,
+        over_time=_over_time(gathered),
+        **_of_task(monitor, gathered, settings),
+    )
+
+
+def judged(monitor: Any) -> int:  # noqa: ANN401 - of any task
+    """Count the predictions that a monitor judged."""
+    one = monitor if isinstance(monitor, RegressionMonitor) else monitor.calibrated
+    return int(one.count)
 
 
 def _over_time(gathered: Gathered) -> list[Moment]:
@@ -201,9 +255,8 @@ def _over_time(gathered: Gathered) -> list[Moment]:
     ]
 
 
-def _of_task(run: Run) -> dict[str, Any]:
+def _of_task(monitor: Monitor, gathered: Gathered, settings: Settings) -> dict[str, Any]:
     """Give what only the monitors of one task know."""
-    monitor = run.processor.monitor
     if isinstance(monitor, BinaryMonitor):
         views = {"raw": monitor.raw, "calibrated": monitor.calibrated}
         bins = {name: _rows(view.bins()) for name, view in views.items() if view is not None}
@@ -213,7 +266,7 @@ def _of_task(run: Run) -> dict[str, Any]:
         return {
             "intervals": _rows(monitor.intervals),
             "pit": None if pit is None else pit.tolist(),
-            "outcomes": _outcomes(run),
+            "outcomes": _outcomes(gathered, settings.quantiles),
         }
     return {}
 
@@ -222,8 +275,7 @@ def _rows(found: Sequence[Any]) -> Rows:
     return [one._asdict() for one in found]
 
 
-def _outcomes(run: Run) -> Outcomes:
-    gathered, levels = run.gathered, run.processor.settings.quantiles
+def _outcomes(gathered: Gathered, levels: tuple[float, ...]) -> Outcomes:
     return Outcomes(
         gathered.stretches.count - len(gathered.labels) + 1,
         levels,

@@ -8,16 +8,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers import plots
-from abers_connectors._means import called, number
+from abers.plots import drawings
+from abers_connectors._means import called, number, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from abers.plots import Figure
-    from abers_connectors.report.content import Moment, Outcomes, Report, Rows
+    from abers.plots.drawings import Drawing
+    from abers_connectors.report.content import Findings, Moment, Outcomes, Rows
 
-__all__ = ["Drawn", "Table", "drawn"]
+__all__ = ["Drawn", "Table", "drawn", "scores"]
 
 # The ECE is not told of a tenth of a stream: of so few labels it is mostly chance.
 _UNITS = {
@@ -44,16 +44,39 @@ class Drawn(NamedTuple):
     name: str
     heading: str
     sentence: str
-    figure: Figure
+    figure: Drawing
     table: Table
 
 
-def drawn(report: Report) -> list[Drawn]:
+def scores(found: Findings) -> Table:
+    """Put the mean scores of both views side by side.
+
+    Parameters
+    ----------
+    found
+        What labels said.
+
+    Returns
+    -------
+    Table
+        Without a row if nothing was judged.
+    """
+    views = (found.raw, found.calibrated)
+    rows = [
+        [words, *(worded(one, name, found.labels) for one in views)]
+        for name, words in called(found.calibrated or {}).items()
+    ]
+    if found.mean_width is not None and found.intervals is None:  # which have one a level
+        rows.append(["mean interval width", "", number(found.mean_width)])
+    return Table(["", "raw score", "calibrated"], rows)
+
+
+def drawn(found: Findings) -> list[Drawn]:
     """Draw what a report says.
 
     Parameters
     ----------
-    report
+    found
         At least one label came.
 
     Returns
@@ -61,17 +84,17 @@ def drawn(report: Report) -> list[Drawn]:
     list of Drawn
         In the order in which they are to be read.
     """
-    return [*_whole(report), *_course(report), *_last(report)]
+    return [*_whole(found), *_course(found), *_last(found)]
 
 
-def _whole(report: Report) -> Iterator[Drawn]:
+def _whole(found: Findings) -> Iterator[Drawn]:
     """Draw what all predictions together were worth."""
-    if report.reliability is not None:
-        yield _reliability(report.reliability)
-    if report.intervals:
-        yield _coverage(report.intervals, report.labels)
-    if report.pit is not None:
-        yield _pit(report.pit)
+    if found.reliability is not None:
+        yield _reliability(found.reliability)
+    if found.intervals:
+        yield _coverage(found.intervals, found.labels)
+    if found.pit is not None:
+        yield _pit(found.pit)
 
 
 def _reliability(views: dict[str, Rows]) -> Drawn:
@@ -94,13 +117,14 @@ def _reliability(views: dict[str, Rows]) -> Drawn:
         "Reliability",
         "Of the observations that were given a probability of 0.8, eight in ten should have the "
         "label 1: points on the diagonal. Ten bins of equal width; a bar is two standard errors.",
-        plots.reliability(columns),
+        drawings.reliability(columns, title="Reliability"),
         Table(["view", "mean forecast", "share of labels 1", "labels"], rows),
     )
 
 
 def _coverage(intervals: Rows, labels: int) -> Drawn:
     levels = [one["level"] for one in intervals]
+    inside = [one["coverage"] for one in intervals]
     rows = [
         [f"{one['level']:.9g}", number(one["coverage"]), number(one["width"])] for one in intervals
     ]
@@ -109,7 +133,7 @@ def _coverage(intervals: Rows, labels: int) -> Drawn:
         "Coverage",
         "Of the labels, nine in ten should lie inside the central 90 % intervals. Widths are means "
         "over the intervals that have an end on both sides.",
-        plots.coverage(levels, {"calibrated": [one["coverage"] for one in intervals]}, labels),
+        drawings.coverage(levels, {"calibrated": inside}, labels, title="Coverage"),
         Table(["nominal coverage", "share of labels inside", "mean width"], rows),
     )
 
@@ -124,22 +148,24 @@ def _pit(counts: Sequence[float]) -> Drawn:
         "PIT histogram",
         "Where labels fell in their predictive distributions. Level bars are right; high ends mean "
         "distributions that are too narrow, a hump in the middle ones that are too wide.",
-        plots.pit_histogram(counts),
+        drawings.pit_histogram(counts, title="PIT histogram"),
         Table(["predictive CDF at the label", "labels"], rows),
     )
 
 
-def _course(report: Report) -> Iterator[Drawn]:
+def _course(found: Findings) -> Iterator[Drawn]:
     """Draw each score in the course of the stream."""
-    moments = report.over_time
-    for name, words in called(report.calibrated or {}).items():
+    moments = found.over_time
+    if not moments:
+        return
+    for name, words in called(found.calibrated or {}).items():
         if name in _UNITS:
             views = {view: _means(moments, view, name) for view in _VIEWS}
             yield _moments(f"over-{name}", words, moments, views, _UNITS[name])
     widths: dict[str, list[float | None]] = {"calibrated": [one.mean_width for one in moments]}
     words, unit = "interval width", "difference of probabilities"
-    if report.intervals:
-        words = f"width of the {100 * report.intervals[0]['level']:.9g} % interval"
+    if found.intervals:
+        words = f"width of the {100 * found.intervals[0]['level']:.9g} % interval"
         unit = "unit of the label"
     yield _moments("over-width", words, moments, widths, unit)
 
@@ -170,7 +196,7 @@ def _moments(
         f"Each point is the mean over the {most:,} labels before it, or as many as there were. "
         "Where the line is broken it is infinite or unknown."
         + (" Infinite losses are left out." if name in _LEAVING_OUT else ""),
-        plots.series(labels, known, title=heading, y_name=unit),
+        drawings.series(labels, known, title=heading, y_name=unit, x_name="labels so far"),
         Table(["labels so far", "over", *known], rows),
     )
 
@@ -179,9 +205,9 @@ def _is_known(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _last(report: Report) -> Iterator[Drawn]:
+def _last(found: Findings) -> Iterator[Drawn]:
     """Draw the last predictions of numbers."""
-    if (last := report.outcomes) is None:
+    if (last := found.outcomes) is None:
         return
     heading = f"The last {len(last.labels):,} labels and their predictions"
     numbers = [*range(last.first, last.first + len(last.labels))]
@@ -193,13 +219,15 @@ def _last(report: Report) -> Iterator[Drawn]:
             name,
             words,
             "Central intervals, the widest palest; one without an end reaches the edge.",
-            plots.fan_chart(
+            drawings.fan_chart(
                 at,
                 last.quantiles,
                 last.levels,
                 labels=last.labels,
                 scores=last.scores,
+                title=words,
                 x_name=x_name,
+                y_name="label",
             ),
             _outcomes(last, numbers),
         )

@@ -32,6 +32,8 @@ class Gathered:
     ----------
     settings
         Those of the processor.
+    most
+        How many stretches are judged apart.
 
     Attributes
     ----------
@@ -41,8 +43,8 @@ class Gathered:
         The last predictions whose labels came, and these labels.
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self.stretches = Stretches(task_of(settings).monitor)
+    def __init__(self, settings: Settings, most: int = 256) -> None:
+        self.stretches = Stretches(task_of(settings).monitor, most)
         self.rows: Floats = np.empty((0, 0))
         self.labels: Floats = np.empty(0)
 

@@ -11,11 +11,14 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from abers.exceptions import MissingExtraError
-from abers_connectors._means import called, left_out, number, worded
-from abers_connectors.report.figures import Table, drawn
+from abers_connectors._means import left_out
+from abers_connectors.report.figures import Table, drawn, scores
 
 if TYPE_CHECKING:
+    from abers.plots.drawings import Drawing
     from abers_connectors.report.content import Report
 
 __all__ = ["Page"]
@@ -45,7 +48,7 @@ class Page:
     def __init__(self) -> None:
         try:
             import jinja2  # noqa: PLC0415 - of the extra
-            import plotly.io  # noqa: PLC0415 - likewise
+            import plotly  # noqa: F401, PLC0415 - likewise, its script
         except ImportError as error:
             msg = "a report as a page needs plotly and Jinja2; run: pip install 'abers[plots]'"
             raise MissingExtraError(msg) from error
@@ -59,7 +62,6 @@ class Page:
             here.joinpath("page.js").read_text("utf-8"),
         ]
         self._style = here.joinpath("page.css").read_text("utf-8")
-        self._json = plotly.io.to_json
 
     def written(self, report: Report) -> bytes:
         """Write a report down.
@@ -79,7 +81,7 @@ class Page:
             policy=" ".join(map(_hashed, self._scripts)),
             scripts=self._scripts,
             style=self._style,
-            scores=_scores(report),
+            scores=scores(report),
             sentences=left_out(report.calibrated or {}, report.labels),
             facts=_facts(report),
             counts=_counts(report),
@@ -87,30 +89,27 @@ class Page:
         )
         return page.encode()
 
-    def _blocks(self, report: Report) -> list[_Block]:
+    @staticmethod
+    def _blocks(report: Report) -> list[_Block]:
         if not report.over_time:
             return []
         blocks = []
         for name, heading, sentence, figure, table in drawn(report):
-            figure.update_layout(title=None, margin={"t": 16})
-            # plotly's encoder leaves no "<" in it, which could end the element it stands in.
-            blocks.append(_Block(name, heading, sentence, self._json(figure), table))
+            blocks.append(_Block(name, heading, sentence, _encoded(figure), table))
         return blocks
+
+
+def _encoded(figure: Drawing) -> str:
+    """Encode a figure without its title, which stands above it, and without any "<".
+
+    One might end the element that it stands in.
+    """
+    figure.layout |= {"title": None, "margin": figure.layout["margin"] | {"t": 16}}
+    return msgspec.json.encode(figure).decode().replace("<", "\\u003c")
 
 
 def _hashed(script: str) -> str:
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
-
-
-def _scores(report: Report) -> Table:
-    views = (report.raw, report.calibrated)
-    rows = [
-        [words, *(worded(one, name, report.labels) for one in views)]
-        for name, words in called(report.calibrated or {}).items()
-    ]
-    if report.mean_width is not None and report.task != "regression":  # which has one a level
-        rows.append(["mean interval width", "", number(report.mean_width)])
-    return Table(["", "raw score", "calibrated"], rows)
 
 
 def _facts(report: Report) -> Table:

@@ -7,8 +7,10 @@ colour tells is told by a dash, a marker or a name too.
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -27,10 +29,11 @@ __all__ = [
     "MAIN",
     "OTHER",
     "REFERENCE",
+    "Drawing",
     "Figure",
+    "around",
     "faint",
     "figure",
-    "graph_objects",
     "line",
     "numbers",
 ]
@@ -45,35 +48,64 @@ INK, REFERENCE = "#737D88", "#808080"
 COLOURS = {"calibrated": MAIN, "raw": OTHER}
 _DASHES = {"calibrated": "solid", "raw": "dash"}
 _GRID = "rgba(128, 128, 128, 0.25)"
+_MARGIN = 0.06  # of the width of the data, on either side
 
 
-def graph_objects() -> Any:  # noqa: ANN401 - a module
-    """Import plotly, which takes a while, and say how to get it if it is not there.
+@dataclass
+class Drawing:
+    """A figure before plotly has it: what its scripts are given, and they draw.
 
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
+    Plotly checks every number of a figure that it makes, which takes a hundred times as long as
+    all the rest; so who draws every second encodes this.
+
+    Parameters
+    ----------
+    data, layout
+        The traces, and all else, as plotly calls them.
     """
-    try:
-        return import_module("plotly.graph_objects")
-    except ImportError as error:
-        msg = "figures need plotly, which is not installed; run: pip install 'abers[plots]'"
-        raise MissingExtraError(msg) from error
+
+    data: list[dict[str, Any]] = field(default_factory=list)
+    layout: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, *traces: dict[str, Any]) -> Self:
+        """Draw some more."""
+        self.data += traces
+        return self
+
+    def axes(self, *, x: dict[str, Any] | None = None, y: dict[str, Any] | None = None) -> Self:
+        """Say more of the axes."""
+        self.layout["xaxis"] |= x or {}
+        self.layout["yaxis"] |= y or {}
+        return self
+
+    def figure(self) -> Figure:
+        """Make plotly's figure of it; plotly is imported only here, which takes a while.
+
+        Raises
+        ------
+        MissingExtraError
+            If it is not installed.
+        """
+        try:
+            plotly = import_module("plotly.graph_objects")
+        except ImportError as error:
+            msg = "figures need plotly, which is not installed; run: pip install 'abers[plots]'"
+            raise MissingExtraError(msg) from error
+        return plotly.Figure(data=self.data, layout=self.layout)
 
 
-def figure(title: str, x: str, y: str, **axes: Any) -> Figure:  # noqa: ANN401 - as plotly has them
+def figure(title: str, x: str, y: str, **more: Any) -> Drawing:  # noqa: ANN401 - as plotly has them
     """Begin a figure with its title and the names of its axes.
 
     Parameters
     ----------
     title, x, y
         In words, axes with their units.
-    axes
-        More of the layout, as plotly calls it.
+    more
+        Of the layout, as plotly calls it.
     """
     axis = {"gridcolor": _GRID, "linecolor": _GRID, "zeroline": False, "automargin": True}
-    layout = {
+    layout: dict[str, Any] = {
         "template": "none",
         "title": {"text": title, "x": 0.0, "xref": "paper", "font": {"size": 16}},
         "xaxis": {"title": {"text": x, "standoff": 6}, **axis},
@@ -91,7 +123,7 @@ def figure(title: str, x: str, y: str, **axes: Any) -> Figure:  # noqa: ANN401 -
         "margin": {"l": 56, "r": 16, "t": 56, "b": 100},
         "hovermode": "closest",
     }
-    return graph_objects().Figure(layout=layout).update_layout(**axes)
+    return Drawing([], layout | more)
 
 
 def line(
@@ -100,13 +132,12 @@ def line(
     name: str,
     colour: str | None = None,
     **more: Any,  # noqa: ANN401 - as plotly has them
-) -> Any:  # noqa: ANN401 - a trace
+) -> dict[str, Any]:
     """Draw a line; one that is called "raw" or "calibrated" always looks the same."""
     style = {"color": colour or COLOURS.get(name, INK), "dash": _DASHES.get(name, "solid")}
     shape = style | {"width": 2} | more.pop("line", {})
-    return graph_objects().Scatter(
-        x=[*x], y=[*y], name=name, line=shape, **({"mode": "lines"} | more)
-    )
+    drawn = {"type": "scatter", "x": [*x], "y": [*y], "name": name, "line": shape, "mode": "lines"}
+    return drawn | more
 
 
 def faint(colour: str, share: float) -> str:
@@ -128,3 +159,12 @@ def numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
         msg = f"{name} has shape {found.shape}, not {shape}; give one for each of the others"
         raise ParameterError(msg)
     return found
+
+
+def around(values: Floats) -> tuple[float, float]:
+    """Find an axis that has room for all finite values, and a margin."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(np.min(finite)), float(np.max(finite))) if len(finite) else (0.0, 0.0)
+    margin = _MARGIN * high - _MARGIN * low or max(abs(low), 1.0) * _MARGIN
+    most = sys.float_info.max
+    return max(low - margin, -most), min(high + margin, most)

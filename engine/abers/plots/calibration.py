@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from abers.plots._style import COLOURS, MAIN, REFERENCE, Figure, faint, figure, line, numbers
+from abers.plots import drawings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike
 
-    from abers._arrays import Floats
+    from abers.plots._style import Figure
 
 __all__ = ["coverage", "pit_histogram", "reliability"]
-
-_MARKERS = {"calibrated": "circle", "raw": "diamond"}
-_CHANCE = 2.0  # standard errors on either side
-_SQUARE = {"range": [-0.02, 1.02], "dtick": 0.2}
 
 
 def reliability(
@@ -59,29 +53,7 @@ def reliability(
     >>> drawn.data[1].x, drawn.data[1].y
     ((0.1, 0.9), (0.2, 0.9))
     """
-    drawn = figure(title, "mean forecast of label 1", "share of labels 1")
-    drawn.add_trace(_diagonal())
-    for name, columns in views.items():
-        forecast = np.asarray(columns[0], np.float64)
-        share, count = (
-            numbers(column, forecast.shape, f"{what} of {name}")
-            for column, what in zip(columns[1:], ("share", "count"), strict=True)
-        )
-        some = count > 0
-        forecast, share, count = forecast[some], share[some], count[some]
-        drawn.add_trace(
-            line(
-                forecast.tolist(),
-                share.tolist(),
-                name,
-                mode="lines+markers",
-                marker={"symbol": _MARKERS.get(name, "square"), "size": 8},
-                error_y=_bars(share, count, name),
-                customdata=count.tolist(),
-                hovertemplate="forecast %{x:.3f}, came %{y:.3f} of %{customdata:,.0f}",
-            )
-        )
-    return drawn.update_xaxes(**_SQUARE).update_yaxes(**_SQUARE)
+    return drawings.reliability(views, title=title).figure()
 
 
 def coverage(
@@ -121,22 +93,7 @@ def coverage(
     >>> coverage([0.5, 0.9], {"calibrated": [0.52, 0.88]}, 1_000).data[1].y
     (0.52, 0.88)
     """
-    levels = np.asarray(nominal, np.float64)
-    drawn = figure(title, "nominal coverage", "share of labels inside")
-    drawn.add_trace(_diagonal())
-    for name, shares in views.items():
-        inside = numbers(shares, levels.shape, f"coverage of {name}")
-        drawn.add_trace(
-            line(
-                levels.tolist(),
-                inside.tolist(),
-                name,
-                mode="lines+markers",
-                marker={"symbol": _MARKERS.get(name, "square"), "size": 9},
-                error_y=_bars(inside, np.full(inside.shape, max(count, 1)), name),
-            )
-        )
-    return drawn.update_xaxes(**_SQUARE).update_yaxes(**_SQUARE)
+    return drawings.coverage(nominal, views, count, title=title).figure()
 
 
 def pit_histogram(counts: ArrayLike, *, title: str = "PIT histogram") -> Figure:
@@ -165,33 +122,4 @@ def pit_histogram(counts: ArrayLike, *, title: str = "PIT histogram") -> Figure:
     >>> pit_histogram([10, 30]).data[0].y
     (0.5, 1.5)
     """
-    many = np.asarray(counts, np.float64)
-    bins, total = len(many), max(float(many.sum()), 1.0)
-    chance = _CHANCE * ((bins - 1) / total) ** 0.5
-    middles = (np.arange(bins) + 0.5) / bins
-    drawn = figure(title, "predictive CDF at the label (PIT)", "density", bargap=0.06)
-    drawn.add_bar(
-        x=middles.tolist(),
-        y=(many * bins / total).tolist(),
-        width=1.0 / bins,
-        name="labels",
-        marker={"color": faint(MAIN, 0.75), "line": {"color": MAIN, "width": 1}},
-    )
-    drawn.add_trace(line([0.0, 1.0], [1.0, 1.0], "as it should be", REFERENCE))
-    for name, height in (("two standard errors", 1.0 - chance), ("", 1.0 + chance)):
-        dotted = {"dash": "dot", "width": 1.5}
-        drawn.add_trace(
-            line([0.0, 1.0], [height] * 2, name, REFERENCE, line=dotted, showlegend=bool(name))
-        )
-    return drawn.update_xaxes(range=[0.0, 1.0]).update_yaxes(rangemode="tozero")
-
-
-def _diagonal() -> object:
-    dotted = {"dash": "dot", "width": 1.5}
-    return line([0.0, 1.0], [0.0, 1.0], "as it should be", REFERENCE, line=dotted, hoverinfo="skip")
-
-
-def _bars(share: Floats, count: Floats, name: str) -> dict[str, object]:
-    """Give what chance does to a share of so many."""
-    errors = _CHANCE * np.sqrt(share * (1.0 - share) / count)
-    return {"array": errors.tolist(), "width": 3, "thickness": 1, "color": COLOURS.get(name)}
+    return drawings.pit_histogram(counts, title=title).figure()

@@ -7,14 +7,12 @@ and an interval without an end fills the figure up to its edge.
 
 from __future__ import annotations
 
-import math
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.exceptions import ParameterError
-from abers.plots._style import LABEL, MAIN, OTHER, Figure, faint, figure, line, numbers
+from abers.plots import drawings
+from abers.plots._style import MAIN, OTHER, Drawing, Figure, around, faint, figure, line, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["band", "curve", "fan_chart"]
 
-_MARGIN = 0.06  # of the width of the data, on either side
-_FILLED = (0.12, 0.3)  # how much of the colour: from the widest interval to the narrowest
 _STEPS = {"line": {"width": 1, "shape": "hv"}, "hoverinfo": "skip"}
 
 
@@ -76,16 +72,16 @@ def band(  # noqa: PLR0913 - the parts of a figure
         for cdf, called in ((lower, "lower"), (upper, "upper"), (merged, "merged"))
     )
     known = places if label is None else np.append(places, label)
-    low, high = _around(known)
+    low, high = around(known)
     x = [low, *places.tolist(), high]
     drawn = _axes(name, low, high)
     for cdf, called, fill in ((low_cdf, "lower CDF", None), (high_cdf, "upper CDF", "tonexty")):
         style = {"fill": fill, "fillcolor": faint(MAIN, 0.2)}
-        drawn.add_trace(line(x, _to_the_end(cdf), called, faint(MAIN, 0.6), **style, **_STEPS))
+        drawn.add(line(x, _to_the_end(cdf), called, faint(MAIN, 0.6), **style, **_STEPS))
     shape = {"width": 2.5, "shape": "hv"}
-    drawn.add_trace(line(x, _to_the_end(own), "merged CDF", MAIN, line=shape))
-    _tell_masses(drawn, own)
-    return _with_label(drawn, label)
+    drawn.add(line(x, _to_the_end(own), "merged CDF", MAIN, line=shape))
+    drawn.layout["annotations"] = [*_masses(own)]
+    return _with_label(drawn, label).figure()
 
 
 def curve(
@@ -122,21 +118,21 @@ def curve(
     ['CDF', 'label']
     """
     at = np.asarray(places, np.float64)
-    low, high = _around(at if label is None else np.append(at, label))
+    low, high = around(at if label is None else np.append(at, label))
     drawn = _axes(name, low, high)
-    drawn.add_trace(line(at.tolist(), numbers(heights, at.shape, "heights"), "CDF", MAIN))
-    return _with_label(drawn, label)
+    drawn.add(line(at.tolist(), numbers(heights, at.shape, "heights"), "CDF", MAIN))
+    return _with_label(drawn, label).figure()
 
 
-def _axes(name: str, low: float, high: float) -> Figure:
+def _axes(name: str, low: float, high: float) -> Drawing:
     drawn = figure("Predictive distribution", name, "cumulative probability")
-    return drawn.update_xaxes(range=[low, high]).update_yaxes(range=[-0.02, 1.02])
+    return drawn.axes(x={"range": [low, high]}, y={"range": [-0.02, 1.02]})
 
 
-def _with_label(drawn: Figure, label: float | None) -> Figure:
+def _with_label(drawn: Drawing, label: float | None) -> Drawing:
     if label is not None:
         dotted = {"width": 2, "dash": "dot"}
-        drawn.add_trace(line([label, label], [0.0, 1.0], "label", OTHER, line=dotted))
+        drawn.add(line([label, label], [0.0, 1.0], "label", OTHER, line=dotted))
     return drawn
 
 
@@ -145,21 +141,21 @@ def _to_the_end(cdf: Floats) -> list[float]:
     return [*cdf.tolist(), float(cdf[-1])]
 
 
-def _tell_masses(drawn: Figure, merged: Floats) -> None:
+def _masses(merged: Floats) -> Iterator[dict[str, Any]]:
     """Write above the corners how much mass lies beyond the ends of the axis."""
     corners = {"below": (0.0, "left", merged[0]), "above": (1.0, "right", 1.0 - merged[-1])}
     for words, (x, side, mass) in corners.items():
         if mass > 0.0:
-            drawn.add_annotation(
-                text=f"{100.0 * mass:.2g} % {words} all thresholds",
-                x=x,
-                xref="paper",
-                xanchor=side,
-                y=1.0,
-                yref="paper",
-                yanchor="bottom",
-                showarrow=False,
-            )
+            yield {
+                "text": f"{100.0 * mass:.2g} % {words} all thresholds",
+                "x": x,
+                "xref": "paper",
+                "xanchor": side,
+                "y": 1.0,
+                "yref": "paper",
+                "yanchor": "bottom",
+                "showarrow": False,
+            }
 
 
 def fan_chart(  # noqa: PLR0913 - the parts of a figure
@@ -206,49 +202,13 @@ def fan_chart(  # noqa: PLR0913 - the parts of a figure
     >>> [trace.name for trace in drawn.data if trace.name]
     ['80 %', 'median', 'label']
     """
-    at = np.asarray(x, np.float64)
-    order = np.argsort(at, kind="stable")
-    values = numbers(quantiles, (len(at), len(levels)), "quantiles")[order]
-    points = {
-        called: numbers(column, at.shape, name)[order]
-        for called, name, column in (("raw", "scores", scores), ("label", "labels", labels))
-        if column is not None
-    }
-    low, high = _around(np.concatenate([values.ravel(), *points.values()]))
-    values = np.clip(values, low, high)
-    drawn = figure(title, x_name, y_name)
-    places = at[order].tolist()
-    for share, left, right, strength in _intervals(levels):
-        style = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-        drawn.add_trace(line(places, values[:, left], "", MAIN, showlegend=False, **style))
-        filled = {"fill": "tonexty", "fillcolor": faint(MAIN, strength)}
-        drawn.add_trace(line(places, values[:, right], f"{share:.9g} %", MAIN, **filled, **style))
-    if len(levels) % 2:
-        drawn.add_trace(line(places, values[:, len(levels) // 2], "median", MAIN))
-    if "raw" in points:
-        drawn.add_trace(line(places, points["raw"], "raw", line={"width": 1.5}))
-    if "label" in points:
-        style = {"mode": "markers", "marker": {"size": 5, "color": LABEL, "symbol": "circle"}}
-        drawn.add_trace(line(places, points["label"], "label", LABEL, **style))
-    return drawn.update_yaxes(range=[low, high])
-
-
-def _intervals(levels: Sequence[float]) -> Iterator[tuple[float, int, int, float]]:
-    """Give the central intervals, widest first: per cent, columns of both ends, how filled."""
-    last = len(levels) - 1
-    filled = np.linspace(*_FILLED, max(len(levels) // 2, 1)).tolist()
-    for left, level in enumerate(levels):
-        if not math.isclose(level + levels[last - left], 1.0, abs_tol=1e-9):
-            msg = f"levels={levels!r} are not symmetric; give 1 - q beside each q"
-            raise ParameterError(msg)
-        if left < last - left:
-            yield 100.0 * (1.0 - 2.0 * level), left, last - left, filled[left]
-
-
-def _around(values: Floats) -> tuple[float, float]:
-    """Find an axis that has room for all finite values, and a margin."""
-    finite = values[np.isfinite(values)]
-    low, high = (float(np.min(finite)), float(np.max(finite))) if len(finite) else (0.0, 0.0)
-    margin = _MARGIN * high - _MARGIN * low or max(abs(low), 1.0) * _MARGIN
-    most = sys.float_info.max
-    return max(low - margin, -most), min(high + margin, most)
+    return drawings.fan_chart(
+        x,
+        quantiles,
+        levels,
+        labels=labels,
+        scores=scores,
+        title=title,
+        x_name=x_name,
+        y_name=y_name,
+    ).figure()

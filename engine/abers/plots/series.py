@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.plots._style import Figure, figure, line
+from abers.plots import drawings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from abers.plots._style import Figure
 
 __all__ = ["series"]
 
@@ -51,7 +53,4 @@ def series(
     >>> drawn.data[1].y
     (0.5, None)
     """
-    drawn = figure(title, x_name, y_name)
-    for name, numbers in views.items():
-        drawn.add_trace(line(x, numbers, name))
-    return drawn.update_layout(hovermode="x unified", showlegend=True)
+    return drawings.series(x, views, title=title, y_name=y_name, x_name=x_name).figure()

@@ -10,7 +10,7 @@ from abers_connectors import running
 from abers_connectors.delayed import Delayed
 from abers_connectors.memory import MemorySink, MemorySource
 from abers_connectors.records import Labelled
-from abers_connectors.report.content import Moment, Report, Run, reported
+from abers_connectors.report.content import Findings, Moment, Run, reported
 from abers_connectors.report.figures import Drawn, drawn
 from abers_connectors.report.gathering import Gathered
 from abers_connectors.summary import summarised
@@ -47,8 +47,8 @@ def test_each_task_has_its_figures(task: str) -> None:
     for one in found.values():
         assert one.heading
         assert one.sentence.endswith(".")
-        assert one.figure.layout.xaxis.title.text
-        assert one.figure.layout.yaxis.title.text
+        assert one.figure.layout["xaxis"]["title"]["text"]
+        assert one.figure.layout["yaxis"]["title"]["text"]
         assert one.table.rows
         assert {len(row) for row in one.table.rows} == {len(one.table.columns)}
 
@@ -58,13 +58,13 @@ def test_a_table_has_what_its_figure_shows() -> None:
     found = figures("binary")
     _, raw, calibrated = found["reliability"].figure.data
     points = [
-        [view.name, f"{x:.4f}", f"{y:.4f}"]
+        [view["name"], f"{x:.4f}", f"{y:.4f}"]
         for view in (raw, calibrated)
-        for x, y in zip(view.x, view.y, strict=True)
+        for x, y in zip(view["x"], view["y"], strict=True)
     ]
     assert [list(row[:3]) for row in found["reliability"].table.rows] == points
     over = found["over-brier"]
-    columns = [over.figure.data[0].x, *(view.y for view in over.figure.data)]
+    columns = [over.figure.data[0]["x"], *(view["y"] for view in over.figure.data)]
     assert over.table.columns == ["labels so far", "over", "raw", "calibrated"]
     assert [[row[0], *row[2:]] for row in over.table.rows] == [
         [f"{n:,}", f"{a:.4f}", f"{b:.4f}"] for n, a, b in zip(*columns, strict=True)
@@ -74,26 +74,10 @@ def test_a_table_has_what_its_figure_shows() -> None:
 def test_a_view_without_a_number_is_not_drawn() -> None:
     """Where scores are no probabilities there is no line and no column of raw scores."""
     moments = [Moment(5, 5, None, {"brier": 0.25}, 1.0), Moment(9, 9, None, {"brier": None}, 1.0)]
-    report = Report(
-        abers="0",
-        stream="s",
-        inputs="s",
-        task="binary",
-        calibrator="ivap",
-        delay=0,
-        settings={},
-        records=9,
-        dead_letters={},
-        observations=9,
-        labels=9,
-        waiting=(0, 0),
-        counters={},
-        raw=None,
-        calibrated={"brier": 0.25},
-        mean_width=1.0,
-        over_time=moments,
+    found = Findings(
+        labels=9, raw=None, calibrated={"brier": 0.25}, mean_width=1.0, over_time=moments
     )
-    brier, _ = drawn(report)
+    brier, _ = drawn(found)
     assert brier.table.columns == ["labels so far", "over", "calibrated"]
-    assert brier.figure.data[0].y == (0.25, None)
+    assert brier.figure.data[0]["y"] == [0.25, None]
     assert brier.table.rows[1] == ["9", "9", "-"]

@@ -1,0 +1,180 @@
+"""From a frame to what a browser shows: words, tables and figures.
+
+Governing rule: all words and all figures are made here, by what makes those of a report; the
+script of the page only puts them into their places. A page is made once, however many see it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import abers
+from abers_connectors._means import left_out
+from abers_connectors.report.figures import drawn, scores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers_connectors.live.feed import Frame
+    from abers_connectors.live.watching import Key, Seen
+    from abers_connectors.report.content import Findings
+
+__all__ = ["Views"]
+
+_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
+_MANY = 10.0  # from which a number needs no decimal place
+
+
+class Views:
+    """Makes pages of frames, each once.
+
+    Parameters
+    ----------
+    title
+        What is served or replayed.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._frame: Frame | None = None
+        self._made: dict[Key | None, bytes] = {}
+
+    def page(self, frame: Frame | None, key: Key | None) -> bytes:
+        """Encode what the page of a model and segment shows; None is the one with most labels.
+
+        Parameters
+        ----------
+        frame
+            The newest, if there is one.
+        key
+            Which.
+
+        Returns
+        -------
+        bytes
+            A JSON object, in one line.
+        """
+        if frame is not self._frame:
+            self._frame, self._made = frame, {}
+        if key not in self._made:
+            self._made[key] = msgspec.json.encode(_shown(self._title, frame, key))
+        return self._made[key]
+
+
+def _shown(title: str, frame: Frame | None, key: Key | None) -> dict[str, Any]:
+    told: dict[str, Any] = {"title": title, "version": f"abers {abers.__version__}"}
+    if frame is None:
+        words = "Connected. No numbers yet: the stream is starting, or its state is being restored."
+        return told | {"phase": "waiting", "words": words}
+    shown = key if key is not None or not frame.seen else frame.seen[0].key
+    findings = None if shown is None else frame.findings.get(shown)
+    return told | {
+        "phase": "ended" if frame.ended else "live" if frame.numbers.ready else "waiting",
+        "words": _phase(frame),
+        "hints": frame.numbers.hints,
+        "models": [_named(one) for one in frame.seen],
+        "model": None if shown is None else _id(shown),
+        "tiles": [*_tiles(frame)],
+        "empty": _empty(frame, shown, findings),
+        "blocks": [] if findings is None or not findings.labels else [*_blocks(findings)],
+    }
+
+
+def _phase(frame: Frame) -> str:
+    if frame.ended:
+        return "The stream has ended: these are its final numbers. Ctrl-C there ends this page."
+    if not frame.numbers.ready:
+        return "The service is restoring its state; /readyz says how far it is."
+    return "Live, updated every second."
+
+
+def _empty(frame: Frame, key: Key | None, findings: Findings | None) -> str | None:
+    """Say why there is nothing to be seen, and what to do."""
+    if key is None:
+        if frame.ended:
+            return "The stream had no observation. Look at the input, and at the dead letters."
+        return "No observation has come yet. If records are being read, look at the dead letters."
+    if findings is None:
+        return f"Nothing is known of {_name(key)} yet; choose another model."
+    if not findings.labels:
+        return (
+            "No label has met a prediction yet. Labels are matched by id and model: if they should "
+            "have come by now, look at the counts of dead letters and of waiting labels."
+        )
+    return None
+
+
+def _named(one: Seen) -> dict[str, str]:
+    return {"id": _id(one.key), "name": _name(one.key), "labels": f"{one.labels:,} labels"}
+
+
+def _id(key: Key) -> str:
+    return msgspec.json.encode(key).decode()
+
+
+def _name(key: Key) -> str:
+    model, segment = key
+    return f"{model} · {segment}" if segment else model
+
+
+def _tiles(frame: Frame) -> Iterator[dict[str, str]]:
+    numbers, early = frame.numbers, frame.numbers.waiting[1]
+    part = "" if numbers.read is None else f"{100 * numbers.read:.0f} % of the stream"
+    yield _tile("Events", f"{numbers.events:,}", "", part)
+    rate = "-" if frame.rate is None else _counted(frame.rate)
+    over = "over the whole run" if frame.ended else "over the last seconds"
+    yield _tile("Throughput", rate, "a second", over)
+    yield _tile("Label delay", *_span(frame.delay), "median of the last labels")
+    late = f"and {early:,} labels for observations" if early else "observations without a label"
+    yield _tile("Pending", f"{numbers.waiting[0]:,}", "", late)
+    if numbers.lag is not None:
+        behind = "" if numbers.behind is None else "newest event {} {} old"
+        yield _tile("Lag", f"{numbers.lag:,}", "records", behind.format(*_span(numbers.behind)))
+    dead = sum(numbers.dead.values())
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in numbers.dead.items() if count)
+    yield _tile("Dead letters", f"{dead:,}", "", reasons or "none: every record could be used")
+
+
+def _tile(name: str, value: str, unit: str, note: str) -> dict[str, str]:
+    return {"name": name, "value": value, "unit": unit, "note": note}
+
+
+def _counted(value: float) -> str:
+    return f"{value:,.0f}" if value >= _MANY else f"{value:.1f}"
+
+
+def _span(seconds: float | None) -> tuple[str, str]:
+    """Write a duration as a number and its unit."""
+    if seconds is None:
+        return "-", ""
+    if seconds < 1.0:
+        return f"{1000 * seconds:.0f}", "ms"
+    for size, unit in ((_DAY, "days"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= 2 * size:
+            return _counted(seconds / size), unit
+    return _counted(seconds), "s"
+
+
+def _blocks(findings: Findings) -> Iterator[dict[str, Any]]:
+    rest = left_out(findings.calibrated or {}, findings.labels)
+    words = f"Means over {findings.labels:,} labels: each prediction judged once, as it was issued."
+    yield {
+        "name": "scores",
+        "heading": "Scores",
+        "sentence": " ".join([words, *rest]),
+        "table": scores(findings)._asdict(),
+    }
+    for one in drawn(findings):
+        figure = one.figure
+        figure.layout |= {"title": None, "margin": figure.layout["margin"] | {"t": 16}}
+        # With it plotly keeps what a reader has zoomed into, or hidden, from second to second.
+        figure.layout["uirevision"] = one.name
+        yield {
+            "name": one.name,
+            "heading": one.heading,
+            "sentence": one.sentence,
+            "figure": figure,
+            "table": one.table._asdict(),
+        }

@@ -1,0 +1,141 @@
+"""Server-sent events over a real socket, `abers_connectors.live.events`."""
+
+from __future__ import annotations
+
+import json
+import socket
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from tests.connectors.live.conftest import Listening, Worked, asked
+
+from abers_connectors.config import Http
+from abers_connectors.http import serving
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def until(client: Listening, worked: Worked, key: str, value: object) -> Any:  # noqa: ANN401 - JSON
+    """Let seconds pass until a page says so."""
+    page = client.page()
+    while page.get(key) != value:
+        worked.tick()
+        page = client.page()
+    return page
+
+
+def test_before_the_first_number(url: str) -> None:
+    """Who listens at once hears that there is nothing yet, and what is going on."""
+    with Listening(url) as client:
+        assert client.answer.getheader("content-type") == "text/event-stream; charset=utf-8"
+        assert client.answer.getheader("cache-control") == "no-store"
+        assert client.event() == {"retry": "2000"}
+        page = client.page()
+    assert (page["title"], page["phase"]) == ("a stream", "waiting")
+    assert page["words"].startswith("Connected. No numbers yet")
+
+
+def test_a_page_a_second(url: str, worked: Worked) -> None:
+    """Each second brings the numbers of then, and between seconds there is nothing to read."""
+    with Listening(url) as client:
+        client.page()
+        worked.learn((0.25, 0), (0.75, 1))
+        worked.feed.tick()  # due at once
+        first = until(client, worked, "phase", "live")
+        worked.learn((0.5, 1))
+        worked.feed.tick()  # within the same second: nothing is made
+        worked.tick()
+        second = client.page()
+    assert [tile["value"] for tile in first["tiles"]][0] == "4"
+    assert [tile["value"] for tile in second["tiles"]][:2] == ["6", "2.0"]
+    assert [one["name"] for one in second["blocks"]][:2] == ["scores", "reliability"]
+    assert second["model"] == json.dumps(["", ""], separators=(",", ":"))
+
+
+def test_one_of_several_models(url: str, worked: Worked) -> None:
+    """Who asks for a model is told of that one, beside the names of all."""
+    worked.learn((0.25, 0), (0.75, 1), (0.5, 1), model="fraud")
+    worked.learn((0.5, 1), model="spam")
+    with Listening(url, f"/live/events?model={quote(json.dumps(['spam', '']))}") as client:
+        client.page()
+        page = until(client, worked, "model", '["spam",""]')
+    assert [one["name"] for one in page["models"]] == ["fraud", "spam"]
+    assert "over 1 labels" in page["blocks"][0]["sentence"]
+
+
+def test_nothing_new_is_not_sent(url: str, worked: Worked) -> None:
+    """A stream that stands still costs a reader nothing."""
+    worked.learn((0.25, 0))
+    with Listening(url) as client:
+        client.page()
+        until(client, worked, "phase", "live")
+        for _ in range(20):  # until its rate over the last seconds is 0
+            worked.tick()
+        worked.learn((0.25, 1))
+        worked.tick()
+        pages = []
+        while not pages or pages[-1]["tiles"][0]["value"] != "4":
+            pages.append(client.page())
+    texts = [json.dumps(one) for one in pages]
+    assert all(a != b for a, b in zip(texts, texts[1:], strict=False))
+
+
+def test_the_end_of_a_stream(url: str, worked: Worked) -> None:
+    """Who comes after the end sees the last numbers of every model, and that it has ended."""
+    worked.learn((0.25, 0), (0.75, 1), model="fraud")
+    worked.learn((0.5, 1), model="spam")
+    worked.feed.end()
+    for name, labels in (("fraud", 2), ("spam", 1)):
+        with Listening(url, f"/live/events?model={quote(json.dumps([name, '']))}") as client:
+            page = client.page()
+        assert page["phase"] == "ended"
+        assert f"over {labels} labels" in page["blocks"][0]["sentence"]
+
+
+def test_a_client_that_reads_nothing() -> None:
+    """It holds nobody up: frames are made all the same, others get them, and it is let go."""
+    worked = Worked(title="long " * 50_000)
+    with serving(Http(port=0), None, worked.feed, patience=0.2) as url:
+        host, port = url.removeprefix("http://").split(":")
+        idle = socket.create_connection((host, int(port)), timeout=60)
+        idle.sendall(b"GET /live/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with idle, Listening(url) as client:
+            client.page()
+            while worked.feed.listeners < 2:
+                worked.tick()
+            while worked.feed.listeners == 2:
+                worked.learn((0.25, 0))
+                worked.tick()
+                client.page()
+            worked.learn((0.25, 0))
+            worked.tick()
+            assert client.page()["tiles"][0]["value"].endswith(str(worked.numbers().events % 10))
+
+
+def test_the_server_ends(worked: Worked) -> None:
+    """Who listens then is told goodbye, so that the server does not wait."""
+    with ExitStack() as stack:
+        server = ExitStack()
+        url = server.enter_context(serving(Http(port=0), None, worked.feed))
+        client = stack.enter_context(Listening(url))
+        client.page()
+        server.close()
+        assert client.event() == {}
+
+
+def test_too_many_listen(url: str) -> None:
+    """Beyond a number they are told to come back, and the page itself is still served."""
+    with ExitStack() as stack:
+        crowd = [stack.enter_context(Listening(url)) for _ in range(32)]
+        for one in crowd:
+            one.page()
+        answer = asked(url, "/live/events")
+        assert (answer.code, answer.headers["retry-after"]) == (503, "10")
+        assert asked(url, "/").code == 200
+
+
+def test_a_model_that_is_no_name(url: str) -> None:
+    """A word that is not what the page sends is refused."""
+    assert asked(url, "/live/events?model=x").code == 400
