@@ -21,7 +21,7 @@ from abers_connectors._config_kafka_types import (
     Url,
     Wait,
 )
-from abers_connectors._config_types import Count, File, Name, Section
+from abers_connectors._config_types import Count, File, Name, Names, Section
 
 __all__ = ["Alerts", "Http", "Kafka", "Security"]
 
@@ -91,7 +91,7 @@ class Http(Section):
     enabled: bool = True
     host: Name = "127.0.0.1"
     port: Port = 8090
-    hosts: tuple[Name, ...] = ()
+    hosts: Names = ()
 
 
 class Alerts(Section):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import Any
 from urllib.parse import quote
 
 from tests.connectors.live.conftest import Listening, Worked, asked
@@ -13,17 +14,11 @@ from tests.connectors.live.conftest import Listening, Worked, asked
 from abers_connectors.config import Http
 from abers_connectors.http import serving
 
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def until(client: Listening, worked: Worked, key: str, value: object) -> Any:  # noqa: ANN401 - JSON
-    """Let seconds pass until a page says so."""
-    page = client.page()
-    while page.get(key) != value:
-        worked.tick()
-        page = client.page()
-    return page
+def after_a_second(client: Listening, worked: Worked) -> Any:  # noqa: ANN401 - JSON
+    """Let a second pass that brings something new, and give the page of it."""
+    worked.tick()
+    return client.page()
 
 
 def test_before_the_first_number(url: str) -> None:
@@ -42,13 +37,11 @@ def test_a_page_a_second(url: str, worked: Worked) -> None:
     with Listening(url) as client:
         client.page()
         worked.learn((0.25, 0), (0.75, 1))
-        worked.feed.tick()  # due at once
-        first = until(client, worked, "phase", "live")
+        first = after_a_second(client, worked)
         worked.learn((0.5, 1))
         worked.feed.tick()  # within the same second: nothing is made
-        worked.tick()
-        second = client.page()
-    assert [tile["value"] for tile in first["tiles"]][0] == "4"
+        second = after_a_second(client, worked)
+    assert first["tiles"][0]["value"] == "4"
     assert [tile["value"] for tile in second["tiles"]][:2] == ["6", "2.0"]
     assert [one["name"] for one in second["blocks"]][:2] == ["scores", "reliability"]
     assert second["model"] == json.dumps(["", ""], separators=(",", ":"))
@@ -60,7 +53,8 @@ def test_one_of_several_models(url: str, worked: Worked) -> None:
     worked.learn((0.5, 1), model="spam")
     with Listening(url, f"/live/events?model={quote(json.dumps(['spam', '']))}") as client:
         client.page()
-        page = until(client, worked, "model", '["spam",""]')
+        page = after_a_second(client, worked)
+    assert page["model"] == '["spam",""]'
     assert [one["name"] for one in page["models"]] == ["fraud", "spam"]
     assert "over 1 labels" in page["blocks"][0]["sentence"]
 
@@ -70,16 +64,16 @@ def test_nothing_new_is_not_sent(url: str, worked: Worked) -> None:
     worked.learn((0.25, 0))
     with Listening(url) as client:
         client.page()
-        until(client, worked, "phase", "live")
+        after_a_second(client, worked)
         for _ in range(20):  # until its rate over the last seconds is 0
             worked.tick()
         worked.learn((0.25, 1))
         worked.tick()
-        pages = []
+        pages: list[Any] = []
         while not pages or pages[-1]["tiles"][0]["value"] != "4":
             pages.append(client.page())
     texts = [json.dumps(one) for one in pages]
-    assert all(a != b for a, b in zip(texts, texts[1:], strict=False))
+    assert all(a != b for a, b in pairwise(texts))
 
 
 def test_the_end_of_a_stream(url: str, worked: Worked) -> None:

@@ -126,7 +126,7 @@ def test_nothing_to_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             assert "No prediction was judged" in page
 
 
-@pytest.mark.parametrize("missing", ["plotly.io", "jinja2"])
+@pytest.mark.parametrize("missing", ["plotly", "jinja2"])
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     """Without plotly or Jinja2 the error says what to install."""
     monkeypatch.setitem(sys.modules, missing, None)
