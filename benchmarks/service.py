@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers_connectors.kafka.looks import CHANGELOG
 from benchmarks.page import Key, Section, size, table
 from benchmarks.rivals import ROOT
 from benchmarks.timing import Spread, in_turns
@@ -65,14 +66,12 @@ def _broker(script: list[str]) -> Iterator[str]:
 def _create(bootstrap: str, topics: str, suffixes: tuple[str, ...] = _SUFFIXES) -> None:
     from kafka import KafkaAdminClient  # noqa: PLC0415 - an extra
 
-    options = {
-        "num_partitions": 1,
-        "replication_factor": 1,
-        "configs": {"retention.ms": "-1"},
-    }
+    options = {"num_partitions": 1, "replication_factor": 1}
+    configs = {suffix: {"retention.ms": "-1"} for suffix in suffixes} | {"changelog": CHANGELOG}
     with KafkaAdminClient(bootstrap_servers=bootstrap) as admin:
         admin.create_topics(
-            {f"{topics}.{suffix}": options for suffix in suffixes}, wait_for_metadata=True
+            {f"{topics}.{one}": options | {"configs": configs[one]} for one in suffixes},
+            wait_for_metadata=True,
         )
 
 
