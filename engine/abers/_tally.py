@@ -14,13 +14,18 @@ import numpy as np
 if TYPE_CHECKING:
     from abers._arrays import Floats, Integers
 
-__all__ = ["BINS", "PARTS", "Tally", "add_scores"]
+__all__ = ["BINS", "PARTS", "Tally", "add_scores", "added"]
 
 BINS = 10
 PARTS = 4_096  # of the unit interval, to whose edges a tally rounds
 # Bins are closed on the left: a forecast on an edge belongs to the bin above it. Compared, not
 # computed as int(10 p), which rounds some forecasts just below an edge across it.
 _EDGES = np.array([edge / BINS for edge in range(1, BINS)])
+
+
+def added(total: float, terms: Floats) -> float:
+    """Add terms one after the other, so that it does not matter how they were batched."""
+    return float(np.cumsum(np.concatenate(([total], terms)))[-1])
 
 
 def add_scores(forecasts: Floats, labels: Floats, sums: Floats, counts: Integers) -> int:

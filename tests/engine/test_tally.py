@@ -55,6 +55,22 @@ def test_backends_score_alike(batches: list[Pairs]) -> None:
 
 
 @pytest.mark.native
+@given(terms=st.lists(st.floats(-1e9, 1e9), max_size=60), total=st.floats(0, 1e9))
+def test_backends_add_alike(terms: list[float], total: float) -> None:
+    """Both add one term after the other."""
+    column = np.array(terms, float)
+    assert core.added(total, column) == _tally.added(total, column)
+
+
+@pytest.mark.parametrize("module", [core, _tally])
+def test_terms_are_added_in_their_order(module: ModuleType) -> None:
+    """What is too small for the sum is lost, as it would be one by one."""
+    terms = np.array([1.0, 1.0, -1e16])
+    assert module.added(1e16, terms) == 0.0
+    assert module.added(0.0, terms[:0]) == 0.0
+
+
+@pytest.mark.native
 @given(batches=BATCHES)
 def test_backends_count_alike(batches: list[Pairs]) -> None:
     """Both round alike, and count alike."""

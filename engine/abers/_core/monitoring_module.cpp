@@ -34,6 +34,11 @@ void require(bool condition) {
 
 constexpr std::size_t kBins = 10;
 
+double added(double total, const Read& terms) {
+  for (std::size_t i = 0; i < terms.size(); ++i) total += terms.data()[i];
+  return total;
+}
+
 std::size_t bin_of(double forecast) {  // compared with the edges, as the specification does
   std::size_t bin = 0;
   while (bin + 1 < kBins && forecast >= static_cast<double>(bin + 1) / kBins) ++bin;
@@ -130,6 +135,7 @@ std::size_t pooled(const Counts& counts, const Counts& positives, const Integers
 }  // namespace
 
 void bind_monitoring(nb::module_& m) {
+  m.def("added", &added, "total"_a, "terms"_a);
   m.def("add_scores", &add_scores, "forecasts"_a, "labels"_a, "sums"_a, "counts"_a);
   m.def("pooled", &pooled, "counts"_a, "positives"_a, "ends"_a);
   nb::class_<Tally>(m, "Tally")

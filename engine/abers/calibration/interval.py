@@ -42,7 +42,7 @@ def log_merge(p0: Floats, p1: Floats) -> Floats:
     >>> log_merge(np.array([0.0, 0.5]), np.array([1.0, 1.0])).tolist()
     [0.5, 0.6666666666666666]
     """
-    return np.clip(p1 / (1.0 - p0 + p1), _SMALLEST, _LARGEST)
+    return _clamped(p1 / (1.0 - p0 + p1))
 
 
 def brier_merge(p0: Floats, p1: Floats) -> Floats:
@@ -64,7 +64,12 @@ def brier_merge(p0: Floats, p1: Floats) -> Floats:
     [0.5, 0.625]
     """
     mean = (p0 + p1) / 2.0
-    return np.clip(mean + (p1 - p0) * (0.5 - mean), _SMALLEST, _LARGEST)
+    return _clamped(mean + (p1 - p0) * (0.5 - mean))
+
+
+def _clamped(p: Floats) -> Floats:
+    # np.clip takes five times as long for the rows of one model in a batch of many.
+    return np.minimum(np.maximum(p, _SMALLEST), _LARGEST)
 
 
 class VennInterval(NamedTuple):

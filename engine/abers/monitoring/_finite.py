@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from abers.monitoring.scores import added
+from abers._backend import core
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class FiniteMean:
     def update(self, terms: NDArray[np.float64]) -> None:
         """Add terms in their order."""
         finite = terms[np.isfinite(terms)]
-        self.total = added(self.total, finite)
+        self.total = core.added(self.total, finite)
         self.count += len(finite)
         self.infinite += len(terms) - len(finite)
 

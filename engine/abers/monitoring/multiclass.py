@@ -4,6 +4,8 @@ Governing rule: a prediction is judged once, as it was issued, when its label
 comes; raw scores are judged only where they are declared probabilities.
 """
 
+# ruff: noqa: SLF001 - of the same class
+
 from __future__ import annotations
 
 import math
@@ -11,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.monitoring.scores import added
+from abers._backend import core
+from abers.monitoring.reliability import Reliability
 from abers.monitoring.views import Views
 
 if TYPE_CHECKING:
@@ -26,6 +29,16 @@ __all__ = ["MultiClassMonitor", "MultiClassScores"]
 
 class MultiClassScores:
     """Log loss, Brier score and accuracy of forecasts of one of several labels.
+
+    Attributes
+    ----------
+    count
+        Forecasts scored.
+    infinite
+        Infinite log losses.
+    reliability
+        `Reliability` of the class with the largest probability, the first of several: how probable
+        it was called, against how often it came (Gupta & Ramdas 2022, top-label calibration).
 
     Notes
     -----
@@ -43,6 +56,7 @@ class MultiClassScores:
     """
 
     def __init__(self) -> None:
+        self.reliability = Reliability()
         self.count = 0
         self.infinite = 0
         self._log_loss = 0.0
@@ -64,26 +78,42 @@ class MultiClassScores:
         hot = np.eye(forecasts.shape[1])[labels]
         self.count += len(labels)
         self.infinite += len(labels) - len(finite)
-        self._log_loss = added(self._log_loss, [-math.log(p) for p in finite])
-        self._squares = added(self._squares, ((forecasts - hot) ** 2).sum(axis=1))
-        self._right += int((forecasts.argmax(axis=1) == labels).sum())
+        self._log_loss = core.added(self._log_loss, np.array([-math.log(p) for p in finite]))
+        self._squares = core.added(self._squares, ((forecasts - hot) ** 2).sum(axis=1))
+        first = forecasts.argmax(axis=1)
+        right = (first == labels).astype(np.float64)
+        self._right += int(right.sum())
+        # Probabilities that were written with few digits may sum to a little more than 1.
+        self.reliability.add(np.minimum(forecasts[np.arange(len(labels)), first], 1.0), right)
 
-    def state(self) -> tuple[int, int, float, float, int]:
+    def state(self) -> tuple[int, int, float, float, int, bytes]:
         """Give what is remembered: what `restore` takes."""
+        return (*self._sums(), self.reliability.state())
+
+    def _sums(self) -> tuple[int, int, float, float, int]:
         return (self.count, self.infinite, self._log_loss, self._squares, self._right)
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> MultiClassScores:
-        """Make the scores that gave this `state`."""
+        """Make the scores that gave this `state`.
+
+        One without the last part is of an abers that kept no diagram; it begins then.
+        """
         scores = cls()
-        scores.count, scores.infinite, scores._log_loss, scores._squares, scores._right = state
+        sums, reliability = state[:5], state[5:]
+        scores.count, scores.infinite, scores._log_loss, scores._squares, scores._right = sums
+        for one in reliability:
+            scores.reliability = Reliability.restore(one)
         return scores
 
     @classmethod
     def total(cls, many: Iterable[MultiClassScores]) -> MultiClassScores:
         """Add up scores of different forecasts."""
-        columns = zip(*(one.state() for one in many), strict=True)
-        return cls.restore([sum(column) for column in columns])
+        parts = [*many]
+        columns = zip(*(one._sums() for one in parts), strict=True)
+        whole = cls.restore([sum(column) for column in columns])
+        whole.reliability = Reliability.total(one.reliability for one in parts)
+        return whole
 
     @property
     def log_loss(self) -> float:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from abers._arrays import Floats
 
-__all__ = ["Bin", "PrequentialScores", "added"]
+__all__ = ["Bin", "PrequentialScores"]
 
 
 class Bin(NamedTuple):
@@ -232,8 +232,3 @@ def _floats(labels: ArrayLike, length: int) -> Floats:
     if isinstance(labels, np.ndarray) and labels.dtype == np.float64 and labels.shape == (length,):
         return np.ascontiguousarray(labels)
     return _checks.labels(labels, length).astype(np.float64)
-
-
-def added(total: float, terms: ArrayLike) -> float:
-    """Add terms one after the other, so that it does not matter how they were batched."""
-    return float(np.cumsum(np.concatenate(([total], terms)))[-1])

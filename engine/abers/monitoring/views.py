@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from abers._backend import core
 from abers.monitoring.evidence import Tested
-from abers.monitoring.scores import added
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Views(Tested):
         if self.raw is not None:
             self.raw.update_many(score, labels)
         self.calibrated.update_many(p, labels)
-        self._width = added(self._width, widths)
+        self._width = core.added(self._width, widths)
 
     def state(self) -> tuple[Any, ...]:
         """Give what is remembered: what `restore` takes."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.monitoring import MultiClassMonitor, MultiClassScores
+from abers.monitoring import MultiClassMonitor, MultiClassScores, Reliability
 
 K = 3
 PARTS = st.lists(st.integers(0, 9), min_size=K, max_size=K).filter(any)
@@ -84,6 +84,34 @@ def test_total(parts: list[Settled], raw: bool) -> None:  # noqa: FBT001
     whole = watched([one for part in parts for one in part], raw=raw)
     assert total.views() == {name: pytest.approx(view) for name, view in whole.views().items()}
     assert total.mean_width == pytest.approx(whole.mean_width, abs=1e-12)
+
+
+@given(settled=SETTLED)
+def test_reliability_is_that_of_the_class_called_most_probable(settled: Settled) -> None:
+    """Its probability is held against how often it came, in parts put together too."""
+    expected = Reliability()
+    for _, p, _, _, label in settled:
+        expected.update_many([max(p)], [p.index(max(p)) == label])
+    monitor = watched(settled)
+    assert monitor.calibrated.reliability.state() == expected.state()
+    whole = MultiClassMonitor.total([watched(settled[:5]), watched(settled[5:])])
+    assert whole.calibrated.reliability.state() == expected.state()
+
+
+def test_a_probability_a_little_above_1() -> None:
+    """Scores whose sum is 1 only about are no more probable than certain."""
+    scores = MultiClassScores()
+    scores.update_many(np.array([[1.004, 0.0]]), np.array([0]))
+    assert scores.reliability.diagram().upper.tolist() == [1.0]
+    assert MultiClassScores.restore(scores.state()).state() == scores.state()
+
+
+def test_restored_from_a_state_without_diagrams() -> None:
+    """What an abers without diagrams saved is restored; the diagram begins with what comes then."""
+    scores = MultiClassScores()
+    scores.update_many(np.array([[0.5, 0.5]]), np.array([0]))
+    restored = MultiClassScores.restore(scores.state()[:5])
+    assert (restored.means(), restored.reliability.count) == (scores.means(), 0)
 
 
 def test_ties_go_to_the_first_class() -> None:
