@@ -23,6 +23,7 @@ from benchmarks import (
     hostile,
     hotspots,
     journal,
+    monitors,
     multiclass,
     predictive,
     processor,
@@ -60,6 +61,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "distribution": distribution.distribution,
     "stream": processor.stream,
     "journal": journal.journal,
+    "monitors": monitors.monitors,
     "service": service.service,
     "scrape": scrape.scrape,
 }

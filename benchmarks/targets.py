@@ -14,6 +14,7 @@ from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import ONE
 from benchmarks.journal import ADDED as NOTING
 from benchmarks.journal import PAUSE, RESTORE
+from benchmarks.monitors import COST, STREAMS
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE
@@ -194,6 +195,14 @@ TARGETS = (
         "a journal of batches of 2 000: 0.15 more", 0.15, _time("journal", NOTING, 2_000, unit="")
     ),
     Target("a snapshot beside the loop: 50 ms", 50, _time(PAUSE, "loop", _M, unit="ms")),
+    *(
+        Target(
+            f"all monitors of {stream.name}, batches of {size(stream.batch)}: 4 µs",
+            4,
+            _time(COST, stream.name, stream.batch),
+        )
+        for stream in STREAMS
+    ),
     *(
         Target(
             f"the service, {batch} records a transaction: {what}",

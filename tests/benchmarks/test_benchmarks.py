@@ -17,6 +17,7 @@ from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
 from benchmarks.journal import ADDED as NOTING
 from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.kept import LOST, POINTS, over_a_stream
+from benchmarks.monitors import COST, STREAMS
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
 from benchmarks.processor import ENTRIES
@@ -66,6 +67,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Distribution calibration",
         "## The stream processor",
         "## The journal of a service",
+        "## Live monitors",
         "## The service on Kafka",
         "## Metrics",
         "## The machine",
@@ -142,6 +144,7 @@ def everything(value: float) -> dict[Key, Spread]:
     values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
     values |= {("journal", NOTING, 2_000): spread}
     values |= {(PAUSE, "loop", 10**6): spread, ("restored", RESTORE, 10**6): spread}
+    values |= {(COST, stream.name, stream.batch): spread for stream in STREAMS}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     values |= {("service", name, batch): spread for name in (SERVICE, SHARE) for batch in BATCHES}
     values |= {(COUNTING, "models", 1): spread, (SCRAPE, "models", 100): spread}
