@@ -75,8 +75,8 @@ def monitors(plan: Plan) -> Section:
     body = (
         f"{size(n)} observations, each with its label {size(LATE)} later, through"
         " `Processor.take` without outcomes; µs of processor time for each prediction that was"
-        " judged, which is an observation and a label. The share is of the time with monitors: what they take off the"
-        " rate of the processor.\n\n"
+        " judged, which is an observation and a label. The share is of the time with monitors: what"
+        " they take off the rate of the processor.\n\n"
         + table(["", "events a batch", "without", "with monitors", "cost", "share"], rows)
     )
     return Section("Live monitors", body, values)
