@@ -17,3 +17,10 @@ def test_everything_happens_once_whatever_dies(tmp_path: Path) -> None:
     said = attacked_apart("short", tmp_path)
     assert "5 kills" in said
     assert "lost 0, duplicates 0, state equal True" in said
+
+
+@pytest.mark.kafka
+def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
+    """Of several classes, of numbers and with a learner: what is killed goes on as it was."""
+    said = attacked_apart("tasks", tmp_path)
+    assert said.count("3 kills") == said.count("lost 0, duplicates 0, state equal True") == 3

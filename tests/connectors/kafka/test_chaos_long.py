@@ -18,3 +18,11 @@ def test_everything_happens_once_for_long(tmp_path: Path) -> None:
     said = attacked_apart("long", tmp_path)
     assert "22 kills" in said
     assert "lost 0, duplicates 0, state equal True" in said
+
+
+@pytest.mark.kafka
+@pytest.mark.long
+def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
+    """Each other task, and a learner, goes through what the short form of the attack does."""
+    said = attacked_apart("tasks-long", tmp_path)
+    assert said.count("5 kills") == said.count("lost 0, duplicates 0, state equal True") == 3

@@ -1,47 +1,86 @@
 """Attack the service on a broker of one's own, and print what was left.
 
-python -m tests.connectors.kafka.chaos {short|long} FOLDER [SEED]
+python -m tests.connectors.kafka.chaos {short|long|tasks|tasks-long} FOLDER [SEED]
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.connectors.kafka.brokers import Broker
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, attacked
 from tests.connectors.kafka.chaos.nemesis import Nemesis
+from tests.connectors.kafka.chaos.tasks import TASKS
 from tests.connectors.kafka.chaos.workers import Supervisor
+
+from abers_connectors.statefile import secret
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class _Form(NamedTuple):
+    """How long an attack is; each task has an application of its own, one after the other."""
+
+    tasks: Sequence[str]
+    faults: Callable[[Nemesis], Sequence[Callable[[], None]]]
+    observations: int
+    rate: float
+    workers: int
+
+
+OTHERS = [name for name in TASKS if name != "binary"]
+FORMS = {
+    "short": _Form(["binary"], Nemesis.short, 8_000, 1_500, 2),
+    "long": _Form(["binary"], Nemesis.long, 100_000, 4_000, 3),
+    "tasks": _Form(OTHERS, Nemesis.brief, 2_000, 1_500, 2),
+    "tasks-long": _Form(OTHERS, Nemesis.short, 8_000, 1_500, 2),
+}
 
 
 def main(form: str, folder: str, seed: str = "7") -> None:
-    """Attack in one of two forms."""
+    """Attack in one of the forms."""
     logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
+    if secret() is None:
+        os.environ["ABERS_STATE_KEY"] = "of the workers, and of the judge"
     storage = Path(folder, "broker")
-    application = Application(Broker.started("--dir", storage), Path(folder), 3, **SECTIONS)
-    supervisor = Supervisor(application)
-    nemesis = Nemesis(application, supervisor, storage, int(seed))
-    faults, observations, rate, instances = {
-        "short": (nemesis.short(), 8_000, 1_500, 2),
-        "long": (nemesis.long(), 100_000, 4_000, 3),
-    }[form]
+    broker = Broker.started("--dir", storage)
     try:
-        for number in range(instances):
+        for name in FORMS[form].tasks:
+            broker = _attack(FORMS[form], name, broker, storage, int(seed))
+    finally:
+        broker.stop()
+
+
+def _attack(form: _Form, name: str, broker: Broker, storage: Path, seed: int) -> Broker:
+    """Attack an application of a task; gives the broker that is there afterwards."""
+    folder = storage.with_name(name)
+    folder.mkdir()
+    application = Application(broker, folder, 3, **SECTIONS | TASKS[name].sections)
+    supervisor = Supervisor(application)
+    nemesis = Nemesis(application, supervisor, storage, seed)
+    print(f"chaos: {name}")  # noqa: T201 - the summary is what the suite is for
+    try:
+        for number in range(form.workers):
             supervisor.add(str(number))
         attacked(
             application,
             supervisor,
             nemesis,
-            faults,
-            observations=observations,
-            rate=rate,
-            seed=int(seed),
+            form.faults(nemesis),
+            observations=form.observations,
+            rate=form.rate,
+            seed=seed,
+            task=TASKS[name],
         )
     finally:
         supervisor.close()
-        application.broker.stop()
+    return application.broker
 
 
 if __name__ == "__main__":

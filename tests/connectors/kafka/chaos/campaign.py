@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.chaos.judge import committed, judge
+from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.chaos.application import Application
     from tests.connectors.kafka.chaos.judge import Judged
     from tests.connectors.kafka.chaos.nemesis import Nemesis
+    from tests.connectors.kafka.chaos.tasks import Task
     from tests.connectors.kafka.chaos.workers import Supervisor
 
 __all__ = ["SECTIONS", "attacked", "drained", "flowing"]
 
 SECTIONS: dict[str, dict[str, Any]] = {
-    "task": {"scores": "probability"},
-    "calibrator": {"window": 200},
+    **BINARY.sections,
     "input": {"max_record_bytes": 2_000},
     "limits": {"label_wait": "30s", "max_pending": 5_000},
     "output": {"max_dead_per_1000": 500},
@@ -67,6 +68,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     observations: int,
     rate: float,
     seed: int,
+    task: Task = BINARY,
 ) -> Judged:
     """Attack while records flow, wait until all is read, and judge; prints a summary.
 
@@ -82,6 +84,8 @@ def attacked(  # noqa: PLR0913 - an attack's parts
         Records a second at most.
     seed
         Of the records.
+    task
+        Of the application.
 
     Returns
     -------
@@ -89,7 +93,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
         What was found.
     """
     began = time.monotonic()
-    traffic = Traffic(application, seed, observations)
+    traffic = Traffic(application, seed, observations, task)
     share = 2 * observations // len(faults)
     for fault in faults:
         flowing(traffic, share, rate, fault)
@@ -97,7 +101,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     traffic.close()
     drained(application)
     stopped = {name: supervisor.retire(name) for name in [*supervisor.workers]}
-    found = judge(application, traffic.ids, traffic.poison)
+    found = judge(application, traffic.ids, traffic.poison, task)
     exits = [code for one in supervisor.retired for code in one.exits]
     print(  # noqa: T201 - the summary is what the suite is for
         "\nchaos: "

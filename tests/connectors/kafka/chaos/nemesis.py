@@ -186,6 +186,10 @@ class Nemesis:
             self.foreign,
         ]
 
+    def brief(self) -> list[Callable[[], None]]:
+        """Give three kills, after which what is restored is not always the newest snapshot."""
+        return [self.kill, self.foreign, self.corrupt]
+
     def long(self) -> list[Callable[[], None]]:
         """Give twenty kills and more, and all others several times, in a drawn order."""
         times = {

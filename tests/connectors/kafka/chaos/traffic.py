@@ -14,20 +14,23 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import KafkaProducer
+from tests.connectors.kafka.chaos.tasks import BINARY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.connectors.kafka.chaos.application import Application
+    from tests.connectors.kafka.chaos.tasks import Task
 
-__all__ = ["LIMIT", "START", "Sent", "Traffic", "made"]
+__all__ = ["LIMIT", "MODELS", "START", "Sent", "Traffic", "made"]
 
 START = 1_700_000_000_000
 LIMIT = 2_000
 """Bytes that a record may have; the configuration must say so."""
 
+MODELS = 9
+
 _STEP = 10  # ms between two observations
-_MODELS = 9
 _CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 _TOMBSTONE = "tombstone"
 
@@ -43,7 +46,7 @@ class Sent(NamedTuple):
     id: str | None = None  # of an observation that is to be predicted
 
 
-def made(seed: int, count: int) -> Iterator[Sent]:
+def made(seed: int, count: int, task: Task = BINARY) -> Iterator[Sent]:
     """Make observations and their labels, in the order of their times."""
     random = Random(seed)  # noqa: S311 - not for secrets
     due: list[tuple[int, int, Sent]] = []
@@ -51,22 +54,22 @@ def made(seed: int, count: int) -> Iterator[Sent]:
         now = START + number * _STEP
         while due and due[0][0] <= now:
             yield heapq.heappop(due)[2]
-        key = f"model-{random.randrange(_MODELS)}"
-        for one in _observed(random, number, now, key):
+        key = f"model-{random.randrange(MODELS)}"
+        for one in _observed(random, number, now, key, task):
             if one.topic == "labels":
                 heapq.heappush(due, (one.time, number, one))
             else:
                 yield one
         if random.random() < 0.01:
-            yield _poison(random, number, now, key)
+            yield _poison(random, number, now, key, task)
     for _, _, one in sorted(due):
         yield one
 
 
-def _observed(random: Random, number: int, now: int, key: str) -> Iterator[Sent]:
+def _observed(random: Random, number: int, now: int, key: str, task: Task) -> Iterator[Sent]:
     """Make an observation; a few come twice, and some have no label, several or an early one."""
-    name, score = f"o{number}", round(random.random(), 6)
-    value = _json(id=name, time=now, model=key, score=score)
+    name, brought = f"o{number}", task.asked(random)
+    value = _json(id=name, time=now, model=key, **brought)
     yield Sent("observations", key.encode(), value, now, id=name)
     if random.random() < 0.01:
         yield Sent("observations", key.encode(), value, now, id=name)
@@ -74,24 +77,28 @@ def _observed(random: Random, number: int, now: int, key: str) -> Iterator[Sent]
         return
     early = random.random() < 0.02
     delay = -1 if early else int(random.expovariate(1 / 15_000))
-    label = _json(id=name, time=now + delay, model=key, label=int(random.random() < score))
+    label = _json(id=name, time=now + delay, model=key, label=task.answered(random, brought))
     for _ in range(1 + (random.random() < 0.02)):
         yield Sent("labels", key.encode(), label, max(now + delay, START))
 
 
-def _poison(random: Random, number: int, now: int, model: str) -> Sent:
-    """Make what is no event, of each kind in turn."""
-    key, name = model.encode(), f"p{number}"
-    good: dict[str, Any] = {"id": name, "time": now, "model": model, "score": 0.5}
+def _poison(random: Random, number: int, now: int, model: str, task: Task) -> Sent:
+    """Make what is no event, of one of all kinds."""
+    key, topic = model.encode(), random.choice(["observations", "labels"])
+    bare: dict[str, Any] = {"id": f"p{number}", "time": now, "model": model}
+    brought, wrong = task.asked(random), [*task.bad]
+    if topic == "labels":
+        brought = {"label": task.answered(random, brought)}
+        wrong = [("bad-label", {"label": "maybe"})]
+    good = bare | brought
     kinds: list[tuple[str, bytes | None]] = [
         ("bad-json", b'{"id": "b"'),
         ("bad-json", b""),
         ("bad-json", b'{"a":' * 300),
         ("bad-record", b"[0.5, 1]"),
-        ("missing-field", _json(id=name, time=now, model=model)),
-        ("missing-field", _json(time=now, model=model, score=1)),
-        ("bad-score", _json(**good | {"score": "x"})),
-        ("bad-score", _json(**good | {"score": 2})),
+        ("missing-field", _json(**bare)),
+        ("missing-field", _json(time=now, model=model, **brought)),
+        *((reason, _json(**bare | instead)) for reason, instead in wrong),
         ("bad-time", _json(**good | {"time": "noon"})),
         ("bad-id", _json(**good | {"id": [1]})),
         ("bad-model", _json(**good | {"model": [1]})),
@@ -103,11 +110,6 @@ def _poison(random: Random, number: int, now: int, model: str) -> Sent:
         (_TOMBSTONE, None),
     ]
     reason, value = random.choice(kinds)
-    topic = random.choice(["observations", "labels"])
-    if topic == "labels" and reason in ("bad-score", "missing-field"):
-        reason, value = "bad-label", _json(id=name, time=now, model=model, label="maybe")
-    elif topic == "labels" and value is not None:
-        value = value.replace(b'"score": 0.5', b'"label": 1')
     return Sent(topic, None if reason == "null-key" else key, value, now, reason)
 
 
@@ -128,9 +130,11 @@ class Traffic:
         Records that were written.
     """
 
-    def __init__(self, application: Application, seed: int, count: int) -> None:
+    def __init__(
+        self, application: Application, seed: int, count: int, task: Task = BINARY
+    ) -> None:
         """Connect."""
-        self.application, self.left = application, made(seed, count)
+        self.application, self.left = application, made(seed, count, task)
         self.ids: set[str] = set()
         self.poison: dict[tuple[str, int, int], str] = {}
         self.count = 0
