@@ -23,4 +23,5 @@ def test_everything_happens_once_whatever_dies(tmp_path: Path) -> None:
 def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
     """Of several classes, of numbers and with a learner: what is killed goes on as it was."""
     said = attacked_apart("tasks", tmp_path)
+    assert said.count("snapshots damaged") == 3
     assert said.count("3 kills") == said.count("lost 0, duplicates 0, state equal True") == 3

@@ -30,13 +30,16 @@ SECTIONS: dict[str, dict[str, Any]] = {
 """Of a configuration whose observations wait in vain, are forgotten and are too many at times."""
 
 
-def drained(application: Application, within: float = 120) -> None:
-    """Wait until everything is committed."""
+def drained(
+    application: Application, within: float = 120, look: Callable[[], None] = lambda: None
+) -> None:
+    """Wait until everything is committed; what looks meanwhile may raise to give up."""
     deadline = time.monotonic() + within
     while True:
         found = committed(application)
         if all(offset == end for offset, end in found.values()):
             return
+        look()
         assert time.monotonic() < deadline, found
         time.sleep(0.5)
 
@@ -99,7 +102,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
         flowing(traffic, share, rate, fault)
     traffic.play(3 * observations, rate)  # what is left
     traffic.close()
-    drained(application)
+    drained(application, look=supervisor.require_all)
     stopped = {name: supervisor.retire(name) for name in [*supervisor.workers]}
     found = judge(application, traffic.ids, traffic.poison, task)
     exits = [code for one in supervisor.retired for code in one.exits]

@@ -144,7 +144,12 @@ class Nemesis:
         self.done["foreign transactions"] += 1
 
     def corrupt(self) -> None:
-        """Damage the newest snapshots of all workers, and kill one."""
+        """Damage the newest snapshots of all workers, once there is one, and kill a worker."""
+        deadline = time.monotonic() + 60
+        while not any(self._application.folder.glob("snapshots-*/*/*/*.abers")):
+            assert time.monotonic() < deadline
+            self._supervisor.require_all()
+            self._wait(0.1, 0.2)
         for folder in self._application.folder.glob("snapshots-*"):
             self.done["snapshots damaged"] += spoil(folder)
         self.kill()

@@ -118,6 +118,12 @@ class Supervisor:
             worker.wanted = False
         return worker.stop()
 
+    def require_all(self) -> None:
+        """Assert that no worker has ended for good, or show its last words."""
+        with self._lock:
+            gone = [one for one in self.workers.values() if not one.wanted]
+        assert not gone, [(one.instance, one.exits, one.said()[-2_000:]) for one in gone]
+
     def close(self) -> None:
         """End whatever runs."""
         self._ended.set()
