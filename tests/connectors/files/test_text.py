@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.connectors.poison import POISON
 
 from abers import ParameterError, RecordError
 from abers.stream.events import Observation
@@ -59,22 +60,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "scores.csv"
 
 
-@pytest.mark.parametrize(
-    ("line", "reason", "detail"),
-    [
-        (b'{"id": "b"', "bad-json", "truncated; write one JSON object a line"),
-        (b'{"id": NaN}', "bad-json", "JSON has no NaN"),
-        (b"[0.5, 1]", "bad-record", "got `array`"),
-        (b'{"id": "b", "time": 5, "score": 1e999}', "bad-record", "out of range"),
-        (b'{"a":' * 5000, "bad-json", "write one JSON object a line"),
-        (b'{"id": "b", "time": 5}', "missing-field", 'no "score"'),
-        (b'{"id": "b", "time": 5, "score": "x"}', "bad-score", "'x' is not a finite number"),
-        (b'{"id": "b\xff", "time": 5, "score": 1}', "not-utf8", "byte 0xff at place 10 is not"),
-        (b"\xff\xfe", "not-utf8", "byte 0xff at place 1 is not UTF-8; write it as UTF-8"),
-        (b"\0\0\0\0\x11\xff\x01ab", "schema-registry", "schema 17"),
-        (b"\0\0\0", "bad-json", "write one JSON object"),
-    ],
-)
+@pytest.mark.parametrize(("line", "reason", "detail"), POISON)
 def test_a_bad_line_costs_itself(jsonl: Path, line: bytes, reason: str, detail: str) -> None:
     """The others are read; the bad one comes with its reason, its place and its text."""
     ids, (bad,) = told(read(jsonl, b"\n".join([GOOD, b"", line, GOOD])))
