@@ -313,7 +313,9 @@ class Served(Stage):
         decoder, wording = Decoder(config, partitions=PARTITIONS), Wording(max_bytes=1 << 20)
         reads = [*history.read(history.part())]
         history.close()
-        values = []
+        values: list[bytes] = []
+        told: list[Message] = []
+        ends = [0] * PARTITIONS
         for first in range(0, len(reads), 50):
             part = reads[first : first + 50]
             if first in snapshots_at:
@@ -325,11 +327,11 @@ class Served(Stage):
                 taken = Taken([one.record for one in mine], [one.which for one in mine])
                 work = shard.apply(taken, decoder, wording)
                 values += [one.value for one in work.outgoing if one.sink == "predictions"]
-                offsets = self.broker.produce(
-                    self.topics["changelog"],
-                    [Message(value, None, number) for value in encode(work.applied, 2000)],
-                )
-                shard.written(offsets[-1] + 1)
+                parts = encode(work.applied, 2000)
+                told += [Message(value, None, number) for value in parts]
+                ends[number] += len(parts)
+                shard.written(ends[number])
+        self.broker.produce(self.topics["changelog"], told)
         return values
 
     def save(self, shards: list[Shard]) -> None:
