@@ -1,7 +1,7 @@
 """What watching costs: the default monitors of a model, in the processor they are part of.
 
 Governing rule: the same batches go through a processor with monitors and one without, in turns; a
-cost is the difference of one round, for each prediction that was judged. Times are of the
+cost is the difference of one round, for each event: an observation or a label. Times are of the
 processor's work alone, not of its waiting for a core: a difference of two would have both.
 """
 
@@ -74,9 +74,8 @@ def monitors(plan: Plan) -> Section:
         values[SHARE, stream.name, stream.batch] = share
     body = (
         f"{size(n)} observations, each with its label {size(LATE)} later, through"
-        " `Processor.take` without outcomes; µs of processor time for each prediction that was"
-        " judged, which is an observation and a label. The share is of the time with monitors: what"
-        " they take off the rate of the processor.\n\n"
+        " `Processor.take` without outcomes; µs of processor time an event. The share is of"
+        " the time with monitors: what they take off the rate of the processor.\n\n"
         + table(["", "events a batch", "without", "with monitors", "cost", "share"], rows)
     )
     return Section("Live monitors", body, values)
@@ -88,7 +87,7 @@ def _beside(stream: Watched, n: int, rounds: int) -> list[Spread]:
     for _ in range(rounds):
         NOISE.listen()
         without, watching = (
-            _MICRO * _run(batches, stream, watch=watch) / n for watch in (False, True)
+            _MICRO * _run(batches, stream, watch=watch) / (2 * n) for watch in (False, True)
         )
         cost = watching - without
         found.append([without, watching, cost, cost / watching])
