@@ -5,7 +5,7 @@ Governing rule: what came of a run is said after its outputs are in their places
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,11 @@ from abers_connectors import terminal
 from abers_connectors.live.replay import ReplayPage
 from abers_connectors.report import Reporter
 from abers_connectors.summary import summarised
+from abers_connectors.webhook import Webhook
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from abers_connectors.jobs import Job
     from abers_connectors.pace import Pace
     from abers_connectors.running import Run
@@ -34,6 +37,7 @@ def carry_out(  # noqa: PLR0913 - what a command can say
     delay: int | None = None,
     report: str | None = None,
     live: bool = False,
+    webhook: str | None = None,
 ) -> None:
     """Carry out a job, under a progress bar where somebody watches, and say what came of it.
 
@@ -53,13 +57,17 @@ def carry_out(  # noqa: PLR0913 - what a command can say
         Path of a report, if there is to be one.
     live
         Whether a page shows it meanwhile, and stays until the command is interrupted.
+    webhook
+        Where alarms are posted, if anywhere.
     """
     piped = "-" in job.outputs.values()
     with ExitStack() as stack:
         reporter = stack.enter_context(Reporter(report)) if report is not None else None
         page = stack.enter_context(ReplayPage(title, job.source)) if live else None
+        ring = stack.enter_context(_posting(webhook))
         started = perf_counter()
         with job.start(pace if page is None else page.paced(pace)) as running:
+            running.ring = ring
             before = _events(running)
             if reporter is not None:
                 reporter.watch(running.processor)
@@ -81,6 +89,19 @@ def carry_out(  # noqa: PLR0913 - what a command can say
                 terminal.say(f"The report is in {report}.")
         if page is not None:
             page.stay()
+
+
+@contextmanager
+def _posting(webhook: str | None) -> Iterator[Callable[[bytes], object]]:
+    """Post alarms for a `with` block, if there is an address."""
+    if webhook is None:
+        yield lambda _: None
+        return
+    posted = Webhook(webhook)
+    try:
+        yield posted.tell
+    finally:
+        posted.close()
 
 
 def _events(running: Run) -> int:

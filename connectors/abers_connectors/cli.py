@@ -122,7 +122,8 @@ def run(
         for option, given in (("--create-topics", create_topics), ("--seed", seed)):
             if given:
                 fail(f"{option} is for Kafka, and {config} has no section [kafka]", USAGE)
-        carry_out(of_config(loaded, config), config, as_json=as_json)
+        webhook = loaded.alerts.webhook
+        carry_out(of_config(loaded, config), config, as_json=as_json, webhook=webhook)
 
 
 @app.command()

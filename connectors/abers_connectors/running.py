@@ -16,6 +16,7 @@ import msgspec
 
 from abers.exceptions import DeadLettersError, RecordError
 from abers.stream import task_of
+from abers_connectors.alarms import AlarmRecord
 from abers_connectors.records import DeadRecord
 
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ class Run:
         How many records this run has read, and how many dead letters it has written, by reason.
     onlooker
         Called with what the processor puts out, once it is handed to the sinks.
+    alarms
+        Those of this run.
+    ring
+        Called with each of them as JSON, once its outputs are handed on.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a run
@@ -128,6 +133,8 @@ class Run:
         self.records = 0
         self.dead: Counter[str] = Counter()
         self.onlooker: Callable[[Outputs], object] = lambda _: None
+        self.alarms: list[AlarmRecord] = []
+        self.ring: Callable[[bytes], object] = lambda _: None
         self._source, self._sinks, self._tolerance = source, sinks, tolerance
         self._live = [sinks[name] for name in live]
         self._state, self._every, self._pace = state, every, pace
@@ -204,7 +211,13 @@ class Run:
             self._bury([_recorded(batch, start, letter) for letter in outputs.dead_letters()])
             self._hand_on()
             self.onlooker(outputs)
+            self._ring(outputs)
             start += len(events)
+
+    def _ring(self, outputs: Outputs) -> None:
+        for _, alarm in outputs.alarms:
+            self.alarms.append(AlarmRecord.of(alarm))
+            self.ring(msgspec.json.encode(self.alarms[-1]))
 
     def _hand_on(self) -> None:
         for sink in self._live:

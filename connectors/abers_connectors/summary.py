@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from abers_connectors.alarms import AlarmRecord
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -43,6 +45,8 @@ class Summary(msgspec.Struct, frozen=True):
         How many observations wait for labels, and labels for observations.
     counters
         Those of the processor that are not 0.
+    alarms
+        Those of this run.
     """
 
     records: int
@@ -55,11 +59,13 @@ class Summary(msgspec.Struct, frozen=True):
     events_per_second: float
     waiting: tuple[int, int]
     counters: dict[str, int]
+    alarms: list[AlarmRecord] = []
 
 
 def summarised(run: Run, events: int, seconds: float) -> Summary:
     """Put together what a run and its processor know; as `put_together`."""
-    return put_together([run.processor], run.records, run.dead, events, seconds)
+    summary = put_together([run.processor], run.records, run.dead, events, seconds)
+    return msgspec.structs.replace(summary, alarms=run.alarms)
 
 
 def put_together(

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 
+_ALARMS = 10  # that are told in words
 _REST = {
     "early_labels": "came before their observation",
     "duplicate_observations": "of an id that was there already, ignored",
@@ -150,7 +151,11 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
     table.add_row("observations", "", f"{summary.observations:,}")
     table.add_row("labels", "", f"{summary.labels:,}")
     table.add_row("events a second", "", f"{summary.events_per_second:,.0f}")
+    if summary.alarms:
+        table.add_row("alarms", "", f"{len(summary.alarms):,}")
     _console().print(table)
+    for alarm in summary.alarms[:_ALARMS]:
+        say(f"Alarm: {alarm.sentence}")
     if summary.raw is None and "brier" in (summary.calibrated or {}):
         say("The raw score has no metrics, as a score need not be a probability;")
         say(

@@ -57,7 +57,7 @@ class Webhook:
     def __init__(
         self,
         url: str,
-        count: Callable[[str], object],
+        count: Callable[[str], object] = lambda _: None,
         *,
         pauses: Sequence[float] = _PAUSES,
         patience: float = _PATIENCE,

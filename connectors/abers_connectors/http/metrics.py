@@ -7,6 +7,7 @@ no label has values without bound.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["registry_of"]
 
+_LN10 = math.log(10.0)
 _RESULTS = ("saved", "failed")
 _POSTED = ("sent", "failed", "dropped")
 
@@ -74,6 +76,7 @@ class _Service(Collector):
         yield from _histograms(view.counts)
         yield from _gauges(view)
         yield from calibration(view.counts.tallies)
+        yield from _evidence(view)
 
 
 def _counters(counts: Counts) -> Iterator[Metric]:
@@ -125,6 +128,23 @@ def _gauges(view: View) -> Iterator[Metric]:
     yield from (pending, early, behind, lag)
     yield _whole("abers_assigned_partitions", "Partitions assigned.", len(view.assigned))
     yield _whole("abers_restored_partitions", "Partitions that are served.", len(view.restored))
+
+
+def _evidence(view: View) -> Iterator[Metric]:
+    tests = {(model, one.name): one for model, many in view.evidence.items() for one in many}
+    alarms = CounterMetricFamily(
+        "abers_alarm_episodes", "Alarms, one an episode.", labels=["model", "test"]
+    )
+    for key, count in (dict.fromkeys(tests, 0) | view.counts.alarms).items():
+        alarms.add_metric(key, count)
+    ringing = _gauge("abers_alarm_ringing", "Whether an episode is open.", "model", "test")
+    now = _gauge("abers_evidence_log10", "Evidence against the predictions.", "model", "test")
+    line = _gauge("abers_evidence_line_log10", "The evidence that rings.", "model", "test")
+    for key, one in tests.items():
+        ringing.add_metric(key, one.ringing)
+        now.add_metric(key, one.log_wealth / _LN10)
+        line.add_metric(key, one.line / _LN10)
+    yield from (alarms, ringing, now, line)
 
 
 def _one(name: str, what: str, value: float) -> Metric:

@@ -122,6 +122,7 @@ class Keeping:
                 if lag is not None:
                     lags[partition] = lag
         self._status.lag(lags)
+        self._status.weigh(shards)
         if told := self._unmatched.look(shards, self._status.usual_delay()):
             self._status.hint(told)
             _log.warning(told)

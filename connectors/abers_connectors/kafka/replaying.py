@@ -18,6 +18,7 @@ import typer
 
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
 from abers_connectors import terminal, values
+from abers_connectors.alarms import AlarmRecord
 from abers_connectors._config_checks import dead_letters_beside
 from abers_connectors.config import load
 from abers_connectors.files.lazy import LazySink
@@ -88,6 +89,7 @@ class Replay:
     ) -> None:
         self.records = 0
         self.dead: Counter[str] = Counter()
+        self.alarms: list[AlarmRecord] = []
         self._redone, self._target, self._letters = redone, target, letters
         self._tolerance, self._partly = tolerance, partly
         self._wording = Wording(max_bytes=_NO_LIMIT)
@@ -105,6 +107,8 @@ class Replay:
         dead: list[Outgoing] = []
         for made, places in zip(batch.made, batch.places, strict=True):
             items += zip(places, self._target.items(made), strict=True)
+            if made.outputs is not None:
+                self.alarms += [AlarmRecord.of(alarm) for _, alarm in made.outputs.alarms]
             if made.decoded is not None:
                 dead += self._wording.letters(made.outputs, made.decoded, made.records)
         items.sort(key=itemgetter(0))
@@ -176,6 +180,7 @@ def replay(told: Words, *, as_json: bool = False) -> None:
         one.counters["observations"] + one.counters["labels_in"] for one in redone.processors
     )
     summary = put_together(redone.processors, running.records, running.dead, events, seconds)
+    summary = msgspec.structs.replace(summary, alarms=running.alarms)
     _say(summary, told, output, as_json=as_json)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from abers.monitoring.evidence import loudest
 from abers_connectors.kafka.tallies import Tallies
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abers.monitoring import Evidence
     from abers.stream import Judged, Outputs, Processor
     from abers_connectors.kafka.changelog import Applied
     from abers_connectors.kafka.decoding import Decoded
@@ -139,6 +141,8 @@ class Counts:
         How long commits took; how much later than its observation a label was, in event time.
     tallies
         What labels said of predictions, by model.
+    alarms
+        Episodes, by model and test.
     """
 
     records: Counter[str] = field(default_factory=Counter)
@@ -154,6 +158,7 @@ class Counts:
     commit_seconds: Histogram = field(default_factory=lambda: Histogram.over(*_COMMITS))
     label_delay: Histogram = field(default_factory=lambda: Histogram.over(*_DELAYS))
     tallies: Tallies = field(default_factory=Tallies)
+    alarms: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def copied(self) -> Counts:
         """Give a copy, which stays as it is."""
@@ -167,6 +172,7 @@ class Counts:
             commit_seconds=self.commit_seconds.copied(),
             label_delay=self.label_delay.copied(),
             tallies=self.tallies.copied(),
+            alarms=self.alarms.copy(),
         )
 
 
@@ -201,6 +207,8 @@ class View:
         Sentences for whoever looks after it.
     counts, gauges, lags
         See `Counts`; by partition number; records behind, by topic and partition.
+    evidence
+        What the tests have come to, by model; the loudest of its segments.
     now
         The time on the wall, in milliseconds since 1970.
     """
@@ -214,6 +222,7 @@ class View:
     counts: Counts
     gauges: dict[int, Gauges]
     lags: dict[tuple[str, int], int]
+    evidence: dict[str, Sequence[Evidence]]
     now: float
 
 
@@ -250,6 +259,7 @@ class Status:
         self._counts = Counts()
         self._gauges: dict[int, Gauges] = {}
         self._lags: dict[tuple[str, int], int] = {}
+        self._evidence: dict[str, Sequence[Evidence]] = {}
 
     # What the loop tells
 
@@ -267,6 +277,7 @@ class Status:
             mine = self._assigned
             self._gauges = {one: gauge for one, gauge in self._gauges.items() if one in mine}
             self._lags = {one: lag for one, lag in self._lags.items() if one[1] in mine}
+            self._evidence = {}
 
     def restore(self, shard: _Shard) -> None:
         """Note that a shard is where its offsets are."""
@@ -287,8 +298,10 @@ class Status:
                 counts.dead.update(str(one.reason) for one in work.outgoing if one.sink == _DEAD)
             counts.tombstones += len(work.decoded.tombstones)
             self._gauge(shard)
-            if work.outputs is not None and work.outputs.judged is not None:
-                self._judge(shard.processor, work.outputs.judged)
+            if work.outputs is not None:
+                counts.alarms.update((one.model, one.test) for _, one in work.outputs.alarms)
+                if work.outputs.judged is not None:
+                    self._judge(shard.processor, work.outputs.judged)
 
     def _judge(self, processor: Processor, judged: Judged) -> None:
         """Count what became known of predictions."""
@@ -324,6 +337,17 @@ class Status:
         with self._lock:
             self._counts.webhook[result] += 1
 
+    def weigh(self, shards: Iterable[_Shard]) -> None:
+        """Note what the tests of all models have come to, when nothing is under way."""
+        found: dict[str, list[Sequence[Evidence]]] = {}
+        for shard in shards:
+            keys, monitors = shard.processor.keys, shard.processor.monitors
+            for (model, _), monitor in zip(keys, monitors, strict=False):
+                found.setdefault(model, []).append(monitor.tests)
+        evidence = {model: loudest(many) for model, many in found.items()}
+        with self._lock:
+            self._evidence = evidence
+
     def lag(self, lags: Mapping[tuple[str, int], int]) -> None:
         """Note how many records of some partitions are still to be read."""
         with self._lock:
@@ -354,5 +378,6 @@ class Status:
                 self._counts.copied(),
                 dict(self._gauges),
                 dict(self._lags),
+                self._evidence,
                 self._wall() * 1000,
             )

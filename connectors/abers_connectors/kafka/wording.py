@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from abers_connectors.alarms import AlarmRecord
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -136,6 +138,7 @@ class Wording:
             if outputs.outcomes is not None:
                 causes = [records[row] for row in decoded.rows]
                 found += self._worded("outcomes", outputs.outcomes, outputs.settled, causes)
+            found += self._alarms(outputs, decoded, records)
         return found + self.letters(outputs, decoded, records)
 
     def predictions(
@@ -159,21 +162,31 @@ class Wording:
         found.sort(key=itemgetter(0, 1))
         return [self._buried(letter) for letter in found]
 
+    def _alarms(
+        self, outputs: Outputs, decoded: Decoded, records: Sequence[Record]
+    ) -> Iterator[Outgoing]:
+        for row, alarm in outputs.alarms:
+            if self._publish_from is None or alarm.time >= self._publish_from:
+                cause = records[decoded.rows[row]]
+                told = AlarmRecord.of(alarm, cause.topic, cause.partition, cause.offset)
+                yield self._fitting(ALERTS, _encode(told), cause)
+
     def _worded(
         self, sink: str, said: Rows[Any], rows: NDArray[np.int64], causes: Sequence[Record]
     ) -> Iterator[Outgoing]:
         if self._publish_from is not None:
             kept = said.columns["time"] >= self._publish_from
             said, rows = said.take(kept), rows[kept]
-        most = self._most
         for row, value in zip(rows.tolist(), map(_encode, said), strict=True):
-            record = causes[row]
-            key, headers, timestamp = record.key, record.headers, record.timestamp
-            size = len(value) + (_beside(key, headers) if headers else len(key or b""))
-            if size <= most:
-                yield Outgoing(sink, key, value, headers, timestamp if timestamp >= 0 else None)
-            else:
-                yield self._too_large(sink, value, record, size)
+            yield self._fitting(sink, value, causes[row])
+
+    def _fitting(self, sink: str, value: bytes, record: Record) -> Outgoing:
+        """Word what a record brought about, or a dead letter if that is too large."""
+        key, headers, timestamp = record.key, record.headers, record.timestamp
+        size = len(value) + (_beside(key, headers) if headers else len(key or b""))
+        if size <= self._most:
+            return Outgoing(sink, key, value, headers, timestamp if timestamp >= 0 else None)
+        return self._too_large(sink, value, record, size)
 
     def _too_large(self, sink: str, value: bytes, record: Record, size: int) -> Outgoing:
         detail = (
