@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from abers_connectors.alarms import AlarmRecord
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from abers.stream import Processor
+    from abers_connectors.alarms import AlarmRecord
     from abers_connectors.running import Run
 
 __all__ = ["Means", "Summary", "finite", "put_together", "summarised"]

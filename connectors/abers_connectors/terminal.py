@@ -154,26 +154,31 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
     if summary.alarms:
         table.add_row("alarms", "", f"{len(summary.alarms):,}")
     _console().print(table)
+    for sentence in _sentences(summary, delay):
+        say(sentence)
+
+
+def _sentences(summary: Summary, delay: int | None) -> Iterator[str]:
+    """Say what a table does not."""
     for alarm in summary.alarms[:_ALARMS]:
-        say(f"Alarm: {alarm.sentence}")
+        yield f"Alarm: {alarm.sentence}"
     if summary.raw is None and "brier" in (summary.calibrated or {}):
-        say("The raw score has no metrics, as a score need not be a probability;")
-        say(
+        yield "The raw score has no metrics, as a score need not be a probability;"
+        yield (
             "if these are probabilities, "
             + ('set task.scores = "probability".' if delay is None else "add --probabilities.")
         )
-    for sentence in left_out(summary.calibrated or {}, summary.labels):
-        say(sentence)
+    yield from left_out(summary.calibrated or {}, summary.labels)
     if "crps" in (summary.calibrated or {}):
-        say("The CRPS puts the mass beyond the labels seen at the ends of the support, which are")
-        say("the smallest and the largest label held if calibrator.support says nothing else.")
+        yield "The CRPS puts the mass beyond the labels seen at the ends of the support, which are"
+        yield "the smallest and the largest label held if calibrator.support says nothing else."
     if delay is None and summary.observations and not summary.counters.get("labels_in"):
-        say("No label came yet; if each record carries its own, set input.delay.")
+        yield "No label came yet; if each record carries its own, set input.delay."
     if delay is not None and not summary.observations:
-        say("No observation lies between --since and --until.")
+        yield "No observation lies between --since and --until."
     elif delay is not None and summary.observations <= delay:
-        say("No prediction could use a label, as the stream ended before the first came;")
-        say("try a smaller --delay.")
+        yield "No prediction could use a label, as the stream ended before the first came;"
+        yield "try a smaller --delay."
 
 
 def show_comparison(found: Mapping[str, Summary], title: str) -> None:

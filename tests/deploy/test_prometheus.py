@@ -36,10 +36,11 @@ def metrics() -> list[Metric]:
     """Give the metrics of a service to which a little of everything has happened."""
     status = Status(60.0)
     status.assign([("in", 0)])
-    for flags in ({}, {"task.kind": "regression", "calibrator.distributions": "judged"}):
+    for flags in ({"task.kind": "regression", "calibrator.distributions": "judged"}, {}):
         shard = Served(flags=flags)
         observation, label = b'{"id": "a", "time": 5, "score": 0.5}', b'{"id": "a", "time": 6, '
         status.commit(shard, shard.take(*map(Read, (observation, label + b'"label": 1}', b"{"))))
+        status.weigh([shard])
     status.lag({("in", 0): 5})
     own = (one for one in registry_of(status).collect() if one.name.startswith("abers_"))
     return sorted(own, key=lambda one: one.name)

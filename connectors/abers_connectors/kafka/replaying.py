@@ -18,8 +18,8 @@ import typer
 
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
 from abers_connectors import terminal, values
-from abers_connectors.alarms import AlarmRecord
 from abers_connectors._config_checks import dead_letters_beside
+from abers_connectors.alarms import AlarmRecord
 from abers_connectors.config import load
 from abers_connectors.files.lazy import LazySink
 from abers_connectors.files.naming import STANDARD

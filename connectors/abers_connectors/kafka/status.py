@@ -222,7 +222,7 @@ class View:
     counts: Counts
     gauges: dict[int, Gauges]
     lags: dict[tuple[str, int], int]
-    evidence: dict[str, Sequence[Evidence]]
+    evidence: Mapping[str, Sequence[Evidence]]
     now: float
 
 
@@ -259,7 +259,7 @@ class Status:
         self._counts = Counts()
         self._gauges: dict[int, Gauges] = {}
         self._lags: dict[tuple[str, int], int] = {}
-        self._evidence: dict[str, Sequence[Evidence]] = {}
+        self._evidence: Mapping[str, Sequence[Evidence]] = {}
 
     # What the loop tells
 

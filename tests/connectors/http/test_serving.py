@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.connectors.kafka.reads import Read
+from tests.connectors.kafka.reads import Read, turning
 from tests.connectors.kafka.works import Served
 
 import abers
@@ -217,6 +217,31 @@ def test_metrics_of_a_regression(url: str, status: Status) -> None:
     assert found["abers_pit_ratio_bucket[1.0][default]"] == pytest.approx(40.0)
     assert found["abers_pit_ratio_count[default]"] == pytest.approx(40.0)
     assert 0.0 < found["abers_pit_ratio_bucket[0.5][default]"] < 40.0
+
+
+def test_metrics_of_alarms(url: str, status: Status) -> None:
+    """Evidence is told as a power of ten beside its line, and alarms are counted from 0 on."""
+    shard = Served()
+    records = turning()
+    status.commit(shard, shard.take(*records[:300]))
+    status.weigh([shard])
+    found = samples(url)
+    assert found["abers_alarm_episodes_total[m][change]"] == 0.0
+    assert found["abers_alarm_ringing[m][change]"] == 0.0
+    status.commit(shard, shard.take(*records[300:]))
+    status.weigh([shard])
+    status.posted("sent")
+    found = samples(url)
+    (monitor,) = shard.processor.monitors
+    assert {one.name for one in monitor.tests} == {"change", "since-start"}
+    for one in monitor.tests:
+        evidence = found[f"abers_evidence_log10[m][{one.name}]"]
+        assert evidence == pytest.approx(one.log_wealth / math.log(10))
+        assert found[f"abers_alarm_ringing[m][{one.name}]"] == one.ringing
+    assert found["abers_evidence_line_log10[m][change]"] == pytest.approx(6.0)
+    assert found["abers_alarm_episodes_total[m][change]"] == 1.0
+    assert found["abers_webhook_total[sent]"] == 1.0
+    assert found["abers_webhook_total[failed]"] == found["abers_webhook_total[dropped]"] == 0.0
 
 
 def test_a_batch_that_is_not_committed(url: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple
 
-__all__ = ["TIME", "TOPICS", "Read"]
+__all__ = ["TIME", "TOPICS", "Read", "turning"]
 
 TIME = 1_700_000_000_000
 TOPICS = {
@@ -26,3 +27,17 @@ class Read(NamedTuple):
     timestamp: int = TIME
     topic: str = "scores"
     partition: int = 0
+
+
+def turning(model: str = "m", at: int = 200) -> list[Read]:
+    """Make records of scores and labels, where from some pair on scores mean the contrary."""
+    records = []
+    for number in range(2 * at):
+        score = (0.1, 0.9)[number % 2]
+        seen = {"id": f"{number}", "time": number, "model": model}
+        label = int((score > 0.5) == (number < at))
+        for more in ({"score": score}, {"label": label}):
+            place, value = len(records), json.dumps(seen | more).encode()
+            key, headers = b"k%d" % place, [("trace", b"%d" % place)]
+            records.append(Read(value, place, key, headers, TIME + number))
+    return records

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.kafka.reads import Read
+from tests.connectors.kafka.reads import Read, turning
 from tests.connectors.kafka.works import Served
 
 from abers_connectors.kafka.status import Counts, Gauges, Histogram, Status
@@ -171,6 +171,47 @@ def test_hints_are_told_once() -> None:
         status.hint(f"hint {number}")
     assert status.view().hints[:3] == ["hint 0", "hint 1", "hint 2"]
     assert len(status.view().hints) == 20
+
+
+# Alarms
+
+
+def test_an_alarm_is_counted() -> None:
+    """An alarm counts when it is committed, by model and test."""
+    status, shard = Status(60.0), Served()
+    work = shard.take(*turning())
+    assert status.view().counts.alarms == {}
+    status.commit(shard, work)
+    assert status.view().counts.alarms == {("m", "change"): 1}
+
+
+def test_evidence_is_of_all_shards() -> None:
+    """Of each model the loudest of its tests is told, whichever shard has it; until it leaves."""
+    status, shards = Status(60.0), [Served(0), Served(1), Served(2)]
+    shards[0].take(*turning()[:300])
+    shards[1].take(*turning())
+    shards[2].take(*turning("other")[:300])
+    status.weigh(shards)
+    found = status.view().evidence
+    (monitor,) = shards[1].processor.monitors
+    assert [*found] == ["m", "other"]
+    assert [one.name for one in found["m"]] == [one.name for one in monitor.tests]
+    assert [one.ringing for one in found["m"]] == [one.ringing for one in monitor.tests]
+    change = next(one for one in found["m"] if one.name == "change")
+    assert (change.ringing, change.episodes) == (True, 1)
+    assert not any(one.ringing for one in found["other"])
+    status.assign([("in", 0)])
+    assert status.view().evidence == {}
+
+
+def test_evidence_where_there_are_no_tests() -> None:
+    """Without tests, or without monitors, there is nothing to be told."""
+    for key in ("monitoring.tests", "monitoring.enabled"):
+        status, shard = Status(60.0), Served(0, {key: False})
+        status.commit(shard, shard.take(*turning()))
+        status.weigh([shard])
+        assert not any(status.view().evidence.values())
+        assert status.view().counts.alarms == {}
 
 
 # What readers get

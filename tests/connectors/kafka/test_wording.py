@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.connectors.kafka.reads import TIME, TOPICS, Read
+from tests.connectors.kafka.reads import TIME, TOPICS, Read, turning
 
 from abers.stream import Processor, Settings
 from abers_connectors.config import load
@@ -192,3 +192,34 @@ def test_nothing_is_published_before_its_time() -> None:
     )
     assert [one.sink for one in found] == ["predictions", "outcomes", "dead_letters"]
     assert [told(one)["id"] for one in found[:2]] == ["b", "b"]
+
+
+def test_an_alarm_tells_its_record() -> None:
+    """Each alarm is a record with what rang, and the place, key and time of what brought it."""
+    records = turning()
+    found, outputs = worded(*records)
+    assert outputs is not None
+    ((row, alarm),) = outputs.alarms
+    (one,) = (each for each in found if each.sink == "alerts")
+    cause = records[row]
+    assert one[1:2] + one[3:] == (cause.key, cause.headers, cause.timestamp, None)
+    place = {"topic": "scores", "partition": 0, "offset": row}
+    rang = {"model": "m", "test": "change", "number": 1, "time": alarm.time}
+    evidence = {"log_wealth": alarm.log_wealth, "line": alarm.line, "sentence": alarm.sentence}
+    assert told(one) == {"v": 1} | rang | evidence | place
+    assert row >= 400
+
+
+def test_alarms_of_earlier_events_are_not_told() -> None:
+    """What rang before the time from which on is published is left out."""
+    ((row, alarm),) = worded(*turning())[1].alarms  # type: ignore[union-attr] - there are some
+    for since, count in ((alarm.time, 1), (alarm.time + 1, 0)):
+        found, _ = worded(*turning(), publish_from=since)
+        assert sum(one.sink == "alerts" for one in found) == count, row
+
+
+def test_an_alarm_that_is_too_large() -> None:
+    """An alarm that does not fit its topic is a dead letter, as every other output."""
+    found, _ = worded(*turning("m" * 900), max_bytes=1500)
+    assert not any(one.sink == "alerts" for one in found)
+    assert any("what goes to alerts has" in str(told(one).get("detail")) for one in found)
