@@ -5,63 +5,12 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
-from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from tests.connectors.hooks import SECRET, Posted, listening
 
 from abers_connectors.webhook import Webhook
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-SECRET = "/services/T0/s3cr3t"  # noqa: S105 - it is to be looked for
-
-
-class Posted(NamedTuple):
-    """What a server was told."""
-
-    path: str
-    kind: str | None
-    body: bytes
-
-
-class Listener(NamedTuple):
-    """A server: its address, and what it was told."""
-
-    url: str
-    heard: Queue[Posted]
-
-
-@contextmanager
-def listening(answers: Sequence[int] = ()) -> Iterator[Listener]:
-    """Serve a web hook, which gives these answers first, and then 204."""
-    codes, heard = iter(answers), Queue[Posted]()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            code = next(codes, 204)
-            self.send_response(code)
-            if code == 302:
-                self.send_header("Location", "/elsewhere")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            heard.put(Posted(self.path, self.headers["Content-Type"], body))
-
-        do_GET = do_POST  # noqa: N815 - what a redirection would lead to
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield Listener(f"http://127.0.0.1:{server.server_port}{SECRET}", heard)
-        server.shutdown()
-        thread.join()
 
 
 def told(url: str, *alarms: bytes) -> list[str]:

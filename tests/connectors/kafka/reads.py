@@ -31,7 +31,7 @@ class Read(NamedTuple):
 
 def turning(model: str = "m", at: int = 200) -> list[Read]:
     """Make records of scores and labels, where from some pair on scores mean the contrary."""
-    records = []
+    records: list[Read] = []
     for number in range(2 * at):
         score = (0.1, 0.9)[number % 2]
         seen = {"id": f"{number}", "time": number, "model": model}

@@ -212,10 +212,12 @@ def test_an_alarm_tells_its_record() -> None:
 
 def test_alarms_of_earlier_events_are_not_told() -> None:
     """What rang before the time from which on is published is left out."""
-    ((row, alarm),) = worded(*turning())[1].alarms  # type: ignore[union-attr] - there are some
+    _, outputs = worded(*turning())
+    assert outputs is not None
+    ((_, alarm),) = outputs.alarms
     for since, count in ((alarm.time, 1), (alarm.time + 1, 0)):
         found, _ = worded(*turning(), publish_from=since)
-        assert sum(one.sink == "alerts" for one in found) == count, row
+        assert sum(one.sink == "alerts" for one in found) == count
 
 
 def test_an_alarm_that_is_too_large() -> None:
