@@ -53,6 +53,7 @@ def scrape(plan: Plan) -> Section:
     for models in MODELS:
         status, (shard, work) = Status(60.0), _worked(models)
         status.commit(shard, work)
+        status.weigh([shard])
         registry = registry_of(status)
         text, _ = exposition(registry, _ACCEPT)
         found = in_turns(

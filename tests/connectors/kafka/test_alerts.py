@@ -66,6 +66,26 @@ def test_an_alarm_is_told_once(served: Served, broker: Broker) -> None:
     assert told["time"] >= START + 200_000
 
 
+@pytest.mark.parametrize("words", [[], ["--from", "changelog"]])
+def test_a_replay_says_its_alarms(
+    served: Served, broker: Broker, start: Callable[..., subprocess.Popen[bytes]], words: list[str]
+) -> None:
+    """A replay has the alarms of the service in its summary, and tells nobody else."""
+    with listening() as listener:
+        served.produce(*turning(0, 200, right=True))
+        served.produce(*turning(200, 100, right=False))
+        served.serve()
+        served.configure(f'alerts.webhook = "{listener.url}"')
+        with start("replay", "abers.toml", "--json", "--output", "out.jsonl", *words) as process:
+            out, err = process.communicate(timeout=TIMEOUT)
+        assert listener.heard.empty()
+    assert process.returncode == 0, err
+    (one,) = broker.consume(served.topics["alerts"])
+    told = json.loads(one.value)
+    place = {name: told.pop(name) for name in ("topic", "partition", "offset")}
+    assert json.loads(out)["alarms"] == [told], place
+
+
 def test_a_process_that_dies(served: Served, broker: Broker) -> None:
     """A process that is killed once an alarm is written, committed or not, leaves exactly one."""
     served.produce(*turning(0, 200, right=True))
