@@ -106,6 +106,11 @@ def weight(value: object, largest: int) -> int:
     return round(units)
 
 
+def _is_column(values: object, kind: type[np.generic]) -> bool:
+    """Tell whether this is what it is to become: to convert few rows takes longer than to check."""
+    return type(values) is np.ndarray and values.dtype == kind and values.ndim == 1
+
+
 def _column(values: ArrayLike, check: Callable[[object], float], what: str) -> NDArray[np.generic]:
     array = _one_dimensional(values, what)
     if array.dtype.kind not in "fiub":  # strings or objects: say which row, or convert
@@ -134,8 +139,11 @@ def _in_row(row: int, check: Callable[[object], float], value: object) -> float:
 
 
 def _floats(values: ArrayLike, check: Callable[[object], float], what: str) -> Floats:
-    with np.errstate(over="ignore"):  # a long double too large becomes infinite and is refused
-        array = np.ascontiguousarray(_column(values, check, what), dtype=np.float64) + 0.0
+    if _is_column(values, np.float64):
+        array: Floats = np.ascontiguousarray(values) + 0.0
+    else:
+        with np.errstate(over="ignore"):  # a long double too large becomes infinite, is refused
+            array = np.ascontiguousarray(_column(values, check, what), dtype=np.float64) + 0.0
     finite = np.isfinite(array)
     if not finite.all():
         bad = int(np.flatnonzero(~finite)[0])
@@ -164,8 +172,12 @@ def times(values: ArrayLike, length: int) -> Floats:
 
 def labels(values: ArrayLike, length: int) -> Bytes:
     """Check an array of labels."""
-    column = _column(values, label, "labels")
-    known = (column == 0) | (column == 1)
+    if _is_column(values, np.uint8):
+        column = np.asarray(values)
+        known = column <= 1
+    else:
+        column = _column(values, label, "labels")
+        known = (column == 0) | (column == 1)
     if not known.all():
         bad = int(np.flatnonzero(~known)[0])
         _in_row(bad, label, column[bad].item())
@@ -194,9 +206,13 @@ def weights(values: ArrayLike, length: int, largest: int) -> Integers:
 
 def steps(values: ArrayLike, length: int) -> Bytes:
     """Check an array of steps: 0 predicts, 1 learns, 2 removes."""
-    column = _one_dimensional(values, "steps")
-    # Compared one by one: numpy's own search takes ten times as long for a single step.
-    known = (column == PREDICT) | (column == LEARN) | (column == REMOVE)
+    if _is_column(values, np.uint8):
+        column = np.asarray(values)
+        known = column <= REMOVE
+    else:
+        column = _one_dimensional(values, "steps")
+        # Compared one by one: numpy's own search takes ten times as long for a single step.
+        known = (column == PREDICT) | (column == LEARN) | (column == REMOVE)
     if not known.all():
         bad = np.flatnonzero(~known)
         msg = (

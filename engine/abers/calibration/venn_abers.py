@@ -452,10 +452,11 @@ class VennAbers:
         column = _checks.scores(scores)
         n = len(column)
         kinds = _checks.steps(steps, n)
-        if (kinds == REMOVE).any():
+        if self._forgetting and (kinds == REMOVE).any():
             self._refuse_if_forgetting()
         units = self._units(weights, n)
-        when = self._forgetting.times(times, n, required=bool((kinds == LEARN).any()))
+        required = self._forgetting.by_time and bool((kinds == LEARN).any())
+        when = self._forgetting.times(times, n, required=required)
         if held is not None and (held.dtype != np.int64 or held.shape != (n,)):
             msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({n},)"
             raise ParameterError(msg)

@@ -511,3 +511,30 @@ def test_every_refusal_is_an_abers_error() -> None:
     for error in (ScoreError, LabelError, WeightError, TimeError, ParameterError, ForgettingError):
         assert issubclass(error, AbersError)
         assert issubclass(error, ValueError)
+
+
+# Columns that are arrays of the right type already
+
+
+def test_columns_of_the_right_type_are_checked_too() -> None:
+    """An array that needs no conversion may still hold what is no score, label or step."""
+    kinds, scores, labels = np.zeros(3, np.uint8), np.ones(3), np.ones(3, np.uint8)
+    bad = np.array([0, 1, 3], np.uint8)
+    for arguments, error, said in (
+        ((kinds, np.array([0.5, NAN, 0.5]), labels), ScoreError, "row 1: score nan"),
+        ((kinds, scores, bad), LabelError, "row 2: label 3"),
+        ((bad, scores, labels), ParameterError, "row 2: step 3"),
+        ((kinds, scores, labels[:2]), ParameterError, "labels has 2 rows"),
+    ):
+        with pytest.raises(error, match=said):
+            VennAbers().run(*arguments)
+
+
+def test_columns_of_the_right_type_may_have_gaps() -> None:
+    """Every second or third row of an array is a column as any other, and is not changed."""
+    scores, labels = np.arange(6.0), np.array([0, 1, 0, 1, 1, 1], np.uint8)
+    one, other = VennAbers(), VennAbers()
+    one.learn_many(scores[::-2], labels[::2])
+    other.learn_many(scores[::-2].tolist(), labels[::2].tolist())
+    assert one.state_bytes() == other.state_bytes()
+    assert scores.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
