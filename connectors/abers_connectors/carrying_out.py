@@ -70,7 +70,7 @@ def carry_out(  # noqa: PLR0913 - what a command can say
             running.ring = ring
             before = _events(running)
             if reporter is not None:
-                reporter.watch(running.processor)
+                reporter.watch(running)
             if page is not None:
                 page.watch(running)
             with terminal.watching(job.source, hidden=piped) as watched:

@@ -109,7 +109,7 @@ class Run:
     ----------
     records, dead
         How many records this run has read, and how many dead letters it has written, by reason.
-    onlooker
+    onlookers
         Called with what the processor puts out, once it is handed to the sinks.
     alarms
         Those of this run.
@@ -132,7 +132,7 @@ class Run:
         self.processor = processor
         self.records = 0
         self.dead: Counter[str] = Counter()
-        self.onlooker: Callable[[Outputs], object] = lambda _: None
+        self.onlookers: list[Callable[[Outputs], object]] = []
         self.alarms: list[AlarmRecord] = []
         self.ring: Callable[[bytes], object] = lambda _: None
         self._source, self._sinks, self._tolerance = source, sinks, tolerance
@@ -210,7 +210,8 @@ class Run:
             self._write("outcomes", outputs.outcomes or ())
             self._bury([_recorded(batch, start, letter) for letter in outputs.dead_letters()])
             self._hand_on()
-            self.onlooker(outputs)
+            for onlooker in self.onlookers:
+                onlooker(outputs)
             self._ring(outputs)
             start += len(events)
 

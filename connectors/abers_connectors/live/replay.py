@@ -74,7 +74,7 @@ class ReplayPage:
         """Gather what a run puts out from now on."""
         self._running = running
         self._watching.hold({0: running.processor})
-        running.onlooker = self._take
+        running.onlookers.append(self._take)
 
     def stay(self) -> None:
         """Show what came of it until the command is interrupted."""

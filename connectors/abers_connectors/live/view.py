@@ -6,13 +6,14 @@ script of the page only puts them into their places. A page is made once, howeve
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 import abers
 from abers_connectors._means import left_out
-from abers_connectors.report.figures import drawn, scores
+from abers_connectors.report.figures import drawn, scores, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 __all__ = ["Views"]
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
+_REAL = 100_000_000_000  # milliseconds: event times below are no dates
+_GUARANTEES = (
+    "Evidence is what a bet against the predictions would have won, as a power of ten. The line is "
+    "where it rings; what that means is guaranteed however often one looks."
+)
 _MANY = 10.0  # from which a number needs no decimal place
 
 
@@ -76,6 +82,7 @@ def _shown(title: str, frame: Frame | None, key: Key | None) -> dict[str, Any]:
         "hints": frame.numbers.hints,
         "models": [_named(one) for one in frame.seen],
         "model": None if shown is None else _id(shown),
+        "alarm": _alarm(frame, findings),
         "tiles": [*_tiles(frame)],
         "empty": _empty(frame, shown, findings),
         "blocks": [] if findings is None or not findings.labels else [*_blocks(findings)],
@@ -106,8 +113,29 @@ def _empty(frame: Frame, key: Key | None, findings: Findings | None) -> str | No
     return None
 
 
+def _alarm(frame: Frame, findings: Findings | None) -> dict[str, Any]:
+    """Say which models ring, and what the last alarm of the one that is shown was."""
+    ringing = [_name(one.key) or "the model" for one in frame.seen if one.rings]
+    if not ringing:
+        return {"ringing": False, "words": []}
+    words = [f"Alarm: the predictions of {', '.join(ringing)} no longer mean what they say."]
+    last = findings.alarms[-1:] if findings is not None else []
+    words += [
+        f"{_moment(one.time)}, after about {one.labels:,} labels: {one.sentence}" for one in last
+    ]
+    return {"ringing": True, "words": words}
+
+
+def _moment(milliseconds: int) -> str:
+    """Write an event time; small ones are numbers of rows."""
+    if milliseconds < _REAL:
+        return f"At event time {milliseconds:,}"
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _named(one: Seen) -> dict[str, str]:
-    return {"id": _id(one.key), "name": _name(one.key), "labels": f"{one.labels:,} labels"}
+    rings = " (alarm)" if one.rings else ""
+    return {"id": _id(one.key), "name": (_name(one.key) or "default") + rings}
 
 
 def _id(key: Key) -> str:
@@ -166,6 +194,13 @@ def _blocks(findings: Findings) -> Iterator[dict[str, Any]]:
         "sentence": " ".join([words, *rest]),
         "table": scores(findings)._asdict(),
     }
+    if findings.tests:
+        yield {
+            "name": "tests",
+            "heading": "Tests that may be looked at any time",
+            "sentence": _GUARANTEES,
+            "table": tests(findings)._asdict(),
+        }
     for one in drawn(findings):
         figure = one.figure
         figure.layout |= {"title": None, "margin": figure.layout["margin"] | {"t": 16}}

@@ -6,18 +6,20 @@ and what is kept is bounded, however long the stream is and however many models 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
+from abers.stream import Judged
+from abers.stream.grouping import by_key
 from abers_connectors.report.content import Findings, found, judged
-from abers_connectors.report.gathering import Gathered
+from abers_connectors.report.gathering import CHANGE, Gathered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
 
-    from abers.stream import Judged, Outputs, Processor
+    from abers.stream import Outputs, Processor
     from abers.stream.tasks import Monitor
 
 __all__ = ["Key", "Numbers", "Seen", "Watching"]
@@ -39,10 +41,13 @@ class Seen(msgspec.Struct, frozen=True):
         Which.
     labels
         How many of its predictions were judged.
+    rings
+        Whether an alarm is open.
     """
 
     key: Key
     labels: int
+    rings: bool
 
 
 class Numbers(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,13 +112,19 @@ class Watching:
             return
         delays = np.maximum(made.delays[-_DELAYS:], 0) / 1000
         self._delays = np.concatenate([self._delays, delays])[-_DELAYS:]
-        keys = processor.keys
-        for number, rows in _by_key(made):
-            if keys[number] not in self._gathered:
-                if len(self._gathered) == _MOST:
-                    continue
-                self._gathered[keys[number]] = Gathered(processor.settings, _STRETCHES)
-            self._gathered[keys[number]](made.rows[rows], made.values[rows])
+        keys, alarms = processor.keys, [alarm for _, alarm in outputs.alarms]
+        for number, rows in by_key(made.keys):
+            key = keys[number]
+            if (gathered := self._of(key, processor)) is not None:
+                part = Judged(*(column[rows] for column in made))
+                mine = [one for one in alarms if (one.model, one.segment) == key]
+                gathered.take(part, processor.monitors[number].tests, mine)
+
+    def _of(self, key: Key, processor: Processor) -> Gathered | None:
+        """Find where a key is gathered; None of one too many."""
+        if key not in self._gathered and len(self._gathered) < _MOST:
+            self._gathered[key] = Gathered(processor.settings, _STRETCHES)
+        return self._gathered.get(key)
 
     def delay(self) -> float | None:
         """Give the median delay of the last labels, in seconds of event time."""
@@ -127,7 +138,7 @@ class Watching:
     def seen(self) -> list[Seen]:
         """List what was judged, the model with most labels first."""
         found_ones = (
-            Seen(key, sum(judged(part.monitor) for part in parts))
+            Seen(key, sum(judged(part.monitor) for part in parts), _rings(parts))
             for key, parts in self._parts().items()
         )
         return sorted(found_ones, key=lambda one: (-one.labels, one.key))
@@ -150,10 +161,6 @@ class Watching:
         return parts
 
 
-def _by_key(made: Judged) -> Iterator[tuple[int, Any]]:
-    """Give the rows of each key, in their order."""
-    if (made.keys == made.keys[0]).all():
-        yield int(made.keys[0]), slice(None)
-        return
-    for number in np.unique(made.keys).tolist():
-        yield number, made.keys == number
+def _rings(parts: Sequence[_Part]) -> bool:
+    tests = (one for part in parts for one in part.monitor.tests)
+    return any(one.ringing for one in tests if one.name == CHANGE)

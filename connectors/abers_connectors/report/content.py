@@ -21,6 +21,9 @@ from abers_connectors.summary import finite
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
+    from abers.monitoring import Evidence, Reliability
     from abers.stream import Settings
     from abers.stream.processor import Processor
     from abers.stream.tasks import Monitor
@@ -28,14 +31,14 @@ if TYPE_CHECKING:
     from abers_connectors.report.gathering import Gathered
     from abers_connectors.summary import Means, Summary
 
-__all__ = ["Findings", "Moment", "Outcomes", "Report", "Run", "found", "judged", "reported"]
+__all__ = ["Ended", "Findings", "Moment", "Outcomes", "Report", "found", "judged", "reported"]
 
 _PART = 10  # a moment tells of one part of the stream in so many
 
 Rows: TypeAlias = list[dict[str, float]]
 
 
-class Run(NamedTuple):
+class Ended(NamedTuple):
     """What is known of a replay at its end.
 
     Parameters
@@ -104,6 +107,63 @@ class Outcomes(msgspec.Struct, frozen=True):
     labels: list[float]
 
 
+class Corp(msgspec.Struct, frozen=True):
+    """A reliability diagram.
+
+    Parameters
+    ----------
+    blocks
+        Lowest and highest forecast, share of labels 1, and labels of each block.
+    band
+        At some forecasts, between what the shares lie in nine of ten cases if forecasts are right.
+    brier
+        The parts of the Brier score: score, miscalibration, discrimination, uncertainty.
+    """
+
+    blocks: Rows
+    band: Rows
+    brier: dict[str, float]
+
+
+class Tested(msgspec.Struct, frozen=True):
+    """What a test has come to; see `abers.monitoring.Evidence`.
+
+    Parameters
+    ----------
+    name, log_wealth, line, ringing, episodes, guarantee, skipped
+        As there.
+    since
+        Event time at which the last episode opened; None before the first.
+    """
+
+    name: str
+    log_wealth: float
+    line: float
+    ringing: bool
+    episodes: int
+    since: int | None
+    guarantee: str
+    skipped: int
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """An alarm, and how many labels had come.
+
+    Parameters
+    ----------
+    labels
+        How many; a batch may have brought some more.
+    number, time, log_wealth, sentence
+        As of `abers.stream.Alarm`.
+    """
+
+    labels: int
+    number: int
+    time: int
+    log_wealth: float
+    sentence: str
+
+
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
     """What labels said of some predictions.
 
@@ -117,6 +177,14 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
         Scores in the course of the stream, each over a tenth of it.
     reliability
         Of a binary task, by view: forecast, share and labels of each of ten bins.
+    diagrams
+        Of a binary task, by view: the CORP reliability diagram.
+    tests
+        What each test that bets against the predictions has come to.
+    evidence
+        Of a change, over time: labels so far, and natural logarithm of the evidence.
+    alarms
+        The last ones.
     intervals
         Of a regression: level, coverage and width of each central interval.
     pit
@@ -131,6 +199,10 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
     mean_width: float | None
     over_time: list[Moment]
     reliability: dict[str, Rows] | None = None
+    diagrams: dict[str, Corp] | None = None
+    tests: list[Tested] = []
+    evidence: Rows = []
+    alarms: list[Raised] = []
     intervals: Rows | None = None
     pit: list[float] | None = None
     outcomes: Outcomes | None = None
@@ -171,7 +243,7 @@ class Report(Findings, frozen=True, kw_only=True):
     counters: dict[str, int]
 
 
-def reported(run: Run) -> Report:
+def reported(run: Ended) -> Report:
     """Put together what a report says.
 
     Parameters
@@ -230,6 +302,12 @@ def found(monitor: Monitor, gathered: Gathered, settings: Settings) -> Findings:
         calibrated=finite(views["calibrated"]),
         mean_width=width if math.isfinite(width) else None,
         over_time=_over_time(gathered),
+        tests=[_tested(one) for one in monitor.tests],
+        evidence=[{"labels": n, "log_wealth": height} for n, height in gathered.trail.points],
+        alarms=[
+            Raised(labels, one.number, one.time, one.log_wealth, one.sentence)
+            for labels, one in gathered.trail.alarms
+        ],
         **_of_task(monitor, gathered, settings),
     )
 
@@ -238,6 +316,20 @@ def judged(monitor: Any) -> int:  # noqa: ANN401 - of any task
     """Count the predictions that a monitor judged."""
     one = monitor if isinstance(monitor, RegressionMonitor) else monitor.calibrated
     return int(one.count)
+
+
+def _tested(one: Evidence) -> Tested:
+    since = None if one.last is None else one.last.first
+    return Tested(
+        one.name,
+        one.log_wealth,
+        one.line,
+        one.ringing,
+        one.episodes,
+        since,
+        one.guarantee,
+        one.skipped,
+    )
 
 
 def _over_time(gathered: Gathered) -> list[Moment]:
@@ -260,7 +352,12 @@ def _of_task(monitor: Monitor, gathered: Gathered, settings: Settings) -> dict[s
     if isinstance(monitor, BinaryMonitor):
         views = {"raw": monitor.raw, "calibrated": monitor.calibrated}
         bins = {name: _rows(view.bins()) for name, view in views.items() if view is not None}
-        return {"reliability": bins}
+        diagrams = {
+            name: _corp(name, view.reliability, gathered)
+            for name, view in views.items()
+            if view is not None and view.reliability is not None
+        }
+        return {"reliability": bins, "diagrams": diagrams}
     if isinstance(monitor, RegressionMonitor):
         pit = monitor.pit_histogram
         return {
@@ -269,6 +366,22 @@ def _of_task(monitor: Monitor, gathered: Gathered, settings: Settings) -> dict[s
             "outcomes": _outcomes(gathered, settings.quantiles),
         }
     return {}
+
+
+def _corp(name: str, reliability: Reliability, gathered: Gathered) -> Corp:
+    diagram = reliability.diagram()
+    band = gathered.bands(name, diagram)
+    blocks = (diagram.lower, diagram.upper, diagram.probability, diagram.count)
+    return Corp(
+        _columns(("lower", "upper", "share", "labels"), blocks),
+        _columns(("forecast", "lower", "upper"), band),
+        diagram.decomposition()._asdict(),
+    )
+
+
+def _columns(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> Rows:
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def _rows(found: Sequence[Any]) -> Rows:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from abers.plots import drawings
 from abers_connectors._means import called, number, worded
+from abers_connectors.report.gathering import CHANGE, LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from abers.plots.drawings import Drawing
-    from abers_connectors.report.content import Findings, Moment, Outcomes, Rows
+    from abers_connectors.report.content import Corp, Findings, Moment, Outcomes, Rows
 
-__all__ = ["Drawn", "Table", "drawn", "scores"]
+__all__ = ["Drawn", "Table", "drawn", "scores", "tests"]
 
 # The ECE is not told of a tenth of a stream: of so few labels it is mostly chance.
 _UNITS = {
@@ -29,6 +30,7 @@ _UNITS = {
 }
 _LEAVING_OUT = {"over-crps", "over-pinball"}
 _VIEWS = ("raw", "calibrated")
+_HIGHEST = 30.0  # power of ten of evidence: beyond it nobody needs to know
 
 
 class Table(NamedTuple):
@@ -68,7 +70,36 @@ def scores(found: Findings) -> Table:
     ]
     if found.mean_width is not None and found.intervals is None:  # which have one a level
         rows.append(["mean interval width", "", number(found.mean_width)])
+    for part in ("miscalibration", "discrimination", "uncertainty") if found.diagrams else ():
+        parts = [(found.diagrams or {}).get(view) for view in _VIEWS]
+        rows.append([part, *("-" if one is None else number(one.brier[part]) for one in parts)])
     return Table(["", "raw score", "calibrated"], rows)
+
+
+def tests(found: Findings) -> Table:
+    """List what each test has come to.
+
+    Parameters
+    ----------
+    found
+        What labels said.
+
+    Returns
+    -------
+    Table
+        Evidence and lines as powers of ten.
+    """
+    rows = [
+        [
+            one.name.replace("-", " "),
+            f"{_power(one.log_wealth):.2f}",
+            f"{_power(one.line):.2f}",
+            "rings" if one.ringing else "quiet",
+            f"{one.episodes:,}",
+        ]
+        for one in found.tests
+    ]
+    return Table(["test", "evidence", "line", "now", "episodes"], rows)
 
 
 def drawn(found: Findings) -> list[Drawn]:
@@ -89,37 +120,69 @@ def drawn(found: Findings) -> list[Drawn]:
 
 def _whole(found: Findings) -> Iterator[Drawn]:
     """Draw what all predictions together were worth."""
-    if found.reliability is not None:
-        yield _reliability(found.reliability)
+    if found.diagrams:
+        yield _reliability(found.diagrams)
+    yield from _evidence(found)
     if found.intervals:
         yield _coverage(found.intervals, found.labels)
     if found.pit is not None:
         yield _pit(found.pit)
 
 
-def _reliability(views: dict[str, Rows]) -> Drawn:
-    columns = {
+def _reliability(views: dict[str, Corp]) -> Drawn:
+    points = {
         name: (
-            [b["forecast"] for b in bins],
-            [b["share"] for b in bins],
-            [b["labels"] for b in bins],
+            [one[end] for one in corp.blocks for end in ("lower", "upper")],
+            [one["share"] for one in corp.blocks for _ in range(2)],
         )
-        for name, bins in views.items()
+        for name, corp in views.items()
+    }
+    bands = {
+        name: tuple([one[column] for one in corp.band] for column in ("forecast", "lower", "upper"))
+        for name, corp in views.items()
     }
     rows = [
-        [name, number(b["forecast"]), number(b["share"]), f"{b['labels']:,.0f}"]
-        for name, bins in views.items()
-        for b in bins
-        if b["labels"]
+        [
+            name,
+            number(one["lower"]),
+            number(one["upper"]),
+            number(one["share"]),
+            f"{one['labels']:,}",
+        ]
+        for name, corp in views.items()
+        for one in corp.blocks
     ]
     return Drawn(
         "reliability",
         "Reliability",
         "Of the observations that were given a probability of 0.8, eight in ten should have the "
-        "label 1: points on the diagonal. Ten bins of equal width; a bar is two standard errors.",
-        drawings.reliability(columns, title="Reliability"),
-        Table(["view", "mean forecast", "share of labels 1", "labels"], rows),
+        f"label 1. Calibrated forecasts stay in their band in {10 * LEVEL:.0f} of 10 cases.",
+        drawings.corp(points, bands, title="Reliability"),  # type: ignore[arg-type] # of three
+        Table(["view", "forecast from", "to", "share of labels 1", "labels"], rows),
     )
+
+
+def _evidence(found: Findings) -> Iterator[Drawn]:
+    """Draw the evidence of a change, whose line is that of the alarms."""
+    change = next((one for one in found.tests if one.name == CHANGE), None)
+    if change is None or not found.evidence:
+        return
+    labels = [int(one["labels"]) for one in found.evidence]
+    heights = [_power(one["log_wealth"]) for one in found.evidence]
+    rang = [(one.labels, _power(one.log_wealth)) for one in found.alarms]
+    rows = [[f"{n:,}", f"{height:.2f}"] for n, height in zip(labels, heights, strict=True)]
+    yield Drawn(
+        "evidence",
+        "Evidence of a change",
+        change.guarantee,
+        drawings.evidence(labels, heights, _power(change.line), rang, title="Evidence of a change"),
+        Table(["labels so far", "evidence, powers of ten"], rows),
+    )
+
+
+def _power(log_wealth: float) -> float:
+    """Give the power of ten, at most one that can be drawn beside others."""
+    return min(log_wealth / math.log(10.0), _HIGHEST)
 
 
 def _coverage(intervals: Rows, labels: int) -> Drawn:

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Self
 import msgspec
 
 from abers.exceptions import ParameterError
+from abers.monitoring.evidence import loudest
 from abers_connectors.files.places import Stream, Whole, is_stream
-from abers_connectors.report.content import Run, reported
+from abers_connectors.report.content import Ended, reported
 from abers_connectors.report.gathering import Gathered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from abers.stream import Processor
+    from abers.stream import Outputs
     from abers_connectors.records import Source
     from abers_connectors.report.content import Report
+    from abers_connectors.running import Run
     from abers_connectors.summary import Summary
 
 __all__ = ["Reporter", "require_name"]
@@ -92,10 +94,17 @@ class Reporter:
         if error is not None:
             self._file.discard()
 
-    def watch(self, processor: Processor) -> None:
+    def watch(self, running: Run) -> None:
         """Gather what passes from now on."""
-        self._processor, self._gathered = processor, Gathered(processor.settings)
-        processor.watch(self._gathered)
+        self._processor = processor = running.processor
+        self._gathered = gathered = Gathered(processor.settings)
+
+        def take(outputs: Outputs) -> None:
+            if outputs.judged is not None:
+                tests = loudest([one.tests for one in processor.monitors])
+                gathered.take(outputs.judged, tests, [alarm for _, alarm in outputs.alarms])
+
+        running.onlookers.append(take)
 
     def write(self, title: str, source: Source, summary: Summary, delay: int | None) -> None:
         """Write the report of the run that was watched.
@@ -111,6 +120,6 @@ class Reporter:
         delay
             How many observations late the labels were, if that was the rule.
         """
-        run = Run(title, delay, source, self._processor, summary, self._gathered)
+        run = Ended(title, delay, source, self._processor, summary, self._gathered)
         self._file.write(self._written(reported(run)))
         self._file.close()

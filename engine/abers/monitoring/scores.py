@@ -76,7 +76,7 @@ class PrequentialScores:
     """
 
     def __init__(self) -> None:
-        self.reliability = Reliability()
+        self.reliability: Reliability | None = Reliability()
         self._sums = np.zeros(2 + BINS)  # log losses, squares, and forecasts of each bin
         self._whole = np.zeros(1 + 2 * BINS, np.int64)
         self._forecasts = self._sums[2:]
@@ -126,13 +126,15 @@ class PrequentialScores:
         if core.add_scores(issued, truth, self._sums, self._whole) < len(issued):
             probabilities(issued)  # which says what is wrong with them
             _checks.labels(truth, len(issued))
-        self.reliability.add(issued, truth)
+        if self.reliability is not None:
+            self.reliability.add(issued, truth)
 
     def state(self) -> tuple[int, float, float, list[int], list[float], list[int], bytes]:
         """Give what is remembered: what `restore` takes."""
         bins = (self._counts.tolist(), self._forecasts.tolist(), self._positives.tolist())
         log_loss, squares = self._sums[:2].tolist()
-        return (self.infinite, log_loss, squares, *bins, self.reliability.state())
+        diagram = b"" if self.reliability is None else self.reliability.state()
+        return (self.infinite, log_loss, squares, *bins, diagram)
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> PrequentialScores:
@@ -167,7 +169,8 @@ class PrequentialScores:
         for scores in parts:
             whole._sums += scores._sums
             whole._whole += scores._whole
-        whole.reliability = Reliability.total(scores.reliability for scores in parts)
+        kept = [one.reliability for one in parts if one.reliability is not None]
+        whole.reliability = Reliability.total(kept) if len(kept) == len(parts) else None
         return whole
 
     @property

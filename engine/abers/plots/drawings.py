@@ -16,6 +16,7 @@ from abers.plots._style import (
     COLOURS,
     LABEL,
     MAIN,
+    OTHER,
     REFERENCE,
     Drawing,
     around,
@@ -32,7 +33,16 @@ if TYPE_CHECKING:
 
     from abers._arrays import Floats
 
-__all__ = ["Drawing", "coverage", "fan_chart", "pit_histogram", "reliability", "series"]
+__all__ = [
+    "Drawing",
+    "corp",
+    "coverage",
+    "evidence",
+    "fan_chart",
+    "pit_histogram",
+    "reliability",
+    "series",
+]
 
 _MARKERS = {"calibrated": "circle", "raw": "diamond"}
 _CHANCE = 2.0  # standard errors on either side
@@ -67,6 +77,73 @@ def reliability(
             )
         )
     return drawn.axes(x=_SQUARE, y=_SQUARE)
+
+
+def corp(
+    views: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
+    *,
+    title: str,
+) -> Drawing:
+    """Draw CORP reliability diagrams over the bands in which they would lie.
+
+    Parameters
+    ----------
+    views
+        By name ("raw", "calibrated"): forecasts, and what they should have been.
+    bands
+        By the same names: forecasts, and the lower and the upper end of the band at each.
+    title
+        In words.
+    """
+    drawn = figure(title, "forecast of label 1", "recalibrated: share of labels 1")
+    for name, band in bands.items():
+        forecast, *ends = (np.asarray(column, np.float64).tolist() for column in band)
+        style: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        filled: dict[str, Any] = {"fill": "tonexty", "fillcolor": faint(COLOURS[name], 0.15)}
+        drawn.add(line(forecast, ends[0], name, **style))
+        drawn.add(line(forecast, ends[1], name, **filled, **style))
+    drawn.add(_diagonal())
+    for name, columns in views.items():
+        forecast, share = (np.asarray(column, np.float64).tolist() for column in columns)
+        marker = {"symbol": _MARKERS.get(name, "square"), "size": 5}
+        hover = "forecast %{x:.3f}, should be %{y:.3f}"
+        mode = "lines+markers"
+        drawn.add(line(forecast, share, name, mode=mode, marker=marker, hovertemplate=hover))
+    return drawn.axes(x=_SQUARE, y=_SQUARE)
+
+
+def evidence(
+    labels: Sequence[int],
+    heights: Sequence[float],
+    alarm_line: float,
+    alarms: Sequence[tuple[int, float]],
+    *,
+    title: str,
+) -> Drawing:
+    """Draw evidence over time, on a logarithmic scale, with the line at which it rings.
+
+    Parameters
+    ----------
+    labels, heights
+        Labels so far, and common logarithm of the evidence.
+    alarm_line
+        Likewise, of the line.
+    alarms
+        Where it rang.
+    title
+        In words.
+    """
+    drawn = figure(title, "labels so far", "evidence, powers of ten", showlegend=True)
+    drawn.add(line(labels, heights, "evidence of a change", MAIN))
+    ends = [labels[0], labels[-1]] if labels else []
+    dashed = {"dash": "dash", "width": 2}
+    drawn.add(line(ends, [alarm_line] * len(ends), "alarm line", OTHER, line=dashed))
+    if alarms:
+        marker = {"symbol": "star", "size": 12, "color": OTHER}
+        x, y = ([one[at] for one in alarms] for at in (0, 1))
+        drawn.add(line(x, y, "alarm", OTHER, mode="markers", marker=marker))
+    return drawn.axes(y={"rangemode": "tozero"})
 
 
 def coverage(

@@ -10,7 +10,7 @@ from abers_connectors import running
 from abers_connectors.delayed import Delayed
 from abers_connectors.memory import MemorySink, MemorySource
 from abers_connectors.records import Labelled
-from abers_connectors.report.content import Findings, Moment, Run, reported
+from abers_connectors.report.content import Ended, Findings, Moment, reported
 from abers_connectors.report.figures import Drawn, drawn
 from abers_connectors.report.gathering import Gathered
 from abers_connectors.summary import summarised
@@ -35,7 +35,7 @@ def figures(task: str) -> dict[str, Drawn]:
     ran = running.Run(source, processor, {"predictions": MemorySink()})
     assert [*ran.run()]
     summary = summarised(ran, 520, 1.0)
-    run = Run("memory", 7, source, processor, summary, gathered)
+    run = Ended("memory", 7, source, processor, summary, gathered)
     return {one.name: one for one in drawn(reported(run))}
 
 
