@@ -11,7 +11,7 @@ import logging
 import signal
 import sys
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
 from abers.exceptions import ConfigError, StateError
 from abers_connectors.extras import extra
@@ -30,6 +30,7 @@ from abers_connectors.kafka.topics import require_keeping
 from abers_connectors.kafka.trimming import Trimming
 from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import ALERTS, Wording
+from abers_connectors.live.service import ServicePage
 from abers_connectors.logs import logging_to
 from abers_connectors.notify import Supervisor
 from abers_connectors.running import Tolerance
@@ -48,6 +49,8 @@ __all__ = ["home_of", "opened", "partitions_of", "serve", "snapshots_of"]
 _MOST_BYTES = 1_000_000  # of a record that is written; clients and brokers refuse more by default
 
 _log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
 
 
 def home_of(config: Config) -> Home:
@@ -128,10 +131,11 @@ def opened(
     assert kafka is not None  # noqa: S101 - home_of has seen to it
     seconds, settings = _Seconds.of(kafka), client_settings(kafka)
     status = Status(seconds.watchdog, supervisor.alive)
+    page = ServicePage(kafka.app, status)
     with ExitStack() as stack:
         if config.http.enabled:
-            url = stack.enter_context(serving(config.http, status))
-            _log.info("health and metrics at %s", url)
+            url = stack.enter_context(serving(config.http, status, page.feed))
+            _log.info("health, metrics and the live page at %s/", url)
         watchdog = Watchdog(seconds.watchdog, _log.critical)
         stack.callback(watchdog.close)
         common: dict[str, Any] = {"settings": settings, "watchdog": watchdog}
@@ -196,10 +200,20 @@ def opened(
             ),
             seat=seconds.watchdog,
             status=status,
-            onlooker=_telling(config.alerts, status, stack),
-            housekeeping=keeping,
+            onlooker=_each(_telling(config.alerts, status, stack), page.take),
+            housekeeping=_each(keeping, page.look),
         )
         yield service
+
+
+def _each(*calls: Callable[P, object]) -> Callable[P, None]:
+    """Call some one after the other."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> None:
+        for call in calls:
+            call(*args, **kwargs)
+
+    return called
 
 
 def _telling(alerts: Alerts, status: Status, stack: ExitStack) -> Callable[[Shard, Work], object]:

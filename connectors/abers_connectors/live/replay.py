@@ -7,6 +7,7 @@ in smaller steps, so that there is something to see.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Self
 
@@ -36,7 +37,7 @@ class ReplayPage:
     Parameters
     ----------
     title
-        What is replayed.
+        What is replayed; of a path the page shows the name of the file.
     source
         What is read.
     """
@@ -44,7 +45,7 @@ class ReplayPage:
     def __init__(self, title: str, source: Source) -> None:
         self._source = source
         self._watching = Watching()
-        self._feed = Feed(title, self._watching, self._numbers)
+        self._feed = Feed(Path(title).name, self._watching, self._numbers)
         self._running: Run | None = None
         self._stack = ExitStack()
 

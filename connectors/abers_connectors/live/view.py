@@ -203,7 +203,7 @@ def _blocks(findings: Findings) -> Iterator[dict[str, Any]]:
         }
     for one in drawn(findings):
         figure = one.figure
-        figure.layout |= {"title": None, "margin": figure.layout["margin"] | {"t": 16}}
+        figure.layout |= {"title": None, "margin": figure.layout["margin"] | {"t": 16, "b": 80}}
         # With it plotly keeps what a reader has zoomed into, or hidden, from second to second.
         figure.layout["uirevision"] = one.name
         yield {

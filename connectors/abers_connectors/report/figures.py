@@ -92,7 +92,7 @@ def tests(found: Findings) -> Table:
     rows = [
         [
             one.name.replace("-", " "),
-            f"{_power(one.log_wealth):.2f}",
+            _written(_power(one.log_wealth)),
             f"{_power(one.line):.2f}",
             "rings" if one.ringing else "quiet",
             f"{one.episodes:,}",
@@ -178,6 +178,10 @@ def _evidence(found: Findings) -> Iterator[Drawn]:
         drawings.evidence(labels, heights, _power(change.line), rang, title="Evidence of a change"),
         Table(["labels so far", "evidence, powers of ten"], rows),
     )
+
+
+def _written(power: float) -> str:
+    return f"{power:.2f}" if power < _HIGHEST else f"{_HIGHEST:.0f} or more"
 
 
 def _power(log_wealth: float) -> float:

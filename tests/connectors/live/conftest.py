@@ -43,13 +43,16 @@ class Worked:
         """Take events together."""
         self.watching.take(self.processor, self.processor.take(Events.of([*events])))
 
-    def learn(self, *pairs: tuple[float, int], model: str = "") -> None:
-        """Take observations, each with its label, one minute apart."""
-        for score, label in pairs:
-            time = 60_000 * self.processor.counters["observations"]
-            name = f"{model}{time}"
-            seen = Observation(name, time, model=model, score=score)
-            self.take(seen, Label(name, time + 5_000, model=model, value=label))
+    def learn(self, *pairs: tuple[float, int], model: str = "", batch: int = 1) -> None:
+        """Take observations, each with its label, a minute apart, so many together."""
+        first = self.processor.counters["observations"]
+        events: list[Event] = []
+        for number, (score, label) in enumerate(pairs, first):
+            time, name = 60_000 * number, f"{model}{number}"
+            events.append(Observation(name, time, model=model, score=score))
+            events.append(Label(name, time + 5_000, model=model, value=label))
+        for start in range(0, len(events), 2 * batch):
+            self.take(*events[start : start + 2 * batch])
 
     def tick(self) -> None:
         """Let a second pass."""

@@ -43,7 +43,7 @@ def test_a_page_a_second(url: str, worked: Worked) -> None:
         second = after_a_second(client, worked)
     assert first["tiles"][0]["value"] == "4"
     assert [tile["value"] for tile in second["tiles"]][:2] == ["6", "2.0"]
-    assert [one["name"] for one in second["blocks"]][:2] == ["scores", "reliability"]
+    assert [one["name"] for one in second["blocks"]][:2] == ["scores", "tests"]
     assert second["model"] == json.dumps(["", ""], separators=(",", ":"))
 
 

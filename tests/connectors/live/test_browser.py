@@ -1,0 +1,211 @@
+"""The live page in a real browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from tests.connectors.live.conftest import Worked
+from tests.connectors.live.drifts import CHANGE, drifting, written
+
+from abers_connectors.config import Http
+from abers_connectors.http import serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+PATIENCE = 120_000  # milliseconds
+OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+PAIRS = [(0.1, 0), (0.2, 0), (0.8, 1), (0.6, 1), (0.4, 0), (0.7, 0), (0.9, 1), (0.3, 1)] * 4
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Start Debian's chromium."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=OPTIONS)
+        yield started
+        started.close()
+
+
+@contextmanager
+def opened(browser: Browser, url: str, **context: Any) -> Iterator[tuple[Page, list[str]]]:  # noqa: ANN401
+    """Open a page, and note what stands in its console, and whom else it asks."""
+    with browser.new_context(**context) as one:
+        page = one.new_page()
+        page.set_default_timeout(PATIENCE)
+        noted: list[str] = []
+        page.on("console", lambda said: noted.append(said.text))
+        page.on("pageerror", lambda error: noted.append(str(error)))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((url, "data:")) else noted.append(request.url)
+            ),
+        )
+        page.goto(url)
+        yield page, noted
+
+
+def tile(page: Page, name: str) -> str:
+    """Give the number of a tile."""
+    return page.locator("#tiles > div", has_text=name).locator(".value").inner_text()
+
+
+def test_it_is_drawn_and_goes_on(browser: Browser, worked: Worked, url: str) -> None:
+    """Figures appear, follow the stream, ask nobody else, and the console stays empty."""
+    worked.learn(*PAIRS)
+    with opened(browser, url) as (page, noted):
+        expect(page.locator("#phase")).to_have_attribute("data-phase", "waiting", timeout=PATIENCE)
+        worked.tick()
+        page.wait_for_selector("#blocks [data-name=reliability] .main-svg")
+        assert tile(page, "Events").startswith("64")
+        figures = page.locator("#blocks .figure")
+        assert figures.count() == page.locator("#blocks .figure .main-svg .cartesianlayer").count()
+        worked.learn(*PAIRS)
+        worked.tick()
+        expect(page.locator("#tiles .value").first).to_contain_text("128", timeout=PATIENCE)
+        assert page.locator("#phase").inner_text() == "Live, updated every second."
+        style = "getComputedStyle(document.querySelector('.main-svg')).position"
+        assert page.evaluate(style) == "absolute"  # plotly's rules, which are ours here
+        assert noted == []
+
+
+def test_an_alarm(browser: Browser) -> None:
+    """After an injected change it is announced, and drawn; before the change it was not."""
+    worked = Worked()
+    rows = drifting(CHANGE + 4_000)
+    worked.learn(*rows[:CHANGE], batch=500)
+    with serving(Http(port=0), None, worked.feed) as url, opened(browser, url) as (page, noted):
+        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        worked.tick()
+        page.wait_for_selector("#blocks [data-name=evidence] .main-svg")
+        assert page.locator("#alarm").is_hidden()
+        worked.learn(*rows[CHANGE:], batch=500)
+        worked.tick()
+        page.wait_for_selector("#alarm:not([hidden])")
+        assert page.locator("#alarm").get_attribute("role") == "alert"
+        assert "no longer mean what they say" in page.locator("#alarm").inner_text()
+        assert page.title().startswith("Alarm · ")
+        assert noted == []
+
+
+def test_a_server_that_goes_and_comes_back(browser: Browser, worked: Worked) -> None:
+    """The page says that the connection is lost, what to do, and goes on by itself."""
+    worked.learn(*PAIRS)
+    server = ExitStack()
+    url = server.enter_context(serving(Http(port=0), None, worked.feed))
+    with opened(browser, url) as (page, _), ExitStack() as stack:
+        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        server.close()
+        expect(page.locator("#phase")).to_have_attribute("data-phase", "lost", timeout=PATIENCE)
+        assert "reconnecting" in page.locator("#phase").inner_text()
+        again = Worked(title="again")
+        again.learn(*PAIRS)
+        again.feed.end()
+        port = int(url.rsplit(":", 1)[1])
+        stack.enter_context(serving(Http(port=port), None, again.feed))
+        expect(page.locator("#phase")).to_have_attribute("data-phase", "ended", timeout=PATIENCE)
+        assert page.locator("h1").inner_text() == "again"
+
+
+def test_one_of_several_models(browser: Browser, worked: Worked, url: str) -> None:
+    """A reader chooses a model by its name, and the address remembers it."""
+    worked.learn(*PAIRS, model="fraud")
+    worked.learn(*PAIRS[:3], model="<b>spam</b>")
+    worked.feed.end()
+    with opened(browser, url) as (page, noted):
+        page.get_by_label("Model").select_option(label="<b>spam</b>")
+        scores = page.locator("[data-name=scores] p")
+        expect(scores).to_contain_text("over 3 labels", timeout=PATIENCE)
+        page.reload()
+        expect(scores).to_contain_text("over 3 labels", timeout=PATIENCE)
+        assert noted == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_telephone(browser: Browser, worked: Worked, url: str, scheme: str) -> None:
+    """On 360 pixels nothing is wider than the screen, in either theme, and words are readable."""
+    worked.learn(*PAIRS)
+    worked.feed.end()
+    size: Any = {"width": 360, "height": 740}
+    with opened(browser, url, viewport=size, color_scheme=scheme) as (page, noted):
+        page.wait_for_selector("#blocks [data-name=reliability] .main-svg")
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        pairs = page.evaluate(
+            "['h1', 'h2', '.soft', '.tiles .value', '.tiles .note', '#phase'].map((one) => "
+            "getComputedStyle(document.querySelector(one)).color)"
+        )
+        paper = page.evaluate("getComputedStyle(document.querySelector('.card')).backgroundColor")
+        assert min(contrast(one, paper) for one in pairs) >= 4.5
+        assert noted == []
+
+
+def contrast(one: str, other: str) -> float:
+    """Compute the contrast of two colours as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_by_keyboard_and_by_ear(browser: Browser, worked: Worked, url: str) -> None:
+    """Tab goes from the skip link to the choice and the tables; each figure has a name."""
+    worked.learn(*PAIRS, model="fraud")
+    worked.learn(*PAIRS, model="spam")
+    worked.feed.end()
+    with opened(browser, url) as (page, _):
+        page.wait_for_selector("#blocks [data-name=reliability] .main-svg")
+        order = []
+        for _ in range(5):
+            page.keyboard.press("Tab")
+            order.append(
+                page.evaluate(
+                    "document.activeElement.id || document.activeElement.className "
+                    "|| document.activeElement.tagName"
+                )
+            )
+        assert order[:2] == ["skip", "model"]
+        assert "SUMMARY" in order
+        outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert outline != "none"
+        page.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("details[open] table")
+        assert page.locator("main").count() == page.locator("h1").count() == 1
+        for name in page.locator(".figure").evaluate_all("all => all.map((one) => one.ariaLabel)"):
+            assert name.endswith("the numbers are in the table below.")
+
+
+def test_the_command(browser: Browser, tmp_path: Path) -> None:
+    """`abers replay --live` says where its page is, which goes on until the command is stopped."""
+    path = written(tmp_path, drifting(CHANGE + 4_000))
+    words = [sys.executable, "-m", "abers_connectors", "replay", str(path), "--probabilities"]
+    words += ["--live", "--output", str(tmp_path / "out.jsonl")]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ}) as ran:
+        assert ran.stderr is not None
+        url = next(line.split()[-1] for line in ran.stderr if "live page is at" in line)
+        with opened(browser, url) as (page, noted):
+            expect(page.locator("#phase")).to_have_attribute(
+                "data-phase", "ended", timeout=PATIENCE
+            )
+            assert tile(page, "Events").startswith("20,000")
+            assert noted == []
+        ran.send_signal(signal.SIGINT)
+        assert ran.wait() == 0
