@@ -311,9 +311,7 @@ def regression() -> dict[str, Any]:
             distributions(
                 "in-order", "Labels that grow with the score.", [(i, i, 1) for i in range(1, 5)]
             ),
-            distributions(
-                "upside-down", "Labels that fall.", [(i, 5 - i, 1) for i in range(1, 5)]
-            ),
+            distributions("upside-down", "Labels that fall.", [(i, 5 - i, 1) for i in range(1, 5)]),
             distributions(
                 "ties",
                 "Equal scores, and equal labels.",
