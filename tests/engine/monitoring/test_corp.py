@@ -193,11 +193,15 @@ def test_bands_do_not_hold_forecasts_that_are_wrong() -> None:
 
 
 def test_bands_hold_the_diagonal() -> None:
-    """What cannot come out otherwise has a band without width, on the diagonal."""
-    bands = corp([0.0, 0.5, 1.0], [0, 1, 1]).bands()
-    assert (bands.lower <= bands.forecast).all()
-    assert (bands.forecast <= bands.upper).all()
-    assert [bands.lower[0], bands.upper[2]] == [0.0, 1.0]
+    """Where nearly all diagrams lie on one side of a forecast, the band reaches to it still."""
+    bands = corp([0.1, 0.9], [0, 1]).bands(0.5)
+    assert (bands.lower.tolist(), bands.upper.tolist()) == ([0.0, 0.9], [0.1, 1.0])
+
+
+def test_what_is_certain_has_a_band_without_width() -> None:
+    """Labels of forecasts of 0 and 1 can only be drawn in one way."""
+    bands = corp([0.0, 1.0], [0, 1]).bands()
+    assert bands.lower.tolist() == bands.upper.tolist() == [0.0, 1.0]
 
 
 def test_bands_are_of_their_seed() -> None:
