@@ -51,7 +51,13 @@ def test_settings() -> None:
         limits__max_pending=7,
         limits__max_early=8,
         limits__max_models=9,
-        monitoring={"enabled": False, "tests": False, "alarm_distance": 10, "alarm_quiet": 11},
+        monitoring={
+            "enabled": False,
+            "tests": False,
+            "tests_after": 9,
+            "alarm_distance": 10,
+            "alarm_quiet": 11,
+        },
     )
     assert config.settings() == Settings(
         scores="probability",
@@ -68,6 +74,7 @@ def test_settings() -> None:
         max_models=9,
         monitors=False,
         tests=False,
+        tests_after=9,
         alarm_distance=10,
         alarm_quiet=11,
     )

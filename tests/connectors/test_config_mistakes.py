@@ -109,7 +109,7 @@ MISTAKES = {
     "input.score = 's'": 'input.score: unknown key, did you mean "input.fields.score"?',
     "window = 5": 'window: unknown key, did you mean "calibrator.window"?',
     "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled, "
-    "tests, alarm_distance, alarm_quiet",
+    "tests, tests_after, alarm_distance, alarm_quiet",
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, every, shared, keep',
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
     "kafka, limits, state, http, monitoring, alerts",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_bets import CalibrationBets
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
+from abers.monitoring.distribution_bets import DistributionBets
 from abers.monitoring.evidence import ChangeDetector, Episode, Evidence, SinceStart
 from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
 from abers.monitoring.regression import CentralInterval, RegressionMonitor
 from abers.monitoring.reliability import Reliability
 from abers.monitoring.scores import Bin, PrequentialScores
+from abers.monitoring.settling import Opened, Steps
 from abers.monitoring.stretches import Passage, Stretches
 
 __all__ = [
@@ -21,15 +23,18 @@ __all__ = [
     "ChangeDetector",
     "Decomposition",
     "Diagram",
+    "DistributionBets",
     "Episode",
     "Evidence",
     "MultiClassMonitor",
     "MultiClassScores",
+    "Opened",
     "Passage",
     "PrequentialScores",
     "RegressionMonitor",
     "Reliability",
     "SinceStart",
+    "Steps",
     "Stretches",
     "corp",
 ]

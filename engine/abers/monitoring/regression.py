@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["CentralInterval", "RegressionMonitor", "central_pairs"]
+__all__ = ["CentralInterval", "RegressionMonitor", "central_pairs", "spread"]
 
 _BINS = 20  # of the PIT histogram
 
@@ -154,8 +154,8 @@ class RegressionMonitor(Tested):
             inside = (quantiles[:, low] <= labels) & (labels <= quantiles[:, high])
             self._covered[number] += int(inside.sum())
         if self._pit is not None:
-            spread = _spread(rows[:, -2], rows[:, -1])
-            self._pit = np.cumsum(np.vstack([self._pit, spread]), axis=0)[-1]
+            shares = spread(rows[:, -2], rows[:, -1], _BINS)
+            self._pit = np.cumsum(np.vstack([self._pit, shares]), axis=0)[-1]
 
     def _compare(self, name: str, raw: Floats, calibrated: Floats) -> None:
         """Judge both views by the same predictions: those that calibration can be judged by."""
@@ -224,9 +224,9 @@ def _means(by_name: dict[str, FiniteMean]) -> dict[str, float]:
     }
 
 
-def _spread(below: Floats, at: Floats) -> Floats:
+def spread(below: Floats, at: Floats, bins: int) -> Floats:
     """Spread each PIT value evenly over the bins between two ends; a row each."""
-    edges = np.arange(1, _BINS) / _BINS
+    edges = np.arange(1, bins) / bins
     low, high = below[:, np.newaxis], at[:, np.newaxis]
     # Of one point, which lies in one bin, and of ends whose distance hardly is a number.
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):

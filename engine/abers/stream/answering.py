@@ -134,7 +134,7 @@ class Answering:
         self.waiting = Waiting() if task.distributions else None
         self.calibrators: list[Calibrator] = []
         self.monitors: list[Monitor] | None = [] if settings.monitors else None
-        tested = settings.monitors and settings.tests and settings.task != "regression"
+        tested = settings.monitors and settings.tests
         self.bets = Bets(task.bets, settings.max_pending) if tested else None
         self.onlooker: Callable[[Floats, Floats], None] | None = None
 

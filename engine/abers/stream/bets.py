@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from abers._shown import shown
-from abers.monitoring.calibration_bets import EXPIRES, Steps
+from abers.monitoring.settling import EXPIRES, Steps
 from abers.stream.events import Alarm
 from abers.stream.grouping import by_key
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.monitoring.calibration_bets import Opened
+    from abers.monitoring.settling import Opened
     from abers.stream.answering import Dropped, Taken
+    from abers.stream.settings import Settings
     from abers.stream.tasks import KeyBets
 
     Integers = NDArray[np.int64]
     Floats = NDArray[np.float64]
 
-__all__ = ["Bets", "Saved"]
+__all__ = ["Bets", "Saved", "alarms", "betting"]
 
 _UNKNOWN = -1  # number of an observation on which there is no bet
 _NEVER = np.iinfo(np.int64).max
@@ -42,7 +43,9 @@ _ALARMING = (
 
 
 _Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None]
-_Key: TypeAlias = tuple[list[bytes], tuple[bytes, bytes, bytes, bytes], int, list[_Test]]
+_Key: TypeAlias = tuple[
+    list[bytes], tuple[bytes, bytes, bytes, bytes], tuple[int, int], list[_Test]
+]
 
 
 class Saved(msgspec.Struct, array_like=True):
@@ -196,6 +199,15 @@ def _merged(
         np.concatenate((steps.values, np.zeros((more, steps.values.shape[1]))))[order],
     )
     return rows[order], np.concatenate((keys, of))[order], merged
+
+
+def betting(settings: Settings) -> dict[str, Any]:
+    """Give the options of bets that settings tell."""
+    return {
+        "distance": settings.alarm_distance,
+        "quiet": settings.alarm_quiet,
+        "least": settings.tests_after,
+    }
 
 
 def alarms(

@@ -26,6 +26,7 @@ from abers.calibration import (
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryMonitor, CalibrationBets
 from abers.stream import wording
+from abers.stream.bets import betting
 from abers.stream.events import Outcome, Prediction
 from abers.stream.facts import Facts, of_binary
 from abers.stream.tasks import Answers
@@ -123,7 +124,7 @@ class Binary:
         self._baseline = _BASELINES.get(settings.calibrator or "")
         self._merge = log_merge if self._baseline is None else _either
         self._probabilities = settings.scores == "probability"
-        self._bets = {"distance": settings.alarm_distance, "quiet": settings.alarm_quiet}
+        self._bets = betting(settings)
         self._smallest = 0.0 if self._probabilities else -sys.float_info.max
         self._largest = 1.0 if self._probabilities else sys.float_info.max
         self._forgetting: dict[str, Any] = {

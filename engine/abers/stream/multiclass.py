@@ -18,6 +18,7 @@ from abers.calibration import OneVsOne, OneVsRest, _checks
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationBets, MultiClassMonitor
 from abers.stream import wording
+from abers.stream.bets import betting
 from abers.stream.columns import objects
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
 from abers.stream.facts import Facts, of_classes
@@ -84,7 +85,7 @@ class MultiClass:
         self._probabilities = settings.scores == "probability"
         # The score of a pair is a share, and a share of what is negative is none.
         self._nonnegative = self._probabilities or self._kind is OneVsOne
-        self._bets = {"distance": settings.alarm_distance, "quiet": settings.alarm_quiet}
+        self._bets = betting(settings)
         self._forgetting: dict[str, Any] = {
             "window": settings.window,
             "max_age": settings.max_age,

@@ -17,10 +17,11 @@ from abers._arrays import PREDICT
 from abers._shown import shown
 from abers.calibration import _checks
 from abers.exceptions import LabelError, ScoreError
-from abers.monitoring import RegressionMonitor
+from abers.monitoring import DistributionBets, RegressionMonitor
 from abers.monitoring.regression import central_pairs
 from abers.regression import IVAPR
 from abers.stream import wording
+from abers.stream.bets import betting
 from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
 from abers.stream.facts import Facts
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from abers.regression import PredictiveDistribution
     from abers.stream.columns import Column, Events, Rows
     from abers.stream.settings import Settings
-    from abers.stream.tasks import KeyBets, Settled, Steps
+    from abers.stream.tasks import Settled, Steps
 
     Floats = NDArray[np.float64]
 
@@ -119,6 +120,7 @@ class Regression:
             "thresholds": settings.thresholds or None,
             "support": settings.support or None,
         }
+        self._bets = betting(settings)
         self._lowest, self._highest = settings.support or (-math.inf, math.inf)
         self.distributions = settings.distributions != "none"
         self._told = settings.distributions == "told"
@@ -187,13 +189,17 @@ class Regression:
         }
         return Facts({}, None, (rows[:, -2], rows[:, -1]) if self.distributions else None, covered)
 
-    def bets(self) -> KeyBets:
-        """Make bets."""
-        raise NotImplementedError
+    def bets(self) -> DistributionBets:
+        """Make bets against the central intervals, and the PIT values if there are any."""
+        shares = [share for _, _, share in central_pairs(self._levels)]
+        return DistributionBets(shares, pit=self.distributions, **self._bets)
 
     def stakes(self, said: Floats, settled: Floats, values: Floats) -> tuple[Floats, Floats]:
-        """Give nothing."""
-        raise NotImplementedError
+        """Give which intervals covered the labels, and the ends of the PIT values."""
+        facts = self.facts(settled, values)
+        columns = [*facts.covered.values(), *(facts.pit or ())] or [np.zeros(len(values))]
+        learned = np.column_stack(columns).astype(np.float64)
+        return np.zeros((len(said), learned.shape[1])), learned
 
     def predictions(self, events: Events, answers: Answers) -> Rows[RegressionPrediction]:
         """Word predictions, a row each."""

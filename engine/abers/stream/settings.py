@@ -105,6 +105,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tests
         Whether bets are made against them too, see `abers.monitoring.CalibrationBets`; not without
         monitors.
+    tests_after
+        How many labels a calibrator must have learned before its predictions are bet against: while
+        it knows little, they cannot mean what they say.
     alarm_distance
         How many observations with labels lie at least between false alarms, on average.
     alarm_quiet
@@ -135,6 +138,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_models: int = 1_000
     monitors: bool = True
     tests: bool = True
+    tests_after: int = 1_000
     alarm_distance: int = 1_000_000
     alarm_quiet: int = 10_000
 
@@ -144,6 +148,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             self._require(name, 0, LARGEST_TIME)
         self._require("dedup_max", 0, _MOST)
         self._require("folds", 2, _MOST_FOLDS)
+        self._require("tests_after", 0, _MOST)
         self._require("alarm_distance", 2, _MOST)
         for name in ("max_pending", "max_early", "max_models", "alarm_quiet"):
             self._require(name, 1, _MOST)

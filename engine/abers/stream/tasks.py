@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.monitoring import Evidence
-    from abers.monitoring.calibration_bets import Opened
-    from abers.monitoring.calibration_bets import Steps as BetSteps
+    from abers.monitoring.settling import Opened
+    from abers.monitoring.settling import Steps as BetSteps
     from abers.stream.columns import Column, Events, Rows
     from abers.stream.facts import Facts
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from abers import LabelError, ScoreError, VennAbers
 from abers.calibration import log_merge
 from abers.monitoring import CalibrationBets, ChangeDetector, SinceStart
-from abers.monitoring.calibration_bets import EXPIRES, LEARNS, PREDICTS, Steps
+from abers.monitoring.settling import EXPIRES, LEARNS, PREDICTS, Steps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,9 +41,9 @@ OPTIONS: dict[str, Any] = {"alpha": 0.3, "distance": 4, "quiet": 2}
 class Kept:
     """An observation, as the oracle keeps it."""
 
-    def __init__(self, forecast: float, bets: list[float]) -> None:
+    def __init__(self, forecast: float, bets: list[float], *, left_out: bool) -> None:
         """Begin without a label."""
-        self.forecast, self.bets = forecast, bets
+        self.forecast, self.bets, self.left_out = forecast, bets, left_out
         self.label: int | None = None
         self.expired = False
 
@@ -56,9 +56,10 @@ class Kept:
 class Oracle:
     """Everything is kept, and computed anew."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: int) -> None:
         """Begin with nothing."""
         self.kept: list[Kept] = []
+        self.least, self.came = least, 0
         self.learned: list[tuple[float, int]] = []  # in order of arrival
 
     def predict(self, forecast: float) -> None:
@@ -68,13 +69,16 @@ class Oracle:
             bettor = VennAbers()
             for one, label in self.learned[-window:]:
                 bettor.learn_one(one, label)
-            bets.append(bettor.predict_one(score).log)
-        self.kept.append(Kept(forecast, bets))
+            held, merged = len(bettor), bettor.predict_one(score).log
+            bet = (held * merged + 100 * forecast) / (held + 100)
+            bets.append(min(max(bet, 2.0**-53), 1.0 - 2.0**-53))
+        self.kept.append(Kept(forecast, bets, left_out=self.came < self.least))
 
     def end(self, number: int, label: int | None) -> None:
         """Let a label come, or no label any more."""
         one = self.kept[number]
-        if one.label is not None or one.expired:
+        self.came += label is not None
+        if one.left_out or one.label is not None or one.expired:
             return
         one.label, one.expired = label, label is None
         if label is not None:
@@ -82,14 +86,19 @@ class Oracle:
 
     def settled(self) -> list[Kept]:
         """Give those before which nothing waits."""
-        waits = [at for at, one in enumerate(self.kept) if one.label is None and not one.expired]
-        return self.kept[: waits[0] if waits else None]
+        kept = self.in_play()
+        waits = [at for at, one in enumerate(kept) if one.label is None and not one.expired]
+        return kept[: waits[0] if waits else None]
+
+    def in_play(self) -> list[Kept]:
+        """Give those that are bet on."""
+        return [one for one in self.kept if not one.left_out]
 
     def evidence(self) -> tuple[Evidence, ...]:
         """Give what the tests have come to."""
         settled = self.settled()
         skipped = sum(one.expired for one in settled)
-        told = [(at, one) for at, one in enumerate(settled) if not one.expired]
+        told = [(self.kept.index(one), one) for one in settled if not one.expired]
         since = SinceStart("since-start", alpha=OPTIONS["alpha"])
         change = ChangeDetector("change", distance=OPTIONS["distance"], quiet=OPTIONS["quiet"])
         for at, one in told:
@@ -141,10 +150,10 @@ def opened(oracle: Oracle, made: list[Move]) -> list[tuple[int, str, int]]:
     return found
 
 
-@given(life=LIFE, sizes=st.lists(st.integers(1, 30)))
-def test_oracle(life: list[tuple[int, float]], sizes: list[int]) -> None:
+@given(life=LIFE, sizes=st.lists(st.integers(1, 30)), least=st.sampled_from([0, 0, 1, 4]))
+def test_oracle(life: list[tuple[int, float]], sizes: list[int], least: int) -> None:
     """In batches of any size: the evidence, and where it rang, to the last bit."""
-    bets, oracle, made = CalibrationBets(**OPTIONS), Oracle(), moves(life)
+    bets, oracle, made = CalibrationBets(**OPTIONS, least=least), Oracle(least), moves(life)
     for size in [*sizes, len(made)]:
         batch, made = made[:size], made[size:]
         if batch:
@@ -152,21 +161,20 @@ def test_oracle(life: list[tuple[int, float]], sizes: list[int]) -> None:
             found = [(one.step, one.test, one.episode.number) for one in bets.run(steps(batch))]
             assert sorted(found) == sorted(expected)
         assert bets.evidence() == oracle.evidence()
-        waiting = oracle.kept[len(oracle.settled()) :]
+        waiting = oracle.in_play()[len(oracle.settled()) :]
         assert len(bets.waiting) == len(waiting)
 
 
-@given(life=LIFE, size=st.integers(1, 20), at=st.integers(0, 60))
-def test_saved(life: list[tuple[int, float]], size: int, at: int) -> None:
+@given(life=LIFE, size=st.integers(1, 20), at=st.integers(0, 60), least=st.sampled_from([0, 2]))
+def test_saved(life: list[tuple[int, float]], size: int, at: int, least: int) -> None:
     """The state is that of single steps; bets that load it go on alike."""
     made = moves(life)
-    single, batched = CalibrationBets(**OPTIONS), CalibrationBets(**OPTIONS)
+    single, batched, other = (CalibrationBets(**OPTIONS, least=least) for _ in range(3))
     for one in made[:at]:
         single.run(steps([one]))
     for start in range(0, len(made[:at]), size):
         batched.run(steps(made[:at][start : start + size]))
     assert batched.state() == single.state()
-    other = CalibrationBets(**OPTIONS)
     other.load(single.state())
     for one in made[at:]:
         assert other.run(steps([one])) == single.run(steps([one]))

@@ -15,7 +15,7 @@ from tests.engine.stream.cases import EVENTS, FOREVER, SETTINGS
 
 import abers.stream.snapshot as saved
 from abers._sealed import seal
-from abers.monitoring import CalibrationBets
+from abers.monitoring import CalibrationBets, DistributionBets, Steps
 from abers.stream import (
     Alarm,
     Event,
@@ -34,7 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 QUICK: dict[str, Any] = {"alarm_distance": 2, "alarm_quiet": 2}
-QUICKLY = SETTINGS.map(lambda settings: msgspec.structs.replace(settings, **QUICK))
+QUICKLY = st.builds(
+    lambda settings, after: msgspec.structs.replace(settings, tests_after=after, **QUICK),
+    SETTINGS,
+    st.sampled_from((0, 0, 1, 3)),
+)
 
 
 def took(
@@ -70,7 +74,11 @@ class Oracle:
         self.kept: dict[tuple[str, str], Kept] = {}
         self.count = 0
         self.bets: dict[tuple[str, str], CalibrationBets] = defaultdict(
-            lambda: CalibrationBets(distance=settings.alarm_distance, quiet=settings.alarm_quiet)
+            lambda: CalibrationBets(
+                distance=settings.alarm_distance,
+                quiet=settings.alarm_quiet,
+                least=settings.tests_after,
+            )
         )
 
     def take(self, outputs: Sequence[Output], waiting: set[tuple[str, str]]) -> list[Any]:
@@ -193,7 +201,7 @@ def test_an_alarm_after_the_change_and_not_before() -> None:
 
 def test_each_key_by_itself() -> None:
     """Keys have evidence of their own; together, the loudest is told."""
-    processor = Processor(Settings(scores="probability"))
+    processor = Processor(Settings(scores="probability", tests_after=100))
     good, bad = drifting(1_500, 1_500, model="good"), drifting(1_500, 1_000, model="bad")
     raised = took(processor, [event for pair in zip(good, bad, strict=True) for event in pair])
     assert [alarm.model for _, alarm in raised] == ["bad"]
@@ -218,7 +226,9 @@ def test_switched_off(off: dict[str, Any]) -> None:
 
 def test_top_label() -> None:
     """Of several classes, the largest probability is bet against by whether it came true."""
-    settings = Settings(task="multiclass", classes=("a", "b", "c"), scores="probability")
+    settings = Settings(
+        task="multiclass", classes=("a", "b", "c"), scores="probability", tests_after=0
+    )
     processor = Processor(settings)
     bets, rng = CalibrationBets(), np.random.default_rng(1)
     for number in range(300):
@@ -240,7 +250,7 @@ def test_top_label() -> None:
 
 def test_no_more_waits_than_may() -> None:
     """Behind one observation without a label no more factors wait than observations may."""
-    settings = Settings(max_pending=50, label_wait=FOREVER)
+    settings = Settings(max_pending=50, label_wait=FOREVER, tests_after=0)
     processor = Processor(settings)
     processor.process(Observation("never", 0, score=0.5))
     for number in range(200):
@@ -255,12 +265,12 @@ def test_no_more_waits_than_may() -> None:
 
 def test_restored_from_before_there_were_bets() -> None:
     """A state without bets is gone on from: on what waited then there is no bet."""
-    old = Processor()
+    old = Processor(settings := Settings(tests_after=0))
     old.process(Observation("a", 0, score=0.5))
     whole, held = saved.read(old.snapshot())
     held.bets = None
     whole.state = msgspec.Raw(msgspec.msgpack.encode(held))
-    new = Processor.restore(seal(saved.MAGIC, msgspec.msgpack.encode(whole)))
+    new = Processor.restore(seal(saved.MAGIC, msgspec.msgpack.encode(whole)), settings)
     new.process_many([Label("a", 1, value=1), Observation("b", 2, score=0.5)])
     new.process(Label("b", 3, value=1))
     expected = CalibrationBets()
@@ -268,4 +278,38 @@ def test_restored_from_before_there_were_bets() -> None:
     expected.learn(0, 1)
     (monitor,) = new.monitors
     assert monitor.tests == expected.evidence()
-    assert Processor.restore(new.snapshot()).state_bytes() == new.state_bytes()
+    assert Processor.restore(new.snapshot(), settings).state_bytes() == new.state_bytes()
+
+
+def test_intervals_and_pit_values() -> None:
+    """Of distributions, the central intervals and the PIT values are bet against."""
+    levels = (0.125, 0.25, 0.75, 0.875)
+    settings = Settings(
+        task="regression", quantiles=levels, distributions="judged", tests_after=20, window=30
+    )
+    processor, bets = Processor(settings), DistributionBets((0.75, 0.5), pit=True, least=20)
+    rng, seen = np.random.default_rng(1), []
+    processor.watch(lambda rows, labels: seen.append((rows.copy(), labels.copy())))
+    for number in range(60):
+        score = float(rng.normal())
+        processor.process(Observation(f"{number}", number, score=score))
+        processor.process(Label(f"{number}", number, value=score + float(rng.normal())))
+        (row,), (label,) = seen.pop()
+        wide, narrow = (row[1] <= label <= row[4]), (row[2] <= label <= row[3])
+        told = np.array([[0.0] * 4, [wide, narrow, *row[-2:]]])
+        numbers = np.array([number, number])
+        bets.run(Steps(np.array([0, 1], np.uint8), numbers, numbers, told))
+    (monitor,) = processor.monitors
+    assert monitor.tests == bets.evidence()
+    assert [one.name for one in monitor.tests] == ["coverage-0.75", "coverage-0.5", "pit", "change"]
+    assert monitor.tests[2].log_wealth != 0.0
+
+
+def test_quantiles_that_bound_no_interval() -> None:
+    """Quantiles alone are not bet against."""
+    processor = Processor(Settings(task="regression", quantiles=(0.3,), tests_after=0))
+    for number in range(5):
+        processor.process(Observation(f"{number}", number, score=0.5))
+        processor.process(Label(f"{number}", number, value=0.5))
+    assert processor.monitors[0].tests == ()
+    assert Processor.restore(processor.snapshot(), processor.settings).monitors[0].tests == ()

@@ -181,6 +181,7 @@ OTHER: dict[str, Any] = {
     "max_models": 1,
     "monitors": False,
     "tests": False,
+    "tests_after": 10,
     "alarm_distance": 10,
     "alarm_quiet": 10,
     "calibrator": "ivap",

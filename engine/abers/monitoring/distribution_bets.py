@@ -1,0 +1,180 @@
+"""Bets against predictive distributions and their intervals, which win if these are not calibrated.
+
+Governing rule: a bet on an observation is made of the labels of those before it, and settled in the
+order of the observations, whenever labels come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abers.exceptions import ParameterError
+from abers.monitoring.evidence import ChangeDetector, SinceStart
+from abers.monitoring.regression import spread
+from abers.monitoring.settling import Settling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers.monitoring.evidence import Betting
+    from abers.monitoring.settling import Integers, Mask, Steps
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["DistributionBets"]
+
+_BINS = 10  # of the PIT values
+_FORGET = 1.0 - 1.0 / 500.0  # what is left of a count at the next label, for the detector
+_PRIOR = 0.5  # labels in each bin before the first
+
+
+class _Frequencies:
+    """Bet that labels fall into bins as often as they did before."""
+
+    def __init__(self, null: Sequence[float], forget: float, *, capped: bool = False) -> None:
+        self._null, self._forget, self._capped = tuple(null), forget, capped
+        self._prior = [_PRIOR * len(null) * one for one in null]
+        self.counts = [0.0] * len(null)
+
+    def factors(self, shares: Sequence[Sequence[float]]) -> list[float]:
+        """Bet on each label, given by its shares in the bins, and count it."""
+        found = []
+        for share in shares:
+            weights = [a + b for a, b in zip(self.counts, self._prior, strict=True)]
+            total = sum(weights)
+            if self._capped and weights[-1] > self._null[-1] * total:
+                found.append(1.0)  # there is nothing to win
+            else:
+                odds = zip(share, weights, self._null, strict=True)
+                found.append(sum(s * w / (total * null) for s, w, null in odds))
+            forget = self._forget
+            self.counts = [a * forget + s for a, s in zip(self.counts, share, strict=True)]
+        return found
+
+
+class DistributionBets(Settling):
+    """Test whether intervals cover what they should, and PIT values are uniform.
+
+    Parameters
+    ----------
+    levels
+        What share of the labels each interval should cover, between 0 and 1.
+    pit
+        Whether PIT values are tested too.
+    alpha
+        Of the tests since the beginning, see `SinceStart`.
+    distance, quiet
+        Of the detector of changes, see `ChangeDetector`.
+    least
+        How many labels must have come before the first bet: what was predicted earlier is left out.
+
+    Attributes
+    ----------
+    skipped
+        Observations that expired.
+
+    Raises
+    ------
+    ParameterError
+        If a level is none.
+
+    Notes
+    -----
+    **Coverage.** The hypothesis of the test "coverage-0.9" is that P(the interval covers the
+    label), given the labels of all observations before it, is at least 0.9. The bet is the share q
+    of the intervals before that covered, after one at the level itself, but none above the level:
+    the factor is q/0.9 for an interval that covers and (1 - q)/0.1 for one that does not. Its mean
+    is at most 1, so that intervals may be too wide, as they are while little is known.
+
+    **PIT.** The hypothesis of the test "pit" is that the label, given all labels before it, has the
+    distribution predicted. Then its PIT value, drawn evenly between the CDF just below the label
+    and at it, is uniform. The bet is on ten equal bins by how many values fell into each before,
+    with half a one to begin with; the factor is the mean over that draw, so that nothing is random.
+
+    **Change.** The detector multiplies the factors of the PIT values, or if there are none the mean
+    of those of the intervals, where what was before counts the less the older it is: a five
+    hundredth is lost with each label.
+
+    **Guarantee.** That of each test, see `SinceStart` and `ChangeDetector`. As of
+    `CalibrationBets`, an observation that expires is left out, which is valid only if being without
+    a label does not depend on the label.
+
+    References
+    ----------
+    Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by betting; Arnold,
+    Henzi & Ziegel (2023), Sequentially valid tests for forecast calibration; Krichevsky & Trofimov
+    (1981), The performance of universal encoding.
+
+    Examples
+    --------
+    >>> from abers.monitoring import Steps
+    >>> bets = DistributionBets([0.9])
+    >>> numbers = np.arange(30)
+    >>> steps = [np.full(30, kind, np.uint8) for kind in (0, 1)]
+    >>> for kinds in steps:  # predict 30 observations, of which none is covered
+    ...     opened = bets.run(Steps(kinds, numbers, numbers, np.zeros((30, 1))))
+    >>> [(one.test, one.episode.first) for one in opened]
+    [('coverage-0.9', 3), ('change', 7)]
+    """
+
+    def __init__(  # noqa: PLR0913 - each is a choice
+        self,
+        levels: Sequence[float],
+        *,
+        pit: bool = False,
+        alpha: float = 0.01,
+        distance: float = 1_000_000.0,
+        quiet: float = 10_000.0,
+        least: int = 0,
+    ) -> None:
+        if any(not 0.0 < level < 1.0 for level in levels):
+            msg = f"levels {list(levels)} are not all between 0 and 1"
+            raise ParameterError(msg)
+        nulls = [(1.0 - level, level) for level in levels]
+        self._pit = pit
+        self._since = [_Frequencies(null, 1.0, capped=True) for null in nulls]
+        self._recent = [_Frequencies(null, _FORGET, capped=True) for null in nulls]
+        names = [f"coverage-{level:.9g}" for level in levels]
+        if pit:
+            uniform = [1.0 / _BINS] * _BINS
+            self._since.append(_Frequencies(uniform, 1.0))
+            self._recent = [_Frequencies(uniform, _FORGET)]
+            names.append("pit")
+        tests: list[Betting] = [SinceStart(name, alpha=alpha) for name in names]
+        if names:
+            tests.append(ChangeDetector("change", distance=distance, quiet=quiet))
+        super().__init__(tests, max(1, len(levels) + 2 * pit), least)
+
+    def _bet(self, steps: Steps, places: Integers, predicts: Mask, learns: Mask) -> None:
+        """Keep what the labels tell: which intervals cover, and the ends of the PIT value."""
+        del predicts
+        self._waiting.rows[places[learns]] = steps.values[learns]
+
+    def _factors(self, rows: Floats) -> list[list[float]]:
+        shares = self._shares(rows)
+        found = [bet.factors(one) for bet, one in zip(self._since, shares, strict=True)]
+        # The last ones are of the PIT values, if there are any.
+        recent = zip(self._recent, shares[-len(self._recent) :], strict=True)
+        changes = [bet.factors(one) for bet, one in recent]
+        if changes:
+            found.append([sum(each) / len(each) for each in zip(*changes, strict=True)])
+        return found
+
+    def _shares(self, rows: Floats) -> list[list[list[float]]]:
+        """Give the shares of each label in the bins of each bet."""
+        covered = rows[:, :-2] if self._pit else rows[:, : len(self._since)]
+        shares = [np.column_stack((1.0 - one, one)) for one in covered.T]
+        if self._pit:
+            shares.append(spread(rows[:, -2], rows[:, -1], _BINS))
+        return [one.tolist() for one in shares]
+
+    def _dump(self) -> list[bytes]:
+        return [np.array(one.counts, "<f8").tobytes() for one in (*self._since, *self._recent)]
+
+    def _restore(self, bettors: Sequence[bytes]) -> None:
+        for one, counts in zip((*self._since, *self._recent), bettors, strict=True):
+            one.counts = np.frombuffer(counts, "<f8").tolist()
