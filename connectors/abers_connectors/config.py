@@ -182,7 +182,7 @@ class Monitoring(Section):
 
     enabled: bool = True
     tests: bool = True
-    tests_after: Annotated[int, Field(ge=0, le=MOST)] = 1_000
+    tests_after: Annotated[int, Field(ge=0, le=MOST)] = 200
     alarm_distance: Annotated[int, Field(ge=2, le=MOST)] = 1_000_000
     alarm_quiet: Count = 10_000
 

@@ -138,7 +138,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_models: int = 1_000
     monitors: bool = True
     tests: bool = True
-    tests_after: int = 1_000
+    tests_after: int = 200
     alarm_distance: int = 1_000_000
     alarm_quiet: int = 10_000
 
