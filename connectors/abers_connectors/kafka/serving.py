@@ -18,7 +18,7 @@ from abers_connectors.extras import extra
 from abers_connectors.kafka.client_settings import client_settings
 from abers_connectors.kafka.decoding import Decoder
 from abers_connectors.kafka.gathering import Limits
-from abers_connectors.kafka.home import Home, named
+from abers_connectors.kafka.home import Home
 from abers_connectors.kafka.keeping import Keeping
 from abers_connectors.kafka.losing import Losses
 from abers_connectors.kafka.restoring import Restorer
@@ -173,16 +173,16 @@ def opened(
         )
         stack.callback(keeping.close)
         sown = None if seed is None else Snapshots(seed, kafka.app)
+        beginning = Beginning(home, log, kafka.start, sown)
         restorer = Restorer(
             home,
             log,
             snapshots,
-            Beginning(home, log, kafka.start, sown).shard,
+            beginning.shard,
             Losses(home, log, kafka.lost_history, _log.warning).pass_over,
             say=_log.warning,
         )
-        if sown is not None:
-            _refuse_seed(log, home, partitions)
+        beginning.keep(snapshots, partitions)
         service = Service(
             home,
             consumer=group,
@@ -252,16 +252,6 @@ def _counted(log: Log, topics: Iterable[str]) -> dict[str, int]:
         lines = [f"topic {topic} is not there" for topic in missing]
         raise ConfigError([*lines, "make it, or let `abers run --create-topics` make what it can"])
     return counts
-
-
-def _refuse_seed(log: Log, home: Home, partitions: int) -> None:
-    for number in range(partitions):
-        if log.bounds(home.log(number)).end:
-            msg = (
-                f"{named(home.log(number))} has state of {home.app} already, and a seed is for an "
-                "application that has none; leave out --seed, or take another kafka.app"
-            )
-            raise StateError(msg)
 
 
 def snapshots_of(config: Config) -> Snapshots | None:

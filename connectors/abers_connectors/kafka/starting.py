@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from abers.exceptions import StateError
+from abers.exceptions import ConfigError, StateError
+from abers_connectors.kafka.home import named
 from abers_connectors.kafka.shard import NONE, Place, Shard
 
 if TYPE_CHECKING:
@@ -59,6 +60,35 @@ class Beginning:
         offsets = [self._offset(one) for one in self._home.partitions(number)]
         seen, told = [*offsets, NONE][:2]
         return self._placed(self._home.processor(), number, (seen, told))
+
+    def keep(self, snapshots: Snapshots | None, partitions: int) -> None:
+        """Save a seed as the first snapshot of each shard; the changelog goes on from it.
+
+        Raises
+        ------
+        ConfigError
+            If there is no place for it.
+        StateError
+            If there is state already, or the seed has nothing for a partition.
+        OSError
+            If it cannot be saved.
+        """
+        if self._seed is None:
+            return
+        if snapshots is None:
+            why = "a seed is kept there, which the changelog goes on from"
+            raise ConfigError([f"state.path: name the place of the snapshots; {why}"])
+        for log in map(self._home.log, range(partitions)):
+            if self._reader.bounds(log).end:
+                msg = (
+                    f"{named(log)} has state of {self._home.app} already, and a seed is for an "
+                    "application that has none; leave out --seed, or take another kafka.app"
+                )
+                raise StateError(msg)
+        for shard in map(self.shard, range(partitions)):
+            place = shard.place
+            blob = shard.processor.snapshot(msgspec.to_builtins(place), self._home.key)
+            snapshots.save(place.partition, place.changelog, blob)
 
     def _placed(self, processor: Processor, number: int, following: tuple[int, int]) -> Shard:
         return Shard(processor, Place(self._home.app, number, 0, 0, following))

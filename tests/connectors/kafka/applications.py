@@ -77,13 +77,13 @@ class Served:
         self.broker.produce(self.topics["observations"], written(seen))
         self.broker.produce(self.topics["labels"], written(told))
 
-    def run(self) -> subprocess.Popen[bytes]:
-        """Start a service."""
-        return self._start("run", "abers.toml")
+    def run(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a service, with more words on its command line."""
+        return self._start("run", "abers.toml", *words)
 
-    def serve(self) -> None:
+    def serve(self, *words: str) -> None:
         """Let a service do all that there is, and stop it."""
-        with self.run() as process, self.log() as log:
+        with self.run(*words) as process, self.log() as log:
             deadline = time.monotonic() + _TIMEOUT
             while not log.drained():
                 assert process.poll() is None, process.communicate()[1].decode()
@@ -92,9 +92,9 @@ class Served:
             err = process.communicate(timeout=_TIMEOUT)[1]
             assert process.returncode == 0, err.decode()
 
-    def refused(self) -> tuple[int, str]:
+    def refused(self, *words: str) -> tuple[int, str]:
         """Let a service start that ends by itself; its code, and what it says."""
-        process = self.run()
+        process = self.run(*words)
         err = process.communicate(timeout=_TIMEOUT)[1].decode()
         return process.returncode, err
 
