@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from abers.exceptions import BrokerError, DeadLettersError
+from abers.exceptions import BrokerError, DeadLettersError, StateError
 from abers_connectors.kafka import changelog
 from abers_connectors.kafka.gathering import Gathering
 from abers_connectors.kafka.transport import Partition, TransactionError
@@ -201,8 +201,12 @@ class Service:
         numbers = sorted({one.number for one in assigned})
         for number in numbers:
             if not assigned.issuperset(self._home.partitions(number)):
-                msg = f"partition {number} is assigned of one input and not of the other"
-                raise AssertionError(msg)
+                msg = (
+                    f"partition {number} is assigned of one input and not of the other: another "
+                    f"program reads one of them in the group {self._home.app}; give it, or this "
+                    "application (kafka.app), a group of its own"
+                )
+                raise StateError(msg)
         return numbers
 
     def _own(self, number: int, kept: Shard | None, proof: object | None) -> None:

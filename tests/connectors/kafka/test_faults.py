@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
@@ -18,7 +19,7 @@ from tests.connectors.kafka.chaos.nemesis import foreign_transaction, spoil
 from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.chaos.workers import Worker
 
-from abers.exceptions import BrokerError
+from abers.exceptions import BrokerError, StateError
 from abers_connectors.kafka.transport import Partition
 
 if TYPE_CHECKING:
@@ -157,6 +158,25 @@ def test_a_restarted_self_fences_the_one_before(
     assert older.ended() == UNAVAILABLE
     younger.stop()
     judge(application, traffic.ids, traffic.poison)
+
+
+def test_a_stranger_in_the_group_is_told(apply_: Callable[..., Application]) -> None:
+    """Who reads one input only, in the same group, takes labels away: that is no assignment."""
+    application = apply_(partitions=2)
+    stranger = KafkaConsumer(
+        application.topics["labels"],
+        **application.broker.client,
+        group_id=application.name,
+        partition_assignment_strategy=(RangePartitionAssignor,),
+    )
+    with Member(application, "0") as one, closing(stranger):
+
+        def meanwhile() -> bool:
+            stranger.poll(10)
+            return False
+
+        with pytest.raises(StateError, match=r"partition \d is assigned of one input and not"):
+            one.turn_until(meanwhile)
 
 
 # A restore

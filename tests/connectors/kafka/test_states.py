@@ -202,6 +202,16 @@ def test_nothing_is_changed_beside_a_member(served: Served, invoke: Invoke) -> N
         assert f"{served.app}-0: there are members in the group" in ran.err
 
 
+def test_partitions_that_were_added_are_refused(served: Served) -> None:
+    """The service says which topic has how many, for labels would miss their observations."""
+    with served.broker.admin() as admin:
+        admin.create_partitions({served.topics["labels"]: PARTITIONS + 1})
+        admin.wait_for_topics([served.topics["labels"]])
+    code, err = served.refused()
+    assert (code, "must have as many partitions" in err) == (78, True)
+    assert f"{served.topics['labels']} has {PARTITIONS + 1}" in err
+
+
 def test_a_changelog_that_forgets_is_refused(served: Served) -> None:
     """A service does not begin where what it writes may be deleted; the command to mend is told."""
     with served.broker.admin() as admin:
