@@ -7,6 +7,7 @@ from abers.monitoring.calibration_bets import CalibrationBets
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.distribution_bets import DistributionBets
 from abers.monitoring.evidence import ChangeDetector, Episode, Evidence, SinceStart
+from abers.monitoring.exchangeability import ExchangeabilityBets
 from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
 from abers.monitoring.regression import CentralInterval, RegressionMonitor
 from abers.monitoring.reliability import Reliability
@@ -26,6 +27,7 @@ __all__ = [
     "DistributionBets",
     "Episode",
     "Evidence",
+    "ExchangeabilityBets",
     "MultiClassMonitor",
     "MultiClassScores",
     "Opened",

@@ -270,7 +270,7 @@ class ChangeDetector(Betting):
     **Guarantee.** If the hypothesis is true, R minus the number of observations is a
     supermartingale from 0; so by optional stopping the mean number of observations up to an alarm,
     from the beginning or from the alarm before, is at least `distance` (Shin, Ramdas & Rinaldo
-    2024, Theorem 2.4). That is no probability: in a time as long as `distance` a false alarm
+    2024). That is no probability: in a time as long as `distance` a false alarm
     is no surprise.
 
     `log_wealth` is that of R, or 0 where R is less than 1.

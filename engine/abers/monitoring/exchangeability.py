@@ -1,0 +1,185 @@
+"""A conformal test martingale, which grows if observations are no longer of the kind they were.
+
+Governing rule: all that counts of a score is its rank among those before it; ties are broken by a
+draw that the seed and the number of the score decide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.calibration import _checks
+from abers.monitoring.evidence import ChangeDetector, SinceStart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abers.monitoring.evidence import Betting, Evidence
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["ExchangeabilityBets"]
+
+_CELLS = 4096  # of the grid of scores, so that memory is bounded
+_PART = 64  # scores that are compared with each other at once
+_JUMP = 0.01  # share of the wealth that changes hands at each step
+_SIDES = (-1.0, 0.0, 1.0)  # the gamblers: against large ranks, none, against small ones
+
+
+class ExchangeabilityBets:
+    """Test whether scores are exchangeable, by betting against their ranks.
+
+    Parameters
+    ----------
+    seed
+        Of the draws that break ties.
+    alpha
+        Of the test since the beginning, see `SinceStart`.
+    distance, quiet
+        Of the detector of changes, see `ChangeDetector`.
+
+    Notes
+    -----
+    The conformal p-value of a score is (the number of those up to it that are larger, and of those
+    as large a share drawn evenly) / (their number). Scores are first put on a grid of 4,096 cells
+    by s / (1 + |s|), which leaves ranks as they are but for ties. If scores are exchangeable,
+    p-values are independent and uniform (Vovk, Gammerman & Shafer 2005), whatever the grid. The bet
+    is the Simple Jumper: the factor 1 + e (p - 1/2) for e = -1, 0 and 1, each with its share of
+    the wealth, of which 0.01 is dealt out anew evenly before each step.
+
+    **Guarantee.** That of each test, see `SinceStart` and `ChangeDetector`, if scores are
+    exchangeable: as those of a fixed scorer are on independent observations of one kind. Labels are
+    not asked. A scorer that keeps learning changes its scores, and voids that.
+
+    References
+    ----------
+    Vovk, Gammerman & Shafer (2005), Algorithmic Learning in a Random World, chapter 7; Vovk,
+    Petej, Nouretdinov, Ahlberg, Carlsson & Gammerman (2021), Retrain or not retrain: conformal
+    test martingales for change-point detection, Algorithm 1.
+
+    Examples
+    --------
+    >>> bets = ExchangeabilityBets()
+    >>> rng = np.random.default_rng(1)
+    >>> _ = bets.update(rng.normal(0.0, 1.0, 1_000))
+    >>> [one.ringing for one in bets.evidence()]
+    [False, False]
+    >>> _ = bets.update(rng.normal(1.5, 1.0, 500))
+    >>> [one.ringing for one in bets.evidence()]
+    [True, True]
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        alpha: float = 0.01,
+        distance: float = 1_000_000.0,
+        quiet: float = 10_000.0,
+    ) -> None:
+        self._seed = seed
+        self._tests: tuple[Betting, ...] = (
+            SinceStart("exchangeability", alpha=alpha),
+            ChangeDetector("change", distance=distance, quiet=quiet),
+        )
+        self._cells = np.zeros(_CELLS, np.int64)
+        self._count = 0
+        self._shares = [1.0 / len(_SIDES)] * len(_SIDES)
+
+    def update(self, scores: ArrayLike, times: ArrayLike | None = None) -> Floats:
+        """Take scores in their order.
+
+        Parameters
+        ----------
+        scores
+            Array of shape (n,).
+        times
+            Their event times, by default their numbers.
+
+        Returns
+        -------
+        numpy.ndarray
+            Array of shape (n,): the p-values.
+
+        Raises
+        ------
+        ScoreError
+            If a score is not finite; nothing is done then.
+        """
+        column = _checks.scores(scores)
+        first = self._count
+        dates = np.arange(first, first + len(column)) if times is None else np.asarray(times)
+        with np.errstate(over="ignore"):
+            place = column / (1.0 + np.abs(column))  # from -1 to 1
+        cells = np.minimum(((place + 1.0) * (_CELLS / 2)).astype(np.int64), _CELLS - 1)
+        parts = [self._ranked(cells[at : at + _PART]) for at in range(0, len(cells), _PART)]
+        values = np.concatenate(parts) if parts else np.empty(0)
+        factors = self._bet(values.tolist())
+        for test in self._tests:
+            test.update(factors, dates.tolist())
+        return values
+
+    def _ranked(self, cells: NDArray[np.int64]) -> Floats:
+        """Give the p-values of a few scores, and count them."""
+        n = len(cells)
+        above = self._cells[::-1].cumsum()[::-1]  # in each cell and above it
+        before = np.tri(n, n, -1, bool)
+        larger = above[cells] - self._cells[cells] + _counted(before & (cells > cells[:, None]))
+        equal = self._cells[cells] + _counted(before & (cells == cells[:, None])) + 1
+        numbers = np.arange(self._count, self._count + n)
+        np.add.at(self._cells, cells, 1)
+        self._count += n
+        values: Floats = (larger + _draws(self._seed, numbers) * equal) / (numbers + 1)
+        return values
+
+    def _bet(self, values: list[float]) -> list[float]:
+        """Give the factor of each p-value."""
+        low, middle, high = self._shares
+        dealt, factors = _JUMP / len(_SIDES), []
+        for value in values:
+            lean = value - 0.5
+            low = (low * (1.0 - _JUMP) + dealt) * (1.0 - lean)
+            middle = middle * (1.0 - _JUMP) + dealt
+            high = (high * (1.0 - _JUMP) + dealt) * (1.0 + lean)
+            factor = low + middle + high
+            low, middle, high = low / factor, middle / factor, high / factor
+            factors.append(factor)
+        self._shares = [low, middle, high]
+        return factors
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Give what the tests have come to."""
+        return tuple(test.evidence() for test in self._tests)
+
+    def state(self) -> tuple[Any, ...]:
+        """Give what is remembered: what `load` takes."""
+        cells = np.flatnonzero(self._cells)
+        counts = self._cells[cells].tolist()
+        return (cells.tolist(), counts, self._shares, [test.state() for test in self._tests])
+
+    def load(self, state: Sequence[Any]) -> None:
+        """Remember what gave this `state`, when nothing is remembered yet."""
+        cells, counts, shares, tests = state
+        self._cells[cells] = counts
+        self._count, self._shares = sum(counts), list(shares)
+        for test, one in zip(self._tests, tests, strict=True):
+            test.load(one)
+
+
+def _counted(pairs: NDArray[np.bool_]) -> NDArray[np.int64]:
+    counts: NDArray[np.int64] = pairs.sum(axis=1)
+    return counts
+
+
+def _draws(seed: int, numbers: NDArray[np.int64]) -> Floats:
+    """Draw from 0 to 1 for each number, always the same (SplitMix64, Steele et al. 2014)."""
+    mixed = np.uint64(seed) + (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
