@@ -50,12 +50,22 @@ def service(values: Values) -> Found:
         A dotted path, and what is wrong with it.
     """
     yield from _paths(values)
+    yield from _alarms(values)
     if values.get("kafka") is None:
         yield from _without(values)
         return
     yield from _files(values)
     for check in (_topics, _times, _transport, _login, _place):
         yield from check(values)
+
+
+def _alarms(values: Values) -> Found:
+    """Refuse to tell alarms where none can come: nobody would miss them."""
+    off = [f"monitoring.{name}" for name in ("enabled", "tests")]
+    off = [path for path in off if values.get(path) is False]
+    for path in ("kafka.alerts", "alerts.webhook"):
+        if off and values.get(path) is not None:
+            yield path, f"is told of alarms, and with {off[0]} = false there are none"
 
 
 def _without(values: Values) -> Found:

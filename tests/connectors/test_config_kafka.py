@@ -316,6 +316,8 @@ MISTAKES = {
     "kafka.transaction_timeout is over; make it longer",
     "kafka.replication = 0": "kafka.replication: 0 is too small; write at least 1",
     "http.port = 65536": "http.port: 65536 is too large; write at most 65535",
+    "kafka.alerts = 'x'\nmonitoring.tests = false": "kafka.alerts: is told of alarms, and with "
+    "monitoring.tests = false there are none",
     # files
     "input.observations = 'a.csv'": "input.observations: is for files; with [kafka] name a topic "
     "in kafka.observations, and leave it out",

@@ -223,6 +223,11 @@ MISTAKES = {
     "name it in input.labels",
     "input.format = 'csv'": 'input.format: "csv" contradicts the name stream.jsonl; '
     "leave format out",
+    # alarms
+    "alerts.webhook = 'https://example.com'\nmonitoring.tests = false": "alerts.webhook: is told "
+    "of alarms, and with monitoring.tests = false there are none",
+    "alerts.webhook = 'https://example.com'\nmonitoring.enabled = false": "alerts.webhook: is told "
+    "of alarms, and with monitoring.enabled = false there are none",
     # files
     "output.predictions = 'stream.jsonl'": 'output.predictions: "stream.jsonl" is '
     "input.observations already; name another file",
