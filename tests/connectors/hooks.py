@@ -39,13 +39,13 @@ def listening(answers: Sequence[int] = ()) -> Iterator[Listener]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
+            heard.put(Posted(self.path, self.headers["Content-Type"], body))
             code = next(codes, 204)
             self.send_response(code)
             if code == 302:
                 self.send_header("Location", "/elsewhere")
             self.send_header("Content-Length", "0")
             self.end_headers()
-            heard.put(Posted(self.path, self.headers["Content-Type"], body))
 
         do_GET = do_POST  # noqa: N815 - what a redirection would lead to
 
