@@ -23,6 +23,7 @@ from benchmarks import (
     hostile,
     hotspots,
     journal,
+    live,
     monitors,
     multiclass,
     predictive,
@@ -64,6 +65,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "monitors": monitors.monitors,
     "service": service.service,
     "scrape": scrape.scrape,
+    "live": live.live,
 }
 
 HEAD = """\

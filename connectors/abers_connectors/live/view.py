@@ -91,7 +91,7 @@ def _shown(title: str, frame: Frame | None, key: Key | None) -> dict[str, Any]:
 
 def _phase(frame: Frame) -> str:
     if frame.ended:
-        return "The stream has ended: these are its final numbers. Ctrl-C there ends this page."
+        return "The stream has ended: these are its final numbers. Ctrl-C in the terminal ends it."
     if not frame.numbers.ready:
         return "The service is restoring its state; /readyz says how far it is."
     return "Live, updated every second."
