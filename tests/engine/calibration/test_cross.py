@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.cases import LABELS, OPTIONS, SCORES, aging, stream
 from tests.engine.oracle import Oracle
-from venn_abers.venn_abers import calc_p0p1, calc_probs, geo_mean
 
 from abers import (
     CrossInterval,
@@ -34,7 +32,7 @@ from abers import (
     WeightError,
 )
 from abers._sealed import seal
-from abers.calibration import cross_log_merge, cvap
+from abers.calibration import cvap
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -372,33 +370,6 @@ def test_describes_itself() -> None:
 
 
 # The batch
-
-
-@pytest.mark.large(20_000, reference=150)
-def test_batch_equals_the_package(size: int) -> None:
-    """p0, p1 and the log merge are those of the package venn-abers, ties among the scores."""
-    rng = np.random.default_rng(3)
-    levels = np.array([0, 0, 100, 1000, 7])  # 0: no ties
-    scores = [rng.random(size) for _ in levels]
-    scores = [np.floor(s * m) / m if m else s for s, m in zip(scores, levels, strict=True)]
-    labels = [(rng.random(size) < s).astype(np.int64) for s in scores]
-    queries = [rng.random(300) for _ in levels]
-    queries = [np.floor(q * m) / m if m else q for q, m in zip(queries, levels, strict=True)]
-    p0, p1 = cvap(scores, labels, queries)
-    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # 0 / 0 in its fit
-        fits = [
-            calc_p0p1(np.column_stack([1 - s, s]), y.astype(float))
-            for s, y in zip(scores, labels, strict=True)
-        ]
-    theirs = [
-        calc_probs(*fit, np.column_stack([1 - q, q]))[1]
-        for fit, q in zip(fits, queries, strict=True)
-    ]
-    q0, q1 = (np.column_stack([pair[:, side] for pair in theirs]) for side in (0, 1))
-    assert np.abs(p0 - q0).max() <= 1e-12
-    assert np.abs(p1 - q1).max() <= 1e-12
-    merged = geo_mean(q1) / (geo_mean(1 - q0) + geo_mean(q1))
-    assert np.abs(cross_log_merge(p0, p1) - merged).max() <= 1e-12
 
 
 def test_batch_equals_the_stream() -> None:
