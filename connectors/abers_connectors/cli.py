@@ -198,6 +198,69 @@ def rules(
 
 
 @app.command()
+def report(  # noqa: PLR0913 - the options of the command
+    stream: Annotated[
+        str,
+        typer.Argument(
+            metavar="STREAM|FILE|CONFIG", help="What is replayed; see abers replay --help."
+        ),
+    ],
+    *,
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The report: a page that needs nothing else (.html), or its numbers (.json).",
+        ),
+    ] = "report.html",
+    delay: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="As of replay, for a stream or a file."),
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="TASK", help="Of a file: binary or regression.")
+    ] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="The file's scores are probabilities.")
+    ] = False,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Leave out what was before.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Leave out what was then or later.")
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Replay a stream only for its report: a page or JSON, and the table in the terminal.
+
+    It writes no predictions. For columns, learners and forgetting: abers replay --report.
+    """
+    with sentences():
+        from abers_connectors.replaying import Words, has_topics, planned
+
+        words = Words(
+            stream=stream,
+            delay=delay,
+            output="-",  # nothing goes there: the job has no outputs
+            task=task,
+            probabilities=probabilities,
+            since=since,
+            until=until,
+            report=output,
+        )
+        if has_topics(words):
+            fail(f"a report is of files, and {stream} has topics", USAGE)
+        plan = planned(words)
+    with sentences(parameter=CONFIG if plan.configured else USAGE):
+        from abers_connectors.carrying_out import carry_out
+
+        job = plan.job._replace(outputs={})
+        carry_out(job, stream, delay=plan.delay, report=output, as_json=as_json)
+
+
+@app.command()
 def replay(  # noqa: PLR0913 - the options of the command
     stream: Annotated[
         str,

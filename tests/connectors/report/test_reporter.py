@@ -110,3 +110,15 @@ def test_a_stream_that_comes_along(invoke: Invoke) -> None:
     ran = invoke("replay", "Phishing", "--output", "p.jsonl", "--report", "r.html")
     assert ran.code == 0, ran.err
     assert "<td>logistic</td>" in Path("r.html").read_text()
+
+
+def test_the_command(invoke: Invoke, tmp_path: Path) -> None:
+    """`abers report` leaves the report that `abers replay --report` would, and nothing else."""
+    words = ("in.csv", "--probabilities", "--delay", "10")
+    before = {one.name for one in tmp_path.iterdir()}
+    ran = invoke("report", *words, "--output", "a.json")
+    assert ran.code == 0, ran.err
+    assert "Brier score" in ran.err
+    assert {one.name for one in tmp_path.iterdir()} - before == {"a.json"}
+    assert invoke("replay", *words, "--output", "p.csv", "--report", "b.json").code == 0
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
