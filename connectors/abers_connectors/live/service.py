@@ -6,13 +6,14 @@ thread of that; and it does nothing that could wait.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from abers_connectors.live.feed import Feed
 from abers_connectors.live.watching import Numbers, Watching
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from abers_connectors.kafka.shard import Shard, Work
     from abers_connectors.kafka.status import Status
@@ -29,6 +30,8 @@ class ServicePage:
         Its name.
     status
         What it tells of itself.
+    clock
+        Monotonic, in seconds.
 
     Attributes
     ----------
@@ -36,9 +39,11 @@ class ServicePage:
         Gives frames to the server.
     """
 
-    def __init__(self, app: str, status: Status) -> None:
+    def __init__(
+        self, app: str, status: Status, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._status, self._watching = status, Watching()
-        self.feed = Feed(app, self._watching, self._numbers)
+        self.feed = Feed(app, self._watching, self._numbers, clock=clock)
 
     def take(self, shard: Shard, work: Work) -> None:
         """Gather what was committed."""
