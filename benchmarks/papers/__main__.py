@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.papers import venn_abers_2014
+from benchmarks.papers import ivapr_2018, multiclass_2017, venn_abers_2014
 from benchmarks.papers.manifest import excuse
+from benchmarks.papers.report import data_sets, ending
 from benchmarks.papers.runner import Budget, kept, run
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "evidence"
 CACHE = ROOT / ".cache" / "papers"
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (venn_abers_2014.PAPER,)}
+MODULES = venn_abers_2014, ivapr_2018, multiclass_2017
+PAPERS: dict[str, Paper] = {module.PAPER.name: module.PAPER for module in MODULES}
 
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -73,12 +75,14 @@ def main(words: Sequence[str] | None = None) -> None:
         budget = Budget(arguments.processes, arguments.minutes)
         run(tasks, folder, arguments.cache, budget)
         planned = paper.tasks(quick=arguments.quick)
-        page = paper.page(planned, kept(arguments.cache, planned))
+        answers = kept(arguments.cache, planned)
+        page = paper.page(answers)
+        markdown = "\n".join([page.markdown, data_sets(paper.sets), ending(planned, answers)])
         if output is None:
-            sys.stdout.write(page.markdown)
+            sys.stdout.write(markdown)
             continue
         output.mkdir(parents=True, exist_ok=True)
-        for file, text in {f"{name}.md": page.markdown, **page.figures}.items():
+        for file, text in {f"{name}.md": markdown, **page.figures}.items():
             (output / file).write_text(text, encoding="utf-8")
         _say(f"{name}: wrote {output / name}.md")
 

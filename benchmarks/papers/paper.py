@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from benchmarks.papers.runner import Answer, Task
 
@@ -28,4 +28,4 @@ class Paper(NamedTuple):
     name: str
     sets: Mapping[str, str]
     tasks: Callable[..., list[Task]]
-    page: Callable[[Sequence[Task], Mapping[str, Answer]], Page]
+    page: Callable[[Mapping[str, Answer]], Page]

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     Labels = NDArray[np.uint8]
     Rows = NDArray[np.int64]
 
-__all__ = ["NAMES", "scorer"]
+__all__ = ["quiet", "scorer"]
 
-NAMES = "J", "JB", "LR", "NB", "NN", "SVM"
 _PRUNING = [0.0, 0.002, 0.005, 0.01, 0.02, 0.05]
 _FOLDS = 3
 
@@ -50,9 +49,7 @@ def scorer(data: Encoded, name: str) -> Scorer:
 
     def train(rows: Rows, labels: Labels) -> Callable[[Rows], Floats]:
         model = make_pipeline(_filled(data.levels), _estimator(name, len(data.levels)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # NN stops early on purpose
-            model.fit(data.features[rows], labels)
+        quiet(model, data.features[rows], labels)
         if name != "SVM":
             return lambda asked: np.asarray(model.predict_proba(data.features[asked])[:, 1])
         sigmoid = Platt()
@@ -60,6 +57,13 @@ def scorer(data: Encoded, name: str) -> Scorer:
         return lambda asked: sigmoid.predict_many(model.decision_function(data.features[asked]))
 
     return train
+
+
+def quiet(model: Any, features: Floats, labels: Any) -> Any:  # noqa: ANN401 - scikit-learn's
+    """Fit a model that may stop early on purpose."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(features, labels)
 
 
 def _estimator(name: str, features: int) -> Any:  # noqa: ANN401 - scikit-learn has no types

@@ -16,12 +16,12 @@ from benchmarks.papers.encoded import SETS
 from benchmarks.papers.figure import Axis, draw
 from benchmarks.papers.manifest import HERE, records
 from benchmarks.papers.paper import Page
-from benchmarks.papers.report import NONE, Mean, beside, data_sets, ending, mean
+from benchmarks.papers.report import NONE, Mean, beside, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from benchmarks.papers.runner import Answer, Task
+    from benchmarks.papers.runner import Answer
 
 __all__ = ["page", "ranking"]
 
@@ -77,7 +77,7 @@ and never clipped.
 """
 
 
-def page(tasks: Sequence[Task], answers: Mapping[str, Answer]) -> Page:
+def page(answers: Mapping[str, Answer]) -> Page:
     """Write the page from what there is."""
     found = _found(answers)
     published = {
@@ -87,7 +87,6 @@ def page(tasks: Sequence[Task], answers: Mapping[str, Answer]) -> Page:
     parts = [_HEAD, _agreement(found, published)]
     parts += [_compared(found, published, loss) for loss in _LOSSES]
     parts += [_ranks(found), _others(found), _validity(answers)]
-    parts += [data_sets({name: what.file for name, what in SETS.items()}), ending(tasks, answers)]
     return Page("\n".join(parts), {f"{_NAME}_selector.svg": _selector(answers)})
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.papers.__main__ import PAPERS
 from benchmarks.papers.manifest import HERE, MANIFEST, excuse, records
 from benchmarks.papers.report import difference, mean
 from benchmarks.papers.runner import Budget, Spec, Task, run
-from benchmarks.papers.venn_abers_2014 import PAPER as VENN_ABERS
 from benchmarks.papers.venn_abers_2014_page import ranking
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +51,30 @@ def test_venn_abers_2014(tmp_path: Path) -> None:
     assert p0["VA, by heart"] < 0.5
     page = (tmp_path / "pages" / "venn_abers_2014.md").read_text(encoding="utf-8")
     assert "| Vote, SVA | 0.211 | - | - |" in page
+
+
+@pytest.mark.data
+def test_ivapr_2018(tmp_path: Path) -> None:
+    """IVAPR is better than its point predictions, with either calibration."""
+    found, _ = ran("ivapr_2018", tmp_path, os.environ["ABERS_DATA"])
+    for data in ("Concrete", "Energy"):
+        means = {name: np.mean(each) for name, each in found[f"table/Linear/{data}/0"].items()}
+        assert means["IVAPR rank"] < means["A rank"]
+        assert means["honest rank"] < means["A rank"]
+        assert means["honest unit"] < means["A unit"]
+    medians = found["figure/3"]
+    assert abs(np.subtract(medians["median"], medians["truth"]).mean()) < 0.5
+    assert found["figure/1"]["30.0"][28:30] == pytest.approx([1 / 3, 2 / 3])
+
+
+@pytest.mark.data
+def test_multiclass_2017(tmp_path: Path) -> None:
+    """CVAP is better than IVAP on waveform, in both losses."""
+    found, _ = ran("multiclass_2017", tmp_path, os.environ["ABERS_DATA"])
+    losses = found["LR/waveform/3-0"]
+    assert losses["log CVAP"] < losses["log IVAP"]
+    assert losses["Brier CVAP"] < losses["Brier IVAP"]
+    assert set(found) == {"LR/waveform/3-0", "LR/vehicle/3-0"}
 
 
 def test_a_missing_set_costs_a_line(tmp_path: Path) -> None:
@@ -109,4 +133,5 @@ def test_published_ranks_follow_from_published_losses() -> None:
 
 def test_papers_name_their_data() -> None:
     """Every data set of a paper is in the manifest."""
-    assert {*VENN_ABERS.sets.values()} <= MANIFEST.keys()
+    for paper in PAPERS.values():
+        assert {*paper.sets.values()} <= MANIFEST.keys()
