@@ -130,8 +130,8 @@ def _ratios(found: Found) -> str:
         rows.append([f"{ratio} : 1", *(cell.shown(4) for cell in cells)])
     head = ["training : validation"] + [f"{loss} {s}" for loss in _LOSSES for s in _SYSTEMS]
     text = (
-        "The paper draws figures of waveform, without numbers, in which CVAP is below Platt in Brier"
-        " loss with every learner. Logistic regression here:\n\n"
+        "The paper draws figures of waveform, without numbers, in which CVAP is below Platt in"
+        " Brier loss with every learner. Logistic regression here:\n\n"
     )
     image = f"![Log loss against the ratio of the parts]({_NAME}_ratio.svg)\n"
     return f"## Figures 1 to 3, the ratio of the parts\n\n{text}{table(head, rows)}{image}"
