@@ -77,6 +77,17 @@ def test_multiclass_2017(tmp_path: Path) -> None:
     assert set(found) == {"LR/waveform/3-0", "LR/vehicle/3-0"}
 
 
+@pytest.mark.data
+def test_gp_beta_2019(tmp_path: Path) -> None:
+    """GP-Beta is better than least squares on Boston in every loss, ISO in the pinball loss."""
+    found, _ = ran("gp_beta_2019", tmp_path, os.environ["ABERS_DATA"])
+    losses = found["OLS/Boston/same-0"]
+    for metric in ("NLL", "MSE", "PBL"):
+        assert losses["G8"][metric] < losses["Base"][metric]
+    assert losses["ISO"]["PBL"] < losses["Base"]["PBL"]
+    assert losses["ISO"]["NLL"] > losses["G8"]["NLL"]
+
+
 def test_a_missing_set_costs_a_line(tmp_path: Path) -> None:
     """Without data each missing set is named in a line, and what needs none is computed."""
     found, said = ran("venn_abers_2014", tmp_path, tmp_path)

@@ -1,0 +1,169 @@
+"""Song, Diethe, Kull & Flach (2019), distribution calibration for regression: table 1.
+
+Governing rule: base model and calibrators learn the same training set, as in the paper, and once
+more on two parts of it; a cell is one base model on one data set and one split.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.linear_model import BayesianRidge, LinearRegression
+
+from abers.regression import GPBeta, QuantileCalibration
+from abers.regression.scores import LEVELS, log_score_normal, pinball
+from benchmarks.papers import gp_beta_2019_page
+from benchmarks.papers.paper import Paper
+from benchmarks.papers.runner import Spec, Task
+from benchmarks.papers.scorers import quiet
+from benchmarks.papers.splits import split
+from benchmarks.papers.tabular import matrix
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Normals = tuple[Floats, Floats]  # means and standard deviations
+
+__all__ = ["PAPER"]
+
+_YEAR, _SPLITS, _TRAIN, _CALIBRATING = 2019, 20, 0.75, 1 / 3
+SETS = {
+    "Diabetes": "diabetes_sklearn",
+    "Boston": "boston",
+    "Airfoil": "airfoil",
+    "Forest": "forest_fires",
+    "Strength": "concrete",
+    "Energy": "appliances_energy",
+}
+_DROPPED = {"Forest": ("month", "day"), "Energy": ("date",)}
+_GP_ROWS = 1_000
+_GRID, _REACH = 1_024, 16.0  # points, and standard deviations beyond the extreme means
+_NOTHING = np.finfo(np.float64).eps  # density where a step map has none, as in the authors' code
+_MIDDLES = (np.arange(100) + 0.5) / 100  # levels whose quantiles have the mean
+
+
+def _base(name: str, x: Floats, y: Floats) -> Any:  # noqa: ANN401 - a function of features
+    """Fit a base model; it gives means and standard deviations."""
+    if name == "GP":
+        some = np.random.default_rng(_YEAR).permutation(len(y))[:_GP_ROWS]
+        kernel = float(np.std(y)) * RBF() + WhiteKernel()
+        process = GaussianProcessRegressor(kernel, alpha=1e-2, random_state=0)
+        quiet(process, x[some], y[some])
+        return lambda asked: process.predict(asked, return_std=True)
+    model = (BayesianRidge() if name == "BR" else LinearRegression()).fit(x, y)
+    std = model.alpha_**-0.5 if name == "BR" else float(np.std(y - model.predict(x)))
+    return lambda asked: (model.predict(asked), np.full(len(asked), std))
+
+
+def losses(folder: Path, spec: Spec) -> dict[str, Any]:
+    """Measure Base, ISO and GPB with each number of inducing points."""
+    x, y = matrix(folder, SETS[spec["data"]], _DROPPED.get(spec["data"], ()))
+    y = np.log1p(y) if spec["data"] == "Forest" else y
+    train, test = split(len(y), _TRAIN, _YEAR, spec["split"])
+    cut = round(len(train) * (1 - _CALIBRATING))
+    fit, learned = (train[:cut], train[cut:]) if spec["honest"] else (train, train)
+    base = _base(spec["base"], x[fit], y[fit])
+    bag: Normals = base(x[learned])
+    asked: Normals = base(x[test])
+    found = {"Base": _normal(asked, y[test]), "ISO": _isotonic(bag, y[learned], asked, y[test])}
+    for inducing in spec["inducing"]:
+        calibrator = GPBeta(inducing=inducing, steps=spec["steps"])
+        calibrator.learn_many(bag[0], bag[1], y[learned])
+        found[f"G{inducing}"] = _gp_beta(calibrator, asked, y[test])
+    return found
+
+
+def _scored(nll: Floats, mean: Floats, quantiles: Floats, y: Floats) -> dict[str, Any]:
+    """Mean NLL and MSE, pinball loss summed over the test rows, and shares below quantiles."""
+    return {
+        "NLL": float(nll.mean()),
+        "MSE": float(((mean - y) ** 2).mean()),
+        "PBL": float(pinball(quantiles, y).sum()),
+        "below": (y[:, np.newaxis] <= quantiles).mean(axis=0).tolist(),
+    }
+
+
+def _normal(asked: Normals, y: Floats) -> dict[str, Any]:
+    mean, std = asked
+    quantiles = mean[:, np.newaxis] + std[:, np.newaxis] * stats.norm.ppf(LEVELS)
+    return _scored(log_score_normal(mean, std, y), mean, quantiles, y)
+
+
+def _isotonic(bag: Normals, learned: Floats, asked: Normals, y: Floats) -> dict[str, Any]:
+    calibrator = QuantileCalibration()
+    calibrator.learn_many(stats.norm.cdf(learned, *bag))
+    rows = [calibrator.distribution(stats.norm(*pair)) for pair in zip(*asked, strict=True)]
+    mean = np.array([row.mean for row in rows])
+    quantiles = np.array([row.quantile(LEVELS) for row in rows])
+    widest = _REACH * float(np.max(bag[1]))
+    grid = np.linspace(float(np.min(bag[0])) - widest, float(np.max(bag[0])) + widest, _GRID)
+    place = np.clip(np.searchsorted(grid, y), 1, _GRID - 1)
+    # As in the authors' code the density is that of the map made linear between its steps.
+    steps = np.unique(stats.norm.cdf(learned, *bag))
+    ends = stats.norm.cdf(grid[[place - 1, place]], *asked)
+    low, high = np.interp(ends, steps, calibrator.calibrated(steps))
+    density = (high - low) / (grid[1] - grid[0])
+    return _scored(-np.log(np.maximum(density, _NOTHING)), mean, quantiles, y)
+
+
+def _gp_beta(calibrator: GPBeta, asked: Normals, y: Floats) -> dict[str, Any]:
+    nll = calibrator.log_score_many(*asked, y)
+    mean = calibrator.quantiles_many(*asked, _MIDDLES).mean(axis=1)
+    return _scored(nll, mean, calibrator.quantiles_many(*asked, LEVELS), y)
+
+
+def mixture(_: Path, spec: Spec) -> dict[str, Any]:
+    """Calibrate OLS on two lines that cross: densities where they are apart (figure 1)."""
+    rng = np.random.default_rng([_YEAR, spec["seed"]])
+    n: int = spec["n"]
+    x, upper = rng.uniform(-1.0, 1.0, n), rng.integers(2, size=n) == 1
+    y = np.where(upper, 1.0 + 2.0 * x, 0.5 - x) + 0.15 * rng.normal(size=n)
+    base = _base("OLS", x[:, np.newaxis], y)
+    learned: Normals = base(x[:, np.newaxis])
+    calibrator = GPBeta(inducing=32, steps=spec["steps"])
+    calibrator.learn_many(learned[0], learned[1], y)
+    mean, std = (float(value[0]) for value in base(np.array([[spec["at"]]])))
+    line = np.linspace(-2.0, 4.0, 121)
+    calibrated = calibrator.distribution(mean, std).density(line)
+    densities = {"OLS": stats.norm.pdf(line, mean, std), "GP-Beta": calibrated}
+    return {"line": line.tolist()} | {name: each.tolist() for name, each in densities.items()}
+
+
+def tasks(*, quick: bool) -> list[Task]:
+    """List the tasks: small sets and linear models first."""
+    if quick:
+        return [_task("OLS", "Boston", 0, honest=False, inducing=[8], steps=500)]
+    two = {"n": 1_000, "seed": 0, "steps": 1_000, "at": 0.8}
+    found = [Task("gp_beta_2019/figure/1", mixture, two)]
+    small = "Boston", "Strength", "Diabetes", "Forest", "Airfoil"
+    for number in range(_SPLITS):
+        for honest in (False, True):
+            found += [_task(b, d, number, honest=honest) for b in ("OLS", "BR") for d in small]
+        found += [_task("GP", data, number, honest=False) for data in small]
+        found += [_task(base, "Energy", number, honest=False) for base in ("OLS", "BR", "GP")]
+    return found
+
+
+def _task(  # noqa: PLR0913 - a cell and how much of it
+    base: str,
+    data: str,
+    number: int,
+    *,
+    honest: bool,
+    inducing: list[int] | None = None,
+    steps: int = 1_000,
+) -> Task:
+    spec = {"data": data, "base": base, "split": number, "honest": honest, "steps": steps}
+    kind = "honest" if honest else "same"
+    points = inducing or [8, 16, 32, 64]
+    return Task(f"gp_beta_2019/{base}/{data}/{kind}-{number}", losses, spec | {"inducing": points})
+
+
+PAPER = Paper("gp_beta_2019", SETS, tasks, gp_beta_2019_page.page)
