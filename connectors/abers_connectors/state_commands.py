@@ -93,12 +93,16 @@ def reset(
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="All that was learned may be lost.")
     ] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Forget this one alone, in every partition.")
+    ] = None,
     partition: _Partitions = None,
 ) -> None:
     """Begin with an empty state at the committed offsets."""
     with sentences():
         with _opened(config) as states:
-            lines = states.reset(states.numbers(partition or ()), accept_loss=accept_loss)
+            numbers = states.numbers(partition or ())
+            lines = states.reset(numbers, model, accept_loss=accept_loss)
         typer.echo("\n".join(lines))
 
 

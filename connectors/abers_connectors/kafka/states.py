@@ -151,13 +151,17 @@ class States:
         said = [f"{one}; derived from what is left" for one in lost]
         return said + self._replaced(places, afresh.processors)
 
-    def reset(self, numbers: Sequence[int], *, accept_loss: bool) -> list[str]:
+    def reset(
+        self, numbers: Sequence[int], model: str | None = None, *, accept_loss: bool
+    ) -> list[str]:
         """Put empty states in the place of those of shards, at the committed offsets.
 
         Parameters
         ----------
         numbers
             Of their partitions.
+        model
+            Of which alone all is forgotten; by default of all.
         accept_loss
             Whether all that was learned may be lost.
 
@@ -169,18 +173,43 @@ class States:
         Raises
         ------
         ParameterError
-            If the loss is not accepted; it says what would be lost.
+            If the loss is not accepted; it says what would be lost. If no such model is known.
         StateError
             If a member of the group is there, or there is no state.
         """
         places = self._places(numbers)
-        lost = [self._lost(number) for number in numbers]
+        if model is None:
+            lost = [self._lost(number) for number in numbers]
+            anew = {number: self._home.processor() for number in numbers}
+        else:
+            lost, anew = self._without(numbers, model)
         if not accept_loss:
             said = "\n".join(lost)
             msg = f"{said}\nthis would be lost for ever; add --accept-loss if it may be"
             raise ParameterError(msg)
-        empty = {number: self._home.processor() for number in numbers}
-        return lost + self._replaced(places, empty)
+        return lost + self._replaced({number: places[number] for number in anew}, anew)
+
+    def _without(
+        self, numbers: Sequence[int], model: str
+    ) -> tuple[list[str], dict[int, Processor]]:
+        """Forget a model; what that loses, and the shards that knew it."""
+        found = {
+            number: self._restorer.restore(number, None, lambda: None).shard.processor
+            for number in numbers
+        }
+        models = {name for one in found.values() for name, _ in one.keys}
+        if model not in models:
+            known = ", ".join(sorted(models)) or "none at all"
+            msg = f"--model: no model {model} is known in these partitions; known: {known}"
+            raise ParameterError(msg)
+        anew = {
+            number: one for number, one in found.items() if model in {name for name, _ in one.keys}
+        }
+        for one in anew.values():
+            one.forget(model)
+        return [
+            f"{self._home.app}[{number}]: all that was learned of {model}" for number in anew
+        ], anew
 
     def _committed(self, number: int) -> dict[Partition, int | None]:
         return {one: self._log.committed(one) for one in self._home.partitions(number)}

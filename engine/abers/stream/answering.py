@@ -154,6 +154,14 @@ class Answering:
         if self.waiting is not None:
             self.waiting.make_room(slots)
 
+    def forget(self, key: int) -> None:
+        """Begin anew with a calibrator, its monitor and its bets."""
+        self.calibrators[key] = self._task.calibrator()
+        if self.monitors is not None:
+            self.monitors[key] = self._task.monitor()
+            if self.bets is not None:
+                self.monitors[key].bets = [self.bets.renew(key)]
+
     def run(  # noqa: PLR0913 - what was decided, by its parts
         self,
         admitted: Admitted,

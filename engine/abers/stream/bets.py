@@ -103,6 +103,11 @@ class Bets:
         self._heads = np.append(self._heads, _NEVER)
         return self.by_key[-1]
 
+    def renew(self, key: int) -> KeyBets:
+        """Begin anew with the bets of a key; what waits is bet on no more."""
+        self.by_key[key], self._heads[key] = self._make(), _NEVER
+        return self.by_key[key]
+
     def make_room(self, slots: int) -> None:
         """Have a number for every slot."""
         if (more := slots - len(self._numbers)) > 0:

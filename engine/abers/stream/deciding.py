@@ -199,6 +199,11 @@ class Deciding:
         letters = [(int(admitted.rows[label[0]]), self._unknown(label)) for label in unknown]
         return Decided(admitted, taken, letters, dropped)
 
+    def forget(self, model: str) -> None:
+        """Begin anew with the learner of a model, if it has one of its own."""
+        if self.learning is not None:
+            self.learning.by_model.pop(model, None)
+
     def _one_by_one(self, events: Events, learning: Learning) -> Decided:
         parts: list[Taken] = []
         gone: list[Dropped] = []

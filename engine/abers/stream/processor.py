@@ -156,6 +156,38 @@ class Processor:
         """
         return self._task.facts(judged.rows, judged.values)
 
+    def forget(self, model: str) -> None:
+        """Forget all that was learned of a model, as if its labels had never come.
+
+        Parameters
+        ----------
+        model
+            Its calibrators, monitors and bets begin anew, those of all its segments, and its
+            learner, unless that is one for all models. Observations that wait for labels go on
+            waiting, and their labels are learned.
+
+        Raises
+        ------
+        ParameterError
+            If no observation was of such a model; nothing is forgotten then.
+
+        Examples
+        --------
+        >>> from abers.stream import Label, Observation, Processor
+        >>> processor = Processor()
+        >>> _ = processor.process_many([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
+        >>> processor.forget("default")
+        >>> processor.process(Observation("b", 3, score=0.5))[0].n
+        0
+        """
+        of = [number for number, key in enumerate(self.keys) if key[0] == model]
+        if not of:
+            msg = f"model {shown(model)} is not known; no observation was of it"
+            raise ParameterError(msg)
+        for number in of:
+            self._answering.forget(number)
+        self._deciding.forget(model)
+
     def watch(self, onlooker: Callable[[Floats, Floats], None]) -> None:
         """Have a function told of every prediction that is judged from now on.
 

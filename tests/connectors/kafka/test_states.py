@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
     from tests.connectors.kafka.streams import Record
 
+    from abers.stream import Processor
+
     Invoke = Callable[..., Ran]
 
 SEEN = observations(400, PARTITIONS)
@@ -184,6 +186,38 @@ def test_a_state_is_given_up(served: Served, invoke: Invoke) -> None:
     served.produce(*_part(HALF, HALF + 10**9))
     served.serve()
     assert len(served.broker.consume(served.topics["predictions"])) == len(SEEN)
+
+
+def test_one_model_is_forgotten(served: Served, invoke: Invoke) -> None:
+    """Of one model all is forgotten, of the others nothing, and the service goes on."""
+    served.configure(every=50)
+    served.serve()
+    with served.log() as look:
+        before = [_learned(shard.processor) for shard in look.shards()]
+    gone = min({model for one in before for model in one})
+    ran = invoke("state", "reset", "abers.toml", "--model", "nobody")
+    assert ran.code == 2
+    assert f"no model nobody is known in these partitions; known: {gone}" in ran.err
+    ran = invoke("state", "reset", "abers.toml", "--model", gone)
+    assert f"all that was learned of {gone}" in ran.err
+    assert "add --accept-loss" in ran.err
+    ran = invoke("state", "reset", "abers.toml", "--model", gone, "--accept-loss")
+    assert ran.code == 0, ran.err
+    with served.log() as look:
+        after = [_learned(shard.processor) for shard in look.shards()]
+    assert after == [
+        {model: 0 if model == gone else n for model, n in one.items()} for one in before
+    ]
+    served.produce(*_part(HALF, HALF + 10**9))
+    served.serve()
+    assert len(served.broker.consume(served.topics["predictions"])) == len(SEEN)
+
+
+def _learned(processor: Processor) -> dict[str, int]:
+    """Count the labels that each model has learned."""
+    monitors: Any = processor.monitors
+    counts = [monitor.calibrated.count for monitor in monitors]
+    return {model: n for (model, _), n in zip(processor.keys, counts, strict=True)}
 
 
 def test_nothing_is_changed_beside_a_member(served: Served, invoke: Invoke) -> None:
