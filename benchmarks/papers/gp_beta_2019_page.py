@@ -127,6 +127,8 @@ def _counts(found: Found) -> str:
     for honest in (False, True):
         for system in ("G64", "G32"):
             cells = sorted({key[:2] for key in found if key[2] is honest and key[3] == system})
+            if not cells:
+                continue
             line = [f"{system}, {'a part of its own' if honest else 'the same training set'}"]
             for metric in _METRICS:
                 for other in ("Base", "ISO"):
