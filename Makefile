@@ -43,7 +43,7 @@ demo-kafka: .venv/run.stamp
 	$(BIN)/python examples/kafka_demo/run.py
 
 test-reference: setup
-	ABERS_BACKEND=reference $(BIN)/pytest tests/engine tests/conformance --ignore=tests/engine/learners
+	ABERS_BACKEND=reference $(BIN)/pytest -m "not simulation" tests/engine tests/conformance --ignore=tests/engine/learners
 
 test-sanitized: setup
 	scripts/test-sanitized

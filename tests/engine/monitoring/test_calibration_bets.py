@@ -294,6 +294,7 @@ def most(runs: int, alpha: float) -> float:
     return runs * alpha + 4.9 * math.sqrt(runs * alpha * (1.0 - alpha))
 
 
+@pytest.mark.simulation
 def test_delays_that_depend_on_the_label() -> None:
     """In observation order no more than alpha ring, in order of arrival all of them do."""
     runs, alpha = 40, 0.05
@@ -302,6 +303,7 @@ def test_delays_that_depend_on_the_label() -> None:
     assert wrong == runs
 
 
+@pytest.mark.simulation
 @pytest.mark.long
 def test_delays_that_depend_on_the_label_at_length() -> None:
     """The same of many more, and longer, runs."""
@@ -311,6 +313,7 @@ def test_delays_that_depend_on_the_label_at_length() -> None:
     assert wrong == runs
 
 
+@pytest.mark.simulation
 def test_average_run_length() -> None:
     """Alarms of the detector are on average at least as far apart as its distance."""
     rng = np.random.default_rng(5)
@@ -347,6 +350,7 @@ def first_ring(made: Steps, start: int, test: int) -> float:
     return rung[0] - start if rung else math.inf
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("start", [0, 10_000])
 def test_detection_delay(start: int) -> None:
     """Odds that change by e^0.5 ring within 1,500 observations, at the start and later."""
@@ -357,6 +361,7 @@ def test_detection_delay(start: int) -> None:
     assert np.median(delays) < 1_500
 
 
+@pytest.mark.simulation
 @pytest.mark.long
 def test_late_drift() -> None:
     """After 40,000 good steps the product has lost about e^52, and takes thousands to recover."""

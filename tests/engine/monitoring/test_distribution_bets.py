@@ -187,6 +187,7 @@ def share_that_rings(kind: str, n: int, runs: int, *, seed: int, shift: float = 
     return rings / runs
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", ["coverage-0.75", "coverage-0.5", "pit"])
 def test_crossing_probability(kind: str) -> None:
     """No more than a share alpha of calibrated runs ever ring; most runs of others do."""
@@ -196,6 +197,7 @@ def test_crossing_probability(kind: str) -> None:
     assert share_that_rings(kind, 600, 20, seed=2, shift=-1.5) >= 0.9
 
 
+@pytest.mark.simulation
 def test_intervals_may_be_too_wide() -> None:
     """Intervals that cover more than they should never win a bet against themselves."""
     bets = DistributionBets([0.5])
@@ -205,6 +207,7 @@ def test_intervals_may_be_too_wide() -> None:
     assert not change.ringing
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("pit", [False, True])
 def test_average_run_length(pit: bool) -> None:  # noqa: FBT001
     """Alarms of calibrated distributions are on average at least as far apart as the distance."""
@@ -218,6 +221,7 @@ def test_average_run_length(pit: bool) -> None:  # noqa: FBT001
     assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("start", "most"), [(0, 500), (10_000, 500)])
 def test_detection_delay(start: int, most: int) -> None:
     """Distributions that become too wide by a half ring soon, at the start and later."""
