@@ -181,7 +181,6 @@ def drifting(n: int, change: int, *, model: str = "m", seed: int = 0) -> list[Ev
     return events
 
 
-@pytest.mark.simulation
 def test_an_alarm_after_the_change_and_not_before() -> None:
     """Where scores turn to mean the contrary, one alarm is raised, soon after that."""
     processor = Processor(Settings(scores="probability"))
@@ -200,7 +199,6 @@ def test_an_alarm_after_the_change_and_not_before() -> None:
     assert change.episodes == 1
 
 
-@pytest.mark.simulation
 def test_each_key_by_itself() -> None:
     """Keys have evidence of their own; together, the loudest is told."""
     processor = Processor(Settings(scores="probability", tests_after=100))

@@ -124,19 +124,8 @@ class _Inputs:
             for one in records
         }
 
-    def alike(self, poison: Mapping[tuple[str, int, int], str]) -> dict[tuple[str, int, int], str]:
-        """Give what is as bad as these, with them: what the writer wrote more than once."""
-        places = {(one.topic, one.partition, one.offset): one for one in self.records.values()}
-        known = {_written(places[place]): reason for place, reason in poison.items()}
-        reasons = {place: known.get(_written(one)) for place, one in places.items()}
-        return {place: reason for place, reason in reasons.items() if reason is not None}
-
     def offsets(self, which: int, partition: int) -> list[int]:
         return sorted(offset for w, p, offset in self.records if (w, p) == (which, partition))
-
-
-def _written(one: Record) -> tuple[object, ...]:
-    return one.topic, one.key, one.value, one.timestamp
 
 
 def order(told: Sequence[Applied]) -> list[tuple[int, int]]:
@@ -226,7 +215,7 @@ def judge(
     duplicates = sum(predicted.values()) - len(predicted)
     unasked = predicted.keys() - ids
     assert (lost, duplicates, len(unasked)) == (0, 0, 0), (lost, duplicates, sorted(unasked)[:5])
-    _poison_once(there["dead_letters"], inputs.alike(poison))
+    _poison_once(there["dead_letters"], poison)
     from_snapshots = 0
     for number in range(application.partitions):
         _each_once(told[number], inputs, number)
