@@ -340,3 +340,22 @@ def test_runs_of_one_label(weights: str, size: int) -> None:
             assert run(pair, gone, timed=False) == 1
         run(pair, questions, timed=False)
         same(pair)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_few_scores_for_long(seed: int) -> None:
+    """Where many points lie on one line, every question gets the same answer."""
+    rng = np.random.default_rng(seed)
+    top = int(rng.integers(10, 300))
+    scores = rng.integers(0, top, 600)
+    rules = ((scores // 16) % 2 + rng.random(600) < 0.7, rng.random(600) < 0.1, scores > top / 2)
+    labels = rules[seed % 3].astype(np.uint8)
+    asked = np.arange(top)
+    pair = both((0 if seed % 2 else 200, 0.0, 0.0))
+    for start in range(0, 600, 40):
+        column = np.concatenate([scores[start : start + 40], asked]) / 4096.0
+        answers = np.concatenate([labels[start : start + 40], np.zeros(top, np.uint8)])
+        steps = np.repeat(np.array([LEARN, PREDICT], np.uint8), (40, top))
+        n = len(steps)
+        assert run(pair, (steps, column, answers, np.full(n, ONE), np.zeros(n)), timed=False) == n
+    same(pair)

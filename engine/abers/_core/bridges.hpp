@@ -114,9 +114,12 @@ class Bridges {
     if (!touched && !under) return below;  // the change lies beyond the bridge, on the hull
     Beside& beside = step.right ? n.at_v : n.at_u;
     if ((!touched || keeps_vertex(beside, end, below)) && still_bridge(n)) {
-      // What changed below the bridge does not show, but its slope does.
+      // What changed below the bridge does not show, but its slope does: also to the right of u
+      // where the change begins there.
       const double rise = slope(n);
-      return under ? Change{n.u_score, n.v_score, rise, rise} : below;
+      if (under) return {n.u_score, n.v_score, rise, rise};
+      const bool from_u = !step.right && below.first == n.u_score;
+      return from_u ? Change{n.u_score, n.u_score, rise, kUnknown} : below;
     }
     const double old_u = n.u_score;
     const double old_v = n.v_score;
@@ -140,10 +143,9 @@ class Bridges {
 
   // The change of a child's hull and the change of the bridge, as one.
   static Change joined(const Change& below, double old_u, double old_v, const Node<A>& n) {
-    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     const double rise = slope(n);
     Change all{std::min({below.first, old_u, n.u_score}), std::max({below.last, old_v, n.v_score}),
-               unknown, unknown};
+               kUnknown, kUnknown};
     if (all.first == n.u_score) {
       all.leaving = rise;
     } else if (all.first == below.first) {

@@ -24,6 +24,8 @@
 
 namespace abers {
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 // What a change did to a hull: outside [first, last], both of them scores, it is as it was, but for
 // a shift. `leaving` is the slope of the edge to the right of the vertex at `first`, `arriving`
 // that of the edge to the left of the vertex at `last`; NaN where there is no such vertex or it is
@@ -311,9 +313,8 @@ class Leaf {
   }
 
   Change summary(const Chain& chain, std::size_t settled, double score) const {
-    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     constexpr double none = std::numeric_limits<double>::infinity();
-    Change change{score, score, unknown, unknown};
+    Change change{score, score, kUnknown, kUnknown};
     if (chain.kept) {
       const std::size_t last_kept = hull_at(chain.kept - 1);
       change.first = scores()[last_kept];

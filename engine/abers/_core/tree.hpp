@@ -188,9 +188,8 @@ class Tree : public Bridges<A> {
     free_leaf(path.leaf);
     free_nodes_.push_back(last.node);
     hang(path, path.size, last.right ? fork.left : fork.right);
-    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-    return last.right ? Change{n.u_score, score, unknown, unknown}
-                      : Change{score, n.v_score, unknown, unknown};
+    return last.right ? Change{n.u_score, score, kUnknown, kUnknown}
+                      : Change{score, n.v_score, kUnknown, kUnknown};
   }
 
   void hang(const Path& path, std::size_t depth, Ref child) {
