@@ -69,6 +69,16 @@ def add_scores(
     sums: NDArray[np.float64],
     counts: NDArray[np.int64],
 ) -> int: ...
+def bet_on_bins(
+    shares: NDArray[np.float64],
+    null: NDArray[np.float64],
+    prior: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    forget: float,
+    factors: NDArray[np.float64],
+    *,
+    capped: bool,
+) -> None: ...
 def pooled(
     counts: NDArray[np.int64], positives: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> int: ...

@@ -14,7 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from abers._arrays import Floats, Integers
 
-__all__ = ["BINS", "PARTS", "Tally", "add_scores", "added"]
+__all__ = ["BINS", "PARTS", "Tally", "add_scores", "added", "bet_on_bins"]
 
 BINS = 10
 PARTS = 4_096  # of the unit interval, to whose edges a tally rounds
@@ -50,6 +50,36 @@ def add_scores(forecasts: Floats, labels: Floats, sums: Floats, counts: Integers
         counts[1 + b] += 1
         counts[1 + BINS + b] += int(y)
     return len(forecasts)
+
+
+def bet_on_bins(  # noqa: PLR0913, PLR0917 - one call a batch
+    shares: Floats,
+    null: Floats,
+    prior: Floats,
+    counts: Floats,
+    forget: float,
+    factors: Floats,
+    *,
+    capped: bool,
+) -> None:
+    """Bet on each row of shares that bins fill as they did before, and count it.
+
+    A bet gives each bin what was counted in it and the prior; its factor is the mean, over the
+    shares, of the bet over `null`. It is 1 where bets are `capped` and would give the last bin
+    more than `null`. What was counted is multiplied by `forget` before each row is added.
+    """
+    held, null_, prior_ = counts.tolist(), null.tolist(), prior.tolist()
+    for row, share in enumerate(shares.tolist()):
+        weights = [count + more for count, more in zip(held, prior_, strict=True)]
+        total = factor = 0.0
+        for weight in weights:  # one after the other: `sum` rounds otherwise in newer Pythons
+            total += weight
+        for s, weight, of_null in zip(share, weights, null_, strict=True):
+            factor += s * weight / (total * of_null)
+        won = capped and weights[-1] > null_[-1] * total
+        factors[row] = 1.0 if won else factor
+        held = [count * forget + s for count, s in zip(held, share, strict=True)]
+    counts[:] = held
 
 
 class Tally:

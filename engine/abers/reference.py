@@ -28,7 +28,7 @@ from abers._isotonic import Block, covering, pool, pooled
 from abers._ledger import Ledger
 from abers._memory import LIFETIME, LIMIT, Memory, Observation, decayed
 from abers._predictive import PredictiveSet
-from abers._tally import Tally, add_scores, added
+from abers._tally import Tally, add_scores, added, bet_on_bins
 from abers._texts import are_names, distinct
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ __all__ = [
     "add_scores",
     "added",
     "are_names",
+    "bet_on_bins",
     "decayed",
     "distinct",
     "pool",

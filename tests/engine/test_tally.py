@@ -54,6 +54,52 @@ def test_backends_score_alike(batches: list[Pairs]) -> None:
     assert scored(core, batches) == scored(_tally, batches)
 
 
+SHARES = st.floats(0, 1)
+BINS_BET_ON = st.integers(1, 12).flatmap(
+    lambda bins: st.tuples(
+        st.lists(st.lists(SHARES, min_size=bins, max_size=bins), max_size=30),
+        st.lists(st.floats(0.01, 1), min_size=bins, max_size=bins),
+        st.lists(st.floats(0, 100), min_size=bins, max_size=bins),
+    )
+)
+
+
+def bet(
+    module: ModuleType, parts: list[Floats], null: Floats, held: Floats, *, capped: bool
+) -> tuple[bytes, ...]:
+    """Bet on parts of a batch."""
+    counts, found = held.copy(), []
+    for part in parts:
+        found.append(np.empty(len(part)))
+        module.bet_on_bins(part, null, 0.5 * null, counts, 0.998, found[-1], capped=capped)
+    return np.concatenate(found).tobytes(), counts.tobytes()
+
+
+@pytest.mark.native
+@given(case=BINS_BET_ON, capped=st.booleans(), at=st.integers(0, 30))
+def test_backends_bet_alike(
+    case: tuple[list[list[float]], list[float], list[float]], at: int, *, capped: bool
+) -> None:
+    """Both bet the same, to the last bit, however labels are batched."""
+    rows, null, held = case
+    shares = np.array(rows).reshape(len(rows), len(null))
+    columns = (np.array(null), np.array(held))
+    whole = bet(_tally, [shares], *columns, capped=capped)
+    assert bet(core, [shares[:at], shares[at:]], *columns, capped=capped) == whole
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_a_bet_on_bins(*, capped: bool) -> None:
+    """A factor is the mean of what the bins are given over what is their due."""
+    counts, factors = np.array([1.0, 3.0]), np.empty(2)
+    null, prior = np.array([0.5, 0.5]), np.array([0.5, 0.5])
+    shares = np.array([[1.0, 0.0], [0.25, 0.75]])
+    core.bet_on_bins(shares, null, prior, counts, 0.5, factors, capped=capped)
+    # Bets 1.5 and 3.5 of 5; then half of 1 and 3 is left, and 1 is counted: 2 and 2 of 4.
+    assert factors.tolist() == [1.0 if capped else 0.6, 1.0]
+    assert counts.tolist() == [(0.5 + 1) * 0.5 + 0.25, 1.5 * 0.5 + 0.75]
+
+
 @pytest.mark.native
 @given(terms=st.lists(st.floats(-1e9, 1e9), max_size=60), total=st.floats(0, 1e9))
 def test_backends_add_alike(terms: list[float], total: float) -> None:

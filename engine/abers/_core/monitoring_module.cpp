@@ -25,6 +25,7 @@ using Read = Column<const double>;
 using Counts = Column<const std::int64_t>;
 using Floats = Column<double>;
 using Integers = Column<std::int64_t>;
+using Rows = nb::ndarray<const double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 void require(bool condition) {
   if (!condition) throw nb::value_error("columns differ in length");
@@ -73,6 +74,28 @@ std::size_t add_scores(const Read& forecasts, const Read& labels, const Floats& 
     count[1 + kBins + bin] += y == 1.0;
   }
   return n;
+}
+
+// Bets
+
+void bet_on_bins(const Rows& shares, const Read& null, const Read& prior, const Floats& counts,
+                 double forget, const Floats& factors, bool capped) {
+  const std::size_t n = shares.shape(0), bins = shares.shape(1);
+  require(bins > 0 && null.size() == bins && prior.size() == bins && counts.size() == bins &&
+          factors.size() == n);
+  double* const held = counts.data();
+  for (std::size_t i = 0; i < n; ++i) {
+    const double* const share = shares.data() + i * bins;
+    double total = 0.0, factor = 0.0;
+    for (std::size_t k = 0; k < bins; ++k) total += held[k] + prior.data()[k];
+    for (std::size_t k = 0; k < bins; ++k) {
+      factor += share[k] * (held[k] + prior.data()[k]) / (total * null.data()[k]);
+    }
+    const double last = held[bins - 1] + prior.data()[bins - 1];
+    const bool won = capped && last > null.data()[bins - 1] * total;
+    factors.data()[i] = won ? 1.0 : factor;
+    for (std::size_t k = 0; k < bins; ++k) held[k] = held[k] * forget + share[k];
+  }
 }
 
 // Groups
@@ -137,6 +160,8 @@ std::size_t pooled(const Counts& counts, const Counts& positives, const Integers
 void bind_monitoring(nb::module_& m) {
   m.def("added", &added, "total"_a, "terms"_a);
   m.def("add_scores", &add_scores, "forecasts"_a, "labels"_a, "sums"_a, "counts"_a);
+  m.def("bet_on_bins", &bet_on_bins, "shares"_a, "null"_a, "prior"_a, "counts"_a, "forget"_a,
+        "factors"_a, nb::kw_only(), "capped"_a);
   m.def("pooled", &pooled, "counts"_a, "positives"_a, "ends"_a);
   nb::class_<Tally>(m, "Tally")
       .def(nb::init<>())

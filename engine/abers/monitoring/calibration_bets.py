@@ -130,7 +130,7 @@ class CalibrationBets(Settling):
         for column, bettor in zip(_BETS, self._bettors, strict=True):
             merged = log_merge(*bettor.run(kinds, forecasts, labels, held=held))
             bets = (held * merged + _DOUBT * issued) / (held + _DOUBT)
-            rows[at[made], column] = np.clip(bets[made], _LEAST, 1.0 - _LEAST)
+            rows[at[made], column] = np.minimum(np.maximum(bets[made], _LEAST), 1.0 - _LEAST)
 
     def _factors(self, rows: Floats) -> list[list[float]]:
         forecast, *bets, label = rows.T

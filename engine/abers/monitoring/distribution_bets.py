@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers._backend import core
 from abers.exceptions import ParameterError
 from abers.monitoring.evidence import ChangeDetector, SinceStart
 from abers.monitoring.regression import spread
@@ -36,23 +37,15 @@ class _Frequencies:
     """Bet that labels fall into bins as often as they did before."""
 
     def __init__(self, null: Sequence[float], forget: float, *, capped: bool = False) -> None:
-        self._null, self._forget, self._capped = tuple(null), forget, capped
-        self._prior = [_PRIOR * len(null) * one for one in null]
-        self.counts = [0.0] * len(null)
+        self._null, self._forget, self._capped = np.array(null), forget, capped
+        self._prior = _PRIOR * len(null) * self._null
+        self.counts = np.zeros(len(null))
 
-    def factors(self, shares: Sequence[Sequence[float]]) -> list[float]:
+    def factors(self, shares: Floats) -> Floats:
         """Bet on each label, given by its shares in the bins, and count it."""
-        found = []
-        for share in shares:
-            weights = [a + b for a, b in zip(self.counts, self._prior, strict=True)]
-            total = sum(weights)
-            if self._capped and weights[-1] > self._null[-1] * total:
-                found.append(1.0)  # there is nothing to win
-            else:
-                odds = zip(share, weights, self._null, strict=True)
-                found.append(sum(s * w / (total * null) for s, w, null in odds))
-            forget = self._forget
-            self.counts = [a * forget + s for a, s in zip(self.counts, share, strict=True)]
+        found = np.empty(len(shares))
+        known = (self._null, self._prior, self.counts, self._forget)
+        core.bet_on_bins(shares, *known, found, capped=self._capped)
         return found
 
 
@@ -161,20 +154,20 @@ class DistributionBets(Settling):
         recent = zip(self._recent, shares[-len(self._recent) :], strict=True)
         changes = [bet.factors(one) for bet, one in recent]
         if changes:
-            found.append([sum(each) / len(each) for each in zip(*changes, strict=True)])
-        return found
+            found.append(sum(changes[1:], changes[0]) / len(changes))
+        return [one.tolist() for one in found]
 
-    def _shares(self, rows: Floats) -> list[list[list[float]]]:
+    def _shares(self, rows: Floats) -> list[Floats]:
         """Give the shares of each label in the bins of each bet."""
         covered = rows[:, :-2] if self._pit else rows[:, : len(self._since)]
         shares = [np.column_stack((1.0 - one, one)) for one in covered.T]
         if self._pit:
             shares.append(spread(rows[:, -2], rows[:, -1], _BINS))
-        return [one.tolist() for one in shares]
+        return shares
 
     def _dump(self) -> list[bytes]:
-        return [np.array(one.counts, "<f8").tobytes() for one in (*self._since, *self._recent)]
+        return [one.counts.astype("<f8").tobytes() for one in (*self._since, *self._recent)]
 
     def _restore(self, bettors: Sequence[bytes]) -> None:
         for one, counts in zip((*self._since, *self._recent), bettors, strict=True):
-            one.counts = np.frombuffer(counts, "<f8").tolist()
+            one.counts[:] = np.frombuffer(counts, "<f8")

@@ -84,8 +84,10 @@ class Oracle:
     def take(self, outputs: Sequence[Output], waiting: set[tuple[str, str]]) -> list[Any]:
         """Take what a processor said of one event, and who waits after it."""
         rung: list[Any] = []
+        gone: list[Kept] = []  # of whose name there is another now
         for output in outputs:
             if isinstance(output, Prediction):
+                gone += [old] if (old := self.kept.pop((output.model, output.id), None)) else []
                 self.kept[output.model, output.id] = one = Kept(self.count, output)
                 self.of(output).predict(one.number, output.p, output.time)
                 self.count += 1
@@ -97,7 +99,7 @@ class Oracle:
             for name, one in self.kept.items()
             if name not in waiting or self.count - 1 - one.number >= self.settings.max_pending
         ]
-        for _, one in late:
+        for one in [*gone, *(one for _, one in late)]:
             rung += self.rang(one, self.of(one.prediction).expire(one.number))
         for name, _ in late:
             if name not in waiting:
