@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.papers import gp_beta_2019, ivapr_2018, multiclass_2017, venn_abers_2014
+from benchmarks.papers import gp_beta_2019, ivapr_2018, multiclass_2017, streams, venn_abers_2014
 from benchmarks.papers.manifest import excuse
 from benchmarks.papers.report import data_sets, ending
 from benchmarks.papers.runner import Budget, kept, run
@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "evidence"
 CACHE = ROOT / ".cache" / "papers"
 
-MODULES = venn_abers_2014, ivapr_2018, multiclass_2017, gp_beta_2019
+MODULES = venn_abers_2014, ivapr_2018, multiclass_2017, gp_beta_2019, streams
 PAPERS: dict[str, Paper] = {module.PAPER.name: module.PAPER for module in MODULES}
 
 

@@ -88,6 +88,22 @@ def test_gp_beta_2019(tmp_path: Path) -> None:
     assert losses["ISO"]["NLL"] > losses["G8"]["NLL"]
 
 
+@pytest.mark.data
+def test_streams(tmp_path: Path) -> None:
+    """Calibration mends an online scorer, and intervals that are too narrow."""
+    found, _ = ran("streams", tmp_path, os.environ["ABERS_DATA"])
+    rows = found["classes/Elec2/0"]
+    for name in ("Platt", "IVAP", "IVAP, window", "IVAP, half-life", "CVAP"):
+        assert rows[name]["log"] < rows["raw"]["log"]
+        assert rows[name]["MCB"] < rows["raw"]["MCB"]
+    assert rows["IVAP, half-life"]["log"] < rows["IVAP"]["log"]
+    numbers = found["numbers/Chick weights/0"]
+    for name in ("quantile calibration", "beta CDF", "IVAPR"):
+        assert abs(numbers[name]["80 %"] - 0.8) < abs(numbers["the learner"]["80 %"] - 0.8)
+    page = (tmp_path / "pages" / "streams.md").read_text(encoding="utf-8")
+    assert "IVAP has a smaller log loss than raw in 1 of 1 tables." in page
+
+
 def test_a_missing_set_costs_a_line(tmp_path: Path) -> None:
     """Without data each missing set is named in a line, and what needs none is computed."""
     found, said = ran("venn_abers_2014", tmp_path, tmp_path)

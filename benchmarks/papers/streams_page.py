@@ -1,0 +1,161 @@
+"""The page of the streams: a table for each stream and delay, and what follows from them.
+
+Governing rule: every sentence that compares is counted from the answers that are there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.page import table
+from benchmarks.papers.paper import Page
+from benchmarks.papers.report import NONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from benchmarks.papers.runner import Answer
+
+    Row = Mapping[str, Any]
+    Tables = dict[tuple[str, int], Mapping[str, Row]]  # by data and delay: calibrators
+
+__all__ = ["page"]
+
+_HEAD = """\
+# Calibrators on streams
+
+Written by `python -m benchmarks.papers streams`. No paper has these tables: they say where
+calibration helps on a stream, where it does not, and what forgetting to choose.
+
+## Protocol
+
+- Every observation is forecast when it comes, and its label is learned after 0 or 1,000 further
+  observations; all forecasts count, from the first one on.
+- **Two classes.** The scorer is an online logistic regression (scikit-learn's `SGDClassifier`, a
+  constant rate of 0.01) on features standardised by the rows so far; pixels are divided by 255. raw
+  is its probability. Platt, isotonic and beta calibration are fitted to all labels so far. IVAP is
+  merged for the log loss; its window is 1,000 labels, its half-life 1,000 observations. CVAP has
+  five folds, whose scorers learn the labels of the other four: its scores are other ones.
+- The classes are up or down of Elec2; an odd digit or an even one of MNIST; the last of the six
+  classes of Insects, in alphabetical order, or another one; more than 142 bicycles an hour (the
+  median) or fewer; those of Phishing and Banana.
+- **Numbers.** The base is Bayesian linear regression on the features as they are, fitted anew to
+  all labels so far whenever these are 5 % more; the first 100 labels are for its first fit. It
+  predicts normal distributions. Quantile calibration, the beta CDF and GP-Beta are fitted to the
+  last 1,000 labels, GP-Beta every 100; IVAPR takes the predicted mean as its score. Quantiles are
+  clipped to the support that IVAPR is told: 0 to 1,000 bicycles, 0 to 100 % approval, 0 to 400
+  grams.
+- log: mean log loss, ∞ if one label was thought impossible, with how many; MCB and DSC:
+  miscalibration and discrimination of the Brier score, by the CORP diagram of the exact forecasts;
+  ECE in ten bins. CRPS: twice the mean pinball loss of the 99 percentiles, which is the integral
+  but for its tails; pinball: of 5, 10, …, 95 %. Smaller is better but for DSC and coverage.
+"""
+_FORGETTING = "IVAP", "IVAP, window", "IVAP, half-life"
+_OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
+
+
+def page(answers: Mapping[str, Answer]) -> Page:
+    """Write the page from what there is."""
+    classes, numbers = (_tables(answers, kind) for kind in ("classes", "numbers"))
+    parts = [_HEAD, "## What follows\n", *_found(classes, numbers)]
+    parts += ["\n## Two classes\n", *(_classes(*each) for each in classes.items())]
+    parts += ["## Numbers\n", *(_numbers(*each) for each in numbers.items())]
+    return Page("\n".join(parts), {})
+
+
+def _tables(answers: Mapping[str, Answer], kind: str) -> Tables:
+    return {
+        (answer.spec["data"], answer.spec["delay"]): answer.result
+        for name, answer in answers.items()
+        if name.split("/")[1] == kind
+    }
+
+
+def _loss(row: Row) -> float:
+    """Give what a row is judged by: the log loss of two classes, the CRPS of numbers."""
+    if "CRPS" in row:
+        return float(row["CRPS"])
+    return math.inf if row["log"] is None else float(row["log"])
+
+
+def _found(classes: Tables, numbers: Tables) -> list[str]:
+    lines = [
+        _better(classes, "IVAP", "raw", "log loss"),
+        _better(classes, "IVAP", "Platt", "log loss"),
+        _better(classes, "IVAP", "isotonic", "log loss"),
+        _better(classes, "IVAP", "beta", "log loss"),
+        _better(classes, "CVAP", "IVAP", "log loss"),
+        _infinite(classes),
+        _best(classes, _FORGETTING, "log loss"),
+        _better(numbers, "quantile calibration", "the learner", "CRPS"),
+        _better(numbers, "GP-Beta", "the learner", "CRPS"),
+        _better(numbers, "IVAPR", "the learner", "CRPS"),
+        _best(numbers, _OF_NUMBERS, "CRPS"),
+        _nearest(numbers),
+    ]
+    return [f"- {line}" for line in lines if line]
+
+
+def _better(tables: Tables, one: str, other: str, loss: str) -> str:
+    """Say on which streams one calibrator loses less than another."""
+    wins = [key for key, rows in tables.items() if _loss(rows[one]) < _loss(rows[other])]
+    rest = [key for key in tables if key not in wins]
+    if not tables:
+        return ""
+    where = f"; not on {_list(rest)}" if wins and rest else ""
+    return f"{one} has a smaller {loss} than {other} in {len(wins)} of {len(tables)} tables{where}."
+
+
+def _infinite(tables: Tables) -> str:
+    """Say who thought impossible what came."""
+    names = dict.fromkeys(name for rows in tables.values() for name in rows)
+    counts = {n: sum(rows[n]["log"] is None for rows in tables.values()) for n in names}
+    told = [f"{name} in {count}" for name, count in counts.items() if count]
+    if not told:
+        return ""
+    return f"An infinite log loss has {', '.join(told)} of {len(tables)} tables; no other has any."
+
+
+def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
+    """Say which form of forgetting is best where."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for key, rows in tables.items():
+        found.setdefault(min(names, key=lambda name: _loss(rows[name])), []).append(key)
+    words = (f"{name} on {_list(keys)}" for name, keys in found.items())
+    return f"Of the forms of forgetting, the smallest {loss} has {'; '.join(words)}."
+
+
+def _nearest(tables: Tables) -> str:
+    """Say whose 80 % intervals cover nearest to 80 %."""
+    found: dict[str, list[tuple[str, int]]] = {}
+    for key, rows in tables.items():
+        nearest = min(rows, key=lambda name: abs(rows[name]["80 %"] - 0.8))
+        found.setdefault(nearest, []).append(key)
+    words = (f"those of {name} on {_list(keys)}" for name, keys in found.items())
+    return f"Nearest to 80 % cover the intervals of 80 %: {'; '.join(words)}."
+
+
+def _list(keys: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{data} (delay {delay:,})" for data, delay in keys)
+
+
+def _classes(key: tuple[str, int], rows: Mapping[str, Row]) -> str:
+    cells = []
+    for name, row in rows.items():
+        log = f"∞ ({row['infinite']})" if row["log"] is None else f"{row['log']:.4f}"
+        rest = [_four(row[each]) for each in ("Brier", "MCB", "DSC", "ECE")]
+        cells.append([name, log, *rest])
+    head = ["", "log", "Brier", "MCB", "DSC", "ECE"]
+    return f"### {key[0]}, delay {key[1]:,}\n\n{table(head, cells)}"
+
+
+def _numbers(key: tuple[str, int], rows: Mapping[str, Row]) -> str:
+    head = ["CRPS", "pinball", "50 %", "80 %", "90 %"]
+    cells = [[name, *(_four(row[each]) for each in head)] for name, row in rows.items()]
+    covers = ["CRPS", "pinball", "in 50 %", "in 80 %", "in 90 %"]
+    return f"### {key[0]}, delay {key[1]:,}\n\n{table(['', *covers], cells)}"
+
+
+def _four(value: float | None) -> str:
+    return NONE if value is None else f"{value:.4f}"
