@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from abers_connectors.live.watching import Key, Numbers, Seen, Watching
-    from abers_connectors.report.content import Findings
+    from abers_connectors.report.findings import Findings
 
 __all__ = ["Feed", "Frame"]
 

@@ -13,14 +13,15 @@ import msgspec
 
 import abers
 from abers_connectors._means import left_out
-from abers_connectors.report.figures import drawn, scores, tests
+from abers_connectors.report.figures import drawn
+from abers_connectors.report.tables import scores, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers_connectors.live.feed import Frame
     from abers_connectors.live.watching import Key, Seen
-    from abers_connectors.report.content import Findings
+    from abers_connectors.report.findings import Findings
 
 __all__ = ["Views"]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from abers.stream import Judged
 from abers.stream.grouping import by_key
-from abers_connectors.report.content import Findings, found, judged
+from abers_connectors.report.finding import found, judged
 from abers_connectors.report.gathering import CHANGE, Gathered
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from abers.stream import Outputs, Processor
     from abers.stream.tasks import Monitor
+    from abers_connectors.report.findings import Findings
 
 __all__ = ["Key", "Numbers", "Seen", "Watching"]
 

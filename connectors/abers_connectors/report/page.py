@@ -15,7 +15,8 @@ import msgspec
 
 from abers.exceptions import MissingExtraError
 from abers_connectors._means import left_out
-from abers_connectors.report.figures import Table, drawn, scores
+from abers_connectors.report.figures import drawn
+from abers_connectors.report.tables import Table, scores
 
 if TYPE_CHECKING:
     from abers.plots.drawings import Drawing

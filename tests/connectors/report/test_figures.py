@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.connectors.report.conftest import observed
 
@@ -10,10 +12,14 @@ from abers_connectors import running
 from abers_connectors.delayed import Delayed
 from abers_connectors.memory import MemorySink, MemorySource
 from abers_connectors.records import Labelled
-from abers_connectors.report.content import Ended, Findings, Moment, reported
-from abers_connectors.report.figures import Drawn, drawn
+from abers_connectors.report.content import Ended, reported
+from abers_connectors.report.figures import drawn
+from abers_connectors.report.findings import Findings, Moment
 from abers_connectors.report.gathering import Gathered
 from abers_connectors.summary import summarised
+
+if TYPE_CHECKING:
+    from abers_connectors.report.tables import Drawn
 
 FIGURES = {
     "binary": ["reliability", "over-log_loss", "over-brier", "over-width"],
