@@ -83,6 +83,52 @@ def pooled(
     counts: NDArray[np.int64], positives: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> int: ...
 
+class InOrder:
+    def __init__(self, width: int, least: int) -> None: ...
+    @property
+    def came(self) -> int: ...
+    @came.setter
+    def came(self, arg: int, /) -> None: ...
+    @property
+    def skipped(self) -> int: ...
+    @skipped.setter
+    def skipped(self, arg: int, /) -> None: ...
+    def run(
+        self,
+        kinds: NDArray[np.uint8],
+        numbers: NDArray[np.int64],
+        times: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> int: ...
+    def bet(
+        self,
+        everything: CalibrationSet,
+        recent: CalibrationSet,
+        kinds: NDArray[np.uint8],
+        numbers: NDArray[np.int64],
+        times: NDArray[np.int64],
+        values: NDArray[np.float64],
+    ) -> int: ...
+    def settled(
+        self, times: NDArray[np.int64], steps: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> None: ...
+    def size(self) -> int: ...
+    def first(self) -> int: ...
+    def columns(
+        self,
+        numbers: NDArray[np.int64],
+        times: NDArray[np.int64],
+        waits: NDArray[np.uint8],
+        rows: NDArray[np.float64],
+    ) -> None: ...
+    def load(
+        self,
+        numbers: NDArray[np.int64],
+        times: NDArray[np.int64],
+        waits: NDArray[np.uint8],
+        rows: NDArray[np.float64],
+    ) -> None: ...
+
 class Tally:
     def __init__(self) -> None: ...
     def add(self, forecasts: NDArray[np.float64], labels: NDArray[np.float64]) -> None: ...

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from sortedcontainers import SortedDict
 
 from abers._arrays import LEARN, ONE, PREDICT, REMOVE
+from abers._in_order import InOrder
 from abers._isotonic import Block, covering, pool, pooled
 from abers._ledger import Ledger
 from abers._memory import LIFETIME, LIMIT, Memory, Observation, decayed
@@ -45,6 +46,7 @@ __all__ = [
     "REMOVE",
     "Block",
     "CalibrationSet",
+    "InOrder",
     "Ledger",
     "Observation",
     "PredictiveSet",

@@ -1,16 +1,20 @@
-// Python's way into what is summed and pooled of forecasts and their labels; see abers/_tally.py
-// and `pooled` in abers/_isotonic.py.
+// Python's way into what is summed, pooled and bet of forecasts and their labels; see
+// abers/_tally.py, abers/_in_order.py and `pooled` in abers/_isotonic.py.
 //
 // Governing rule: sums are taken in the order of the rows, one term after the other, and blocks are
 // found by comparing products of integers, which 128 bits hold whatever the counts are.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "arithmetic.hpp"
+#include "calibration_set.hpp"
+#include "in_order.hpp"
 #include "tally.hpp"
 
 namespace nb = nanobind;
@@ -98,6 +102,115 @@ void bet_on_bins(const Rows& shares, const Read& null, const Read& prior, const 
   }
 }
 
+// Observations that wait, and bets on them
+
+using Bytes = Column<const std::uint8_t>;
+using Flags = Column<std::uint8_t>;
+using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+constexpr double kGrid = 4096.0;  // forecasts are rounded to its parts, so that sets stay small
+constexpr double kDoubt = 100.0;  // labels that speak for a bet as much as the forecast for itself
+constexpr double kSmallest = 0x1p-53, kLargest = 1.0 - 0x1p-53;  // so that no factor is 0
+enum Place : std::size_t { kForecast, kOfAll, kOfRecent, kLabel, kWide };
+
+std::int64_t run(InOrder& queue, const Bytes& kinds, const Counts& numbers, const Counts& times,
+                 const Rows& values) {
+  const std::size_t n = kinds.size(), width = queue.width();
+  require(numbers.size() == n && times.size() == n && values.shape(0) == n &&
+          values.shape(1) == width);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double* const told = values.data() + i * width;
+    queue.step(
+        i, Kind{kinds.data()[i]}, numbers.data()[i], times.data()[i], [](std::span<double>) {},
+        [&](std::span<double> row) { std::copy_n(told, width, row.begin()); },
+        [](std::span<const double> row, std::vector<double>& out) {
+          out.insert(out.end(), row.begin(), row.end());
+        });
+  }
+  return static_cast<std::int64_t>(queue.due());
+}
+
+double inside(double p) { return std::min(std::max(p, kSmallest), kLargest); }
+
+double rounded(double forecast) { return std::nearbyint(forecast * kGrid) / kGrid; }
+
+// What a set says of a forecast, merged and drawn to the forecast.
+double bet_of(CalibrationSet& held, double forecast) {
+  const auto [p0, p1] = held.predict(rounded(forecast), kOne, std::nan(""));
+  const double merged = inside(p1 / (1.0 - p0 + p1)), count = static_cast<double>(held.size());
+  return inside((count * merged + kDoubt * forecast) / (count + kDoubt));
+}
+
+double won(double bet, double forecast, double label) {
+  return label == 1.0 ? bet / forecast : (1.0 - bet) / (1.0 - forecast);
+}
+
+std::int64_t bet(InOrder& queue, CalibrationSet& everything, CalibrationSet& recent,
+                 const Bytes& kinds, const Counts& numbers, const Counts& times,
+                 const Read& values) {
+  const std::size_t n = kinds.size();
+  require(numbers.size() == n && times.size() == n && values.size() == n && queue.width() == kWide);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double value = values.data()[i];
+    const bool good = Kind{kinds.data()[i]} == Kind::kPredicts ? value >= 0.0 && value <= 1.0
+                                                               : value == 0.0 || value == 1.0;
+    if (!good) return static_cast<std::int64_t>(i) - static_cast<std::int64_t>(n);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const double value = values.data()[i];
+    queue.step(
+        i, Kind{kinds.data()[i]}, numbers.data()[i], times.data()[i],
+        [&](std::span<double> row) {
+          row[kForecast] = value;
+          row[kOfAll] = bet_of(everything, value);
+          row[kOfRecent] = bet_of(recent, value);
+        },
+        [&](std::span<double> row) {
+          row[kLabel] = value;
+          for (CalibrationSet* held : {&everything, &recent}) {
+            held->learn(rounded(row[kForecast]), value == 1.0, kOne, std::nan(""));
+          }
+        },
+        [](std::span<const double> row, std::vector<double>& out) {
+          for (const Place of : {kOfAll, kOfRecent}) {
+            out.push_back(won(row[of], row[kForecast], row[kLabel]));
+          }
+        });
+  }
+  return static_cast<std::int64_t>(queue.due());
+}
+
+void settled(InOrder& queue, const Integers& times, const Integers& steps, const Table& values) {
+  require(times.size() == queue.due() && steps.size() == queue.due() &&
+          values.shape(0) == queue.due());
+  const Released all = queue.released();
+  require(values.size() == all.values.size());
+  std::ranges::copy(all.times, times.data());
+  std::ranges::copy(all.steps, steps.data());
+  std::ranges::copy(all.values, values.data());
+}
+
+void columns(const InOrder& queue, const Integers& numbers, const Integers& times,
+             const Flags& waits, const Table& rows) {
+  const std::size_t n = queue.size();
+  require(numbers.size() == n && times.size() == n && waits.size() == n && rows.shape(0) == n &&
+          rows.shape(1) == queue.width());
+  std::ranges::copy(queue.numbers(), numbers.data());
+  std::ranges::copy(queue.times(), times.data());
+  std::ranges::copy(queue.open(), waits.data());
+  std::ranges::copy(queue.rows(), rows.data());
+}
+
+void load_rows(InOrder& queue, const Counts& numbers, const Counts& times, const Bytes& waits,
+               const Rows& rows) {
+  const std::size_t n = numbers.size(), width = queue.width();
+  require(times.size() == n && waits.size() == n && rows.shape(0) == n && rows.shape(1) == width);
+  for (std::size_t i = 0; i < n; ++i) {
+    queue.load(numbers.data()[i], times.data()[i], waits.data()[i] != 0,
+               {rows.data() + i * width, width});
+  }
+}
+
 // Groups
 
 void add(Tally& tally, const Read& forecasts, const Read& labels) {
@@ -163,6 +276,17 @@ void bind_monitoring(nb::module_& m) {
   m.def("bet_on_bins", &bet_on_bins, "shares"_a, "null"_a, "prior"_a, "counts"_a, "forget"_a,
         "factors"_a, nb::kw_only(), "capped"_a);
   m.def("pooled", &pooled, "counts"_a, "positives"_a, "ends"_a);
+  nb::class_<InOrder>(m, "InOrder")
+      .def(nb::init<std::size_t, std::int64_t>(), "width"_a, "least"_a)
+      .def_rw("came", &InOrder::came)
+      .def_rw("skipped", &InOrder::skipped)
+      .def("run", &run, "kinds"_a, "numbers"_a, "times"_a, "values"_a)
+      .def("bet", &bet, "everything"_a, "recent"_a, "kinds"_a, "numbers"_a, "times"_a, "values"_a)
+      .def("settled", &settled, "times"_a, "steps"_a, "values"_a)
+      .def("size", &InOrder::size)
+      .def("first", &InOrder::first)
+      .def("columns", &columns, "numbers"_a, "times"_a, "waits"_a, "rows"_a)
+      .def("load", &load_rows, "numbers"_a, "times"_a, "waits"_a, "rows"_a);
   nb::class_<Tally>(m, "Tally")
       .def(nb::init<>())
       .def("add", &add, "forecasts"_a, "labels"_a)

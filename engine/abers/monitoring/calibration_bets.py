@@ -6,12 +6,12 @@ then; what bets win is multiplied in the order of the observations, whenever lab
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from abers.calibration import VennAbers, _checks, log_merge
-from abers.exceptions import ScoreError
+from abers.calibration import VennAbers
+from abers.exceptions import LabelError, ScoreError
 from abers.monitoring.evidence import ChangeDetector, SinceStart
 from abers.monitoring.settling import EXPIRES, LEARNS, PREDICTS, Opened, Settling, Steps
 
@@ -20,17 +20,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.monitoring.settling import Integers, Mask
-
     Floats = NDArray[np.float64]
 
 __all__ = ["CalibrationBets"]
 
-_GRID = 4096.0  # forecasts are rounded to its parts for the bag, so that it stays small
 _WINDOW = 1000  # labels from which changes are bet on: those before a change soon have left it
-_DOUBT = 100  # labels that would have to speak for a bet as much as the forecast speaks for itself
-_LEAST = 2.0**-53  # no bet is 0 or 1, so that no factor is 0
-_FORECAST, _BETS, _LABEL = 0, (1, 2), 3  # columns of what waits: a bet for each test
+_COLUMNS = 4  # of what waits: the forecast, a bet for each test, and the label
 
 
 class CalibrationBets(Settling):
@@ -44,11 +39,6 @@ class CalibrationBets(Settling):
         Of the detector of changes, see `ChangeDetector`.
     least
         How many labels must have come before the first bet: what was predicted earlier is left out.
-
-    Attributes
-    ----------
-    skipped
-        Observations that expired.
 
     Notes
     -----
@@ -91,7 +81,7 @@ class CalibrationBets(Settling):
     ) -> None:
         since = SinceStart("since-start", alpha=alpha)
         change = ChangeDetector("change", distance=distance, quiet=quiet)
-        super().__init__((since, change), 4, least)
+        super().__init__((since, change), _COLUMNS, least)
         self._bettors = (VennAbers(), VennAbers(window=_WINDOW))
 
     def predict(self, number: int, forecast: float, time: int = 0) -> None:
@@ -106,40 +96,20 @@ class CalibrationBets(Settling):
         """Let an observation wait no longer; the episodes that this opens."""
         return self.run(_step(EXPIRES, number, 0, 0.0))
 
-    def _check(self, steps: Steps) -> None:
-        values = steps.values[:, 0]
-        predicts, right = steps.kinds == PREDICTS, (values >= 0.0) & (values <= 1.0)
-        if not right[predicts].all():
-            row = int(np.flatnonzero(predicts & ~right)[0])
-            forecast = float(values[row])
-            msg = f"row {row}: forecast {forecast!r} is no probability; it must lie in [0, 1]"
-            raise ScoreError(msg)
-        _checks.labels(np.where(steps.kinds == LEARNS, values, 0.0), len(values))
+    @property
+    def _told(self) -> int:
+        return len(self._tests)  # a factor for each
 
-    def _bet(self, steps: Steps, places: Integers, predicts: Mask, learns: Mask) -> None:
-        """Bet on what is predicted, and learn what comes, as they follow each other."""
-        values, rows = steps.values[:, 0], self._waiting.rows
-        rows[places[predicts], _FORECAST] = values[predicts]
-        rows[places[learns], _LABEL] = values[learns]
-        takes = predicts | learns
-        kinds, at = steps.kinds[takes], places[takes]
-        forecasts = np.rint(rows[at, _FORECAST] * _GRID) / _GRID
-        labels = np.where(kinds == LEARNS, values[takes], 0.0).astype(np.uint8)
-        made, held = kinds == PREDICTS, np.empty(len(at), np.int64)
-        issued = rows[at, _FORECAST]
-        for column, bettor in zip(_BETS, self._bettors, strict=True):
-            merged = log_merge(*bettor.run(kinds, forecasts, labels, held=held))
-            bets = (held * merged + _DOUBT * issued) / (held + _DOUBT)
-            rows[at[made], column] = np.minimum(np.maximum(bets[made], _LEAST), 1.0 - _LEAST)
+    def _move(self, steps: Steps) -> int:
+        values = np.ascontiguousarray(steps.values[:, 0])
+        sets = [one._held for one in self._bettors]  # noqa: SLF001 - steps were checked here
+        count: int = self._waiting.bet(*sets, *steps[:3], values)
+        if count < 0:
+            _refuse(steps.kinds, values, count + len(values))
+        return count
 
     def _factors(self, rows: Floats) -> list[list[float]]:
-        forecast, *bets, label = rows.T
-        with np.errstate(divide="ignore", over="ignore"):  # what was impossible came
-            factors = [
-                np.where(label == 1.0, bet / forecast, (1.0 - bet) / (1.0 - forecast))
-                for bet in bets
-            ]
-        return [one.tolist() for one in factors]
+        return [column.tolist() for column in rows.T]
 
     def _dump(self) -> list[bytes]:
         return [one.to_bytes() for one in self._bettors]
@@ -147,6 +117,16 @@ class CalibrationBets(Settling):
     def _restore(self, bettors: Sequence[bytes]) -> None:
         everything, recent = map(VennAbers.from_bytes, bettors)
         self._bettors = (everything, recent)
+
+
+def _refuse(kinds: NDArray[np.uint8], values: Floats, row: int) -> NoReturn:
+    """Say what is wrong with a row."""
+    value = float(values[row])
+    if kinds[row] == PREDICTS:
+        msg = f"row {row}: forecast {value!r} is no probability; it must lie in [0, 1]"
+        raise ScoreError(msg)
+    msg = f"row {row}: label {value!r} is unknown; labels are 0 and 1"
+    raise LabelError(msg)
 
 
 def _step(kind: int, number: int, time: int, value: float) -> Steps:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.monitoring.evidence import Betting
-    from abers.monitoring.settling import Integers, Mask, Steps
 
     Floats = NDArray[np.float64]
 
@@ -64,11 +63,6 @@ class DistributionBets(Settling):
         Of the detector of changes, see `ChangeDetector`.
     least
         How many labels must have come before the first bet: what was predicted earlier is left out.
-
-    Attributes
-    ----------
-    skipped
-        Observations that expired.
 
     Raises
     ------
@@ -141,11 +135,6 @@ class DistributionBets(Settling):
         if names:
             tests.append(ChangeDetector("change", distance=distance, quiet=quiet))
         super().__init__(tests, max(1, len(levels) + 2 * pit), least)
-
-    def _bet(self, steps: Steps, places: Integers, predicts: Mask, learns: Mask) -> None:
-        """Keep what the labels tell: which intervals cover, and the ends of the PIT value."""
-        del predicts
-        self._waiting.rows[places[learns]] = steps.values[learns]
 
     def _factors(self, rows: Floats) -> list[list[float]]:
         shares = self._shares(rows)

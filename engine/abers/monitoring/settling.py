@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers.monitoring._in_order import InOrder
+from abers._backend import core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
-    Mask = NDArray[np.bool_]
 
 __all__ = ["EXPIRES", "LEARNS", "PREDICTS", "Opened", "Settling", "Steps"]
 
@@ -82,22 +81,26 @@ class Settling(ABC):
         Of what is remembered of an observation that waits. The last column is of its label: NaN
         until that comes.
 
-    Attributes
-    ----------
-    skipped
-        Observations that expired.
     """
 
     def __init__(self, tests: Sequence[Betting], width: int, least: int) -> None:
-        self._tests, self._least = tests, least
-        self._came = 0  # labels
-        self._waiting = InOrder(width)
-        self.skipped = 0
+        self._tests, self._width = tests, width
+        self._waiting = core.InOrder(width, least)
+
+    @property
+    def skipped(self) -> int:
+        """Observations that expired."""
+        return int(self._waiting.skipped)
+
+    @property
+    def first(self) -> int:
+        """Number of the first observation that waits; the largest there is if none does."""
+        return int(self._waiting.first())
 
     @property
     def waiting(self) -> Integers:
         """Numbers of the observations that are not done with, or wait for such, ascending."""
-        return self._waiting.numbers
+        return self._columns()[0]
 
     def run(self, steps: Steps) -> list[Opened]:
         """Run any sequence of steps; the primitive that all calls use.
@@ -118,51 +121,31 @@ class Settling(ABC):
         InputError
             If a row cannot be used; nothing is done then.
         """
-        self._check(steps)
-        came = self._came + np.cumsum(steps.kinds == LEARNS)
-        self._came += int((steps.kinds == LEARNS).sum())
-        predicts = (steps.kinds == PREDICTS) & (came >= self._least)
-        new = np.full((int(predicts.sum()), self._waiting.rows.shape[1]), np.nan)
-        self._waiting.push(steps.numbers[predicts], steps.times[predicts], new)
-        places = self._waiting.places(steps.numbers)
-        ends = np.flatnonzero((places >= 0) & (steps.kinds != PREDICTS))
-        ends = self._first(places, ends)
-        learns = np.zeros(len(predicts), bool)
-        learns[ends] = steps.kinds[ends] == LEARNS
-        self._bet(steps, places, predicts, learns)
-        self._waiting.finish(places[ends])
+        count = self._move(steps)
+        if not count:
+            return []
+        times, at = np.empty(count, np.int64), np.empty(count, np.int64)
+        told = np.empty((count, self._told))
+        self._waiting.settled(times, at, told)
+        dates = times.tolist()
         return [
-            Opened(int(ends[places[ends] <= place][-1]), test, episode)
-            for place, test, episode in self._settle()
+            Opened(int(at[place]), test.name, episode)
+            for test, factors in zip(self._tests, self._factors(told), strict=True)
+            for place, episode in test.update(factors, dates)
         ]
 
-    def _first(self, places: Integers, ends: Integers) -> Integers:
-        """Leave out the ends of what had an end before, in the same batch."""
-        by_place = np.empty(len(self._waiting.numbers), np.int64)
-        by_place[places[ends[::-1]]] = ends[::-1]  # the one that is written last stays
-        first: Integers = ends[by_place[places[ends]] == ends]
-        return first
+    @property
+    def _told(self) -> int:
+        """How many numbers come out of an observation that has its label."""
+        return self._width
 
-    def _settle(self) -> Iterator[tuple[int, str, Episode]]:
-        """Give the tests what waits no longer; place, test and episode of what that opens."""
-        times, rows = self._waiting.release()
-        told = np.flatnonzero(~np.isnan(rows[:, -1]))
-        self.skipped += len(rows) - len(told)
-        dates = times[told].tolist()
-        for test, factors in zip(self._tests, self._factors(rows[told]), strict=True):
-            for place, episode in test.update(factors, dates):
-                yield int(told[place]), test.name, episode
-
-    def _check(self, steps: Steps) -> None:  # noqa: B027 - most can be told anything
-        """Refuse what cannot be used."""
-
-    @abstractmethod
-    def _bet(self, steps: Steps, places: Integers, predicts: Mask, learns: Mask) -> None:
-        """Write what is predicted and learned to the rows that wait, at these places."""
+    def _move(self, steps: Steps) -> int:
+        """Move what waits by these steps; how many came out."""
+        return int(self._waiting.run(*steps))
 
     @abstractmethod
     def _factors(self, rows: Floats) -> Sequence[Sequence[float]]:
-        """Give the factors for each test, of the rows of observations that have their labels."""
+        """Give the factors for each test, of what came out of observations with labels."""
 
     @abstractmethod
     def _dump(self) -> list[bytes]:
@@ -178,17 +161,33 @@ class Settling(ABC):
 
     def state(self) -> tuple[Any, ...] | None:
         """Give what is remembered: what `load` takes; None before the first observation."""
-        if not (self._came or self.skipped or len(self.waiting)):
+        queue = self._waiting
+        if not (queue.came or queue.skipped or queue.size()):
             return None
         tests = [test.state() for test in self._tests]
-        return (self._dump(), self._waiting.state(), (self._came, self.skipped), tests)
+        waiting = [column.astype(_little(column)).tobytes() for column in self._columns()]
+        return (self._dump(), waiting, (queue.came, queue.skipped), tests)
 
     def load(self, state: Sequence[Any] | None) -> None:
         """Remember what gave this `state`, when nothing is remembered yet."""
         if state is None:
             return
-        bettors, waiting, (self._came, self.skipped), tests = state
+        bettors, waiting, (self._waiting.came, self._waiting.skipped), tests = state
         self._restore(bettors)
-        self._waiting.load(waiting)
+        kinds = ("<i8", "<i8", "u1", "<f8")
+        columns = [np.frombuffer(one, kind) for one, kind in zip(waiting, kinds, strict=True)]
+        numbers, times, waits, rows = (one.astype(one.dtype.newbyteorder("=")) for one in columns)
+        self._waiting.load(numbers, times, waits, rows.reshape(len(numbers), self._width))
         for test, one in zip(self._tests, tests, strict=True):
             test.load(one)
+
+    def _columns(self) -> tuple[Integers, Integers, NDArray[np.uint8], Floats]:
+        n = self._waiting.size()
+        numbers, times = np.empty(n, np.int64), np.empty(n, np.int64)
+        waits, rows = np.empty(n, np.uint8), np.empty((n, self._width))
+        self._waiting.columns(numbers, times, waits, rows)
+        return numbers, times, waits, rows
+
+
+def _little(column: NDArray[Any]) -> np.dtype[Any]:
+    return column.dtype.newbyteorder("<")

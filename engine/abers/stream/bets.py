@@ -166,7 +166,7 @@ class Bets:
             columns: list[Any] = [column[part] for column in steps]
             bets, of = self.by_key[key], rows[part]
             found += [(int(of[one.step]), key, one) for one in bets.run(Steps(*columns))]
-            self._heads[key] = bets.waiting[0] if len(bets.waiting) else _NEVER
+            self._heads[key] = bets.first
         return sorted(found, key=itemgetter(0, 1))
 
     # Saving
@@ -185,7 +185,7 @@ class Bets:
         self._numbers[1 : len(numbers) + 1] = numbers
         for key, (bets, state) in enumerate(zip(self.by_key, saved.keys, strict=True)):
             bets.load(state)
-            self._heads[key] = bets.waiting[0] if len(bets.waiting) else _NEVER
+            self._heads[key] = bets.first
         return len(numbers)
 
 

@@ -118,6 +118,11 @@ class KeyBets(Bettor, Protocol):
         """Numbers of the observations that are not done with, or wait for such, ascending."""
         ...
 
+    @property
+    def first(self) -> int:
+        """The first of these; the largest number there is if none waits."""
+        ...
+
     def run(self, steps: BetSteps, /) -> list[Opened]:
         """Bet and settle in order; the episodes that open."""
         ...
