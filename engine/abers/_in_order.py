@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from abers._arrays import Bytes, Floats, Integers
-    from abers.reference import CalibrationSet
+    from abers._core import CalibrationSet
 
 __all__ = ["PREDICTS", "InOrder"]
 
