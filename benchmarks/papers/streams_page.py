@@ -45,7 +45,8 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
   predicts normal distributions. Quantile calibration, the beta CDF and GP-Beta are fitted to the
   last 1,000 labels, GP-Beta every 100; IVAPR takes the predicted mean as its score. Quantiles are
   clipped to the support that IVAPR is told: 0 to 1,000 bicycles, 0 to 100 % approval, 0 to 400
-  grams.
+  grams. Before it has a label, the quantiles of IVAPR are the ends of that support, while the base
+  has had its 100: this is in the CRPS, most of all of short streams and late labels.
 - log: mean log loss, ∞ if one label was thought impossible, with how many; MCB and DSC:
   miscalibration and discrimination of the Brier score, by the CORP diagram of the exact forecasts;
   ECE in ten bins. CRPS: twice the mean pinball loss of the 99 percentiles, which is the integral
@@ -98,13 +99,16 @@ def _found(classes: Tables, numbers: Tables) -> list[str]:
 
 
 def _better(tables: Tables, one: str, other: str, loss: str) -> str:
-    """Say on which streams one calibrator loses less than another."""
-    wins = [key for key, rows in tables.items() if _loss(rows[one]) < _loss(rows[other])]
-    rest = [key for key in tables if key not in wins]
-    if not tables:
-        return ""
-    where = f"; not on {_list(rest)}" if wins and rest else ""
-    return f"{one} has a smaller {loss} than {other} in {len(wins)} of {len(tables)} tables{where}."
+    """Say on which streams one calibrator loses less than another, with labels at once and late."""
+    parts = []
+    for delay in sorted({delay for _, delay in tables}):
+        at = {data: rows for (data, late), rows in tables.items() if late == delay}
+        wins = [data for data, rows in at.items() if _loss(rows[one]) < _loss(rows[other])]
+        rest = ", ".join(data for data in at if data not in wins)
+        but = f" (not on {rest})" if wins and rest else ""
+        when = f"with labels {delay:,} late" if delay else "with labels at once"
+        parts.append(f"{len(wins)} of {len(at)} streams {when}{but}")
+    return f"{one} has a smaller {loss} than {other} on {', and on '.join(parts)}." if parts else ""
 
 
 def _infinite(tables: Tables) -> str:
