@@ -6,6 +6,7 @@ Governing rule: what came of a run is said after its outputs are in their places
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -63,7 +64,7 @@ def carry_out(  # noqa: PLR0913 - what a command can say
     piped = "-" in job.outputs.values()
     with ExitStack() as stack:
         reporter = stack.enter_context(Reporter(report)) if report is not None else None
-        page = stack.enter_context(ReplayPage(title, job.source)) if live else None
+        page = stack.enter_context(ReplayPage(title)) if live else None
         ring = stack.enter_context(_posting(webhook))
         started = perf_counter()
         with job.start(pace if page is None else page.paced(pace)) as running:
@@ -72,7 +73,8 @@ def carry_out(  # noqa: PLR0913 - what a command can say
             if reporter is not None:
                 reporter.watch(running)
             if page is not None:
-                page.watch(running)
+                page.watch([running.processor], running.dead, job.source.fraction)
+                running.onlookers.append(partial(page.take, running.processor))
             with terminal.watching(job.source, hidden=piped) as watched:
                 for _ in watched(running.run()):
                     pass

@@ -61,9 +61,35 @@ class Redone(Protocol):
         """Do it."""
         ...
 
+    def fraction(self) -> float | None:
+        """Give the share of what is read that is done; None if there is nothing."""
+        ...
+
     def following(self, shard: int) -> tuple[int, int]:
         """Give the offsets of both inputs that follow what was done."""
         ...
+
+
+class _Passed:
+    """How much of some parts of partitions is done; transactions leave offsets without a record."""
+
+    def __init__(self, spans: Mapping[Partition, Span]) -> None:
+        self._spans = spans
+        self._at = {one: span.start for one, span in spans.items()}
+
+    def up_to(self, offsets: Mapping[Partition, int]) -> None:
+        """Note the last record that is done of each partition."""
+        self._at |= {one: offset + 1 for one, offset in offsets.items()}
+
+    def all(self) -> None:
+        """Note that nothing follows."""
+        self._at = {one: span.end for one, span in self._spans.items()}
+
+    def fraction(self) -> float | None:
+        """Give the share of the offsets."""
+        whole = sum(span.end - span.start for span in self._spans.values())
+        done = sum(self._at[one] - span.start for one, span in self._spans.items())
+        return done / whole if whole else None
 
 
 class Afresh:
@@ -88,6 +114,7 @@ class Afresh:
         self.processors = [Processor(settings, outcomes=False) for _ in range(history.shards)]
         self._decoder = Decoder(config, partitions=history.shards)
         self._history, self._spans, self._pace = history, spans, pace
+        self._topics, self._passed = [*dict.fromkeys(one.topic for one in spans)], _Passed(spans)
         self._most = 2000 if config.kafka is None else config.kafka.max_records
 
     def batches(self) -> Iterator[Batch]:
@@ -99,6 +126,11 @@ class Afresh:
                 continue
             for due in self._pace.due([one.record.timestamp for one in batch]):
                 yield self._batch(batch[due])
+        self._passed.all()
+
+    def fraction(self) -> float | None:
+        """Give the share of the inputs that is taken."""
+        return self._passed.fraction()
 
     def following(self, shard: int) -> tuple[int, int]:
         """Give where the part ends."""
@@ -114,6 +146,9 @@ class Afresh:
             came, order = self._made(shard, [reads[row] for row in rows])
             made.append(came)
             places.append([rows[row] for row in order])
+        self._passed.up_to(
+            {Partition(self._topics[one.which], one.shard): one.record.offset for one in reads}
+        )
         return Batch(len(reads), made, places)
 
     def _made(self, shard: int, reads: Sequence[Read]) -> tuple[Made, list[int]]:
@@ -152,6 +187,7 @@ class Logged:
         self._config, self._history, self._told = config, history, spans
         self._topic = next(iter(spans)).topic
         self._whole = history.part()
+        self._passed = _Passed({})
         self._shards = [self._before(one, span, snapshots) for one, span in spans.items()]
 
     @property
@@ -163,12 +199,17 @@ class Logged:
         """Give where the last batch of the part says that the inputs go on."""
         return self._shards[shard].place.following
 
+    def fraction(self) -> float | None:
+        """Give the share of the changelog that is redone, with what comes before the part."""
+        return self._passed.fraction()
+
     def batches(self) -> Iterator[Batch]:
         """Redo the batches; of those before the part nothing is told."""
         spans = {
             one: span._replace(start=shard.place.changelog)
             for (one, span), shard in zip(self._told.items(), self._shards, strict=True)
         }
+        self._passed = _Passed(spans)
         assemblers = [Assembler() for _ in spans]
         for shard, _, record in self._history.read(spans):
             where = Partition(self._topic, shard)
@@ -178,6 +219,7 @@ class Logged:
             except StateError as error:
                 msg = f"{where.topic}[{shard}]@{record.offset}: {error}"
                 raise StateError(msg) from None
+            self._passed.up_to({where: record.offset})
             if applied is None:
                 continue
             told = outputs is not None and record.offset >= self._told[where].start
@@ -186,6 +228,7 @@ class Logged:
                 [Made(shard, outputs)] if told else [],
                 [range(len(outputs.predictions))] if told and outputs is not None else [],
             )
+        self._passed.all()
 
     def _before(self, part: Partition, span: Span, snapshots: Snapshots | None) -> Shard:
         """Give the state from which a part can be redone."""

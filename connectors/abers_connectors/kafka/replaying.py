@@ -11,7 +11,7 @@ from collections import Counter
 from contextlib import ExitStack, contextmanager
 from operator import itemgetter
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import typer
@@ -31,6 +31,7 @@ from abers_connectors.kafka.shard import Place
 from abers_connectors.kafka.snapshots import Snapshots
 from abers_connectors.kafka.targets import FileTarget, TopicTarget, require_apart
 from abers_connectors.kafka.wording import DeadRecord, Wording
+from abers_connectors.live.replay import ReplayPage
 from abers_connectors.pace import Pace, speed
 from abers_connectors.records import BadRecordError
 from abers_connectors.replaying import require_in_file
@@ -39,14 +40,13 @@ from abers_connectors.statefile import KEYLESS, secret
 from abers_connectors.summary import Summary, put_together
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
+    from abers.stream import Outputs, Processor
     from abers_connectors.config import Config, Kafka
     from abers_connectors.files.base import FileSink
-    from abers_connectors.kafka.history import Span
     from abers_connectors.kafka.redoing import Batch, Redone
     from abers_connectors.kafka.targets import Target
-    from abers_connectors.kafka.transport import Partition
     from abers_connectors.kafka.wording import Outgoing
     from abers_connectors.replaying import Words
 
@@ -76,6 +76,15 @@ class Replay:
     partly
         Whether it is a part of history only: then labels whose observations came before it are
         no dead letters.
+
+    Attributes
+    ----------
+    redone
+        What is done once more.
+    records, dead, alarms
+        How many records that was, how many dead letters by reason, and all alarms.
+    onlookers
+        Called with a processor and what it put out.
     """
 
     def __init__(
@@ -90,13 +99,14 @@ class Replay:
         self.records = 0
         self.dead: Counter[str] = Counter()
         self.alarms: list[AlarmRecord] = []
-        self._redone, self._target, self._letters = redone, target, letters
+        self.onlookers: list[Callable[[Processor, Outputs], object]] = []
+        self.redone, self._target, self._letters = redone, target, letters
         self._tolerance, self._partly = tolerance, partly
         self._wording = Wording(max_bytes=_NO_LIMIT)
 
     def run(self) -> Iterator[int]:
         """Do it, and give the number of records so far after each batch."""
-        for batch in self._redone.batches():
+        for batch in self.redone.batches():
             self._take(batch)
             self.records += batch.records
             self._tolerance.require(self.dead, self.records)
@@ -114,6 +124,10 @@ class Replay:
         items.sort(key=itemgetter(0))
         dead += self._target.write([item for _, item in items])
         self._bury([one for one in dead if not (self._partly and one.reason == _WAITED)])
+        for made in batch.made:
+            if made.outputs is not None:
+                for onlooker in self.onlookers:
+                    onlooker(self.redone.processors[made.shard], made.outputs)
 
     def _bury(self, dead: list[Outgoing]) -> None:
         rows = [msgspec.json.decode(one.value, type=DeadRecord) for one in dead]
@@ -126,16 +140,11 @@ class Replay:
             self._letters.write(rows)
 
 
-class _Progress:
+class _Progress(NamedTuple):
     """What a progress bar asks."""
 
-    def __init__(self, name: str, running: Replay, spans: Mapping[Partition, Span]) -> None:
-        self.name, self._running = name, running
-        self._all = sum(span.end - span.start for span in spans.values())
-
-    def fraction(self) -> float | None:
-        """Give the share of the offsets that was read; not all of them have records."""
-        return self._running.records / self._all if self._all else None
+    name: str
+    fraction: Callable[[], float | None]
 
 
 def replay(told: Words, *, as_json: bool = False) -> None:
@@ -165,30 +174,31 @@ def replay(told: Words, *, as_json: bool = False) -> None:
     kafka = _section(config, told)
     output = told.output or STANDARD
     saved = _place_of_state(config, kafka, told)
-    with ExitStack() as stack:
-        redone, spans = _redone(config, kafka, told, stack)
-        running = stack.enter_context(_started(config, kafka, output, redone, told))
-        progress = _Progress(told.from_ or kafka.observations, running, spans)
-        started = perf_counter()
-        with terminal.watching(progress, hidden=output == STANDARD) as watched:
-            for _ in watched(running.run()):
-                pass
-        seconds = perf_counter() - started
-    if saved is not None:
-        _save(saved, kafka.app, redone)
-    events = sum(
-        one.counters["observations"] + one.counters["labels_in"] for one in redone.processors
-    )
-    summary = put_together(redone.processors, running.records, running.dead, events, seconds)
-    summary = msgspec.structs.replace(summary, alarms=running.alarms)
-    _say(summary, told, output, as_json=as_json)
+    pace = _pace(config, told)
+    with ExitStack() as last:
+        with ExitStack() as stack:
+            redone = _redone(config, kafka, told, pace, stack)
+            page = last.enter_context(ReplayPage(told.stream)) if told.live else None
+            running = stack.enter_context(_started(config, kafka, output, redone, told))
+            counts = running.run() if page is None else _shown(running, page, pace)
+            progress = _Progress(told.from_ or kafka.observations, redone.fraction)
+            started = perf_counter()
+            with terminal.watching(progress, hidden=output == STANDARD) as watched:
+                for _ in watched(counts):
+                    pass
+            seconds = perf_counter() - started
+        if saved is not None:
+            _save(saved, kafka.app, redone)
+        _say(_summary(running, seconds), told, output, as_json=as_json)
+        if page is not None:
+            page.stay()
 
 
 def _section(config: Config, told: Words) -> Kafka:
     """Give the section of topics, if all that is said goes with it."""
     require_in_file(told)
-    for option in ("compare", "report", "live"):
-        if getattr(told, option) not in {None, False}:
+    for option in ("compare", "report"):
+        if getattr(told, option) is not None:
             msg = f"--{option} goes with files, and {told.stream} has topics"
             raise ParameterError(msg)
     if config.kafka is None:
@@ -202,15 +212,19 @@ def _section(config: Config, told: Words) -> Kafka:
     return config.kafka
 
 
+def _pace(config: Config, told: Words) -> Pace | None:
+    multiple = speed(told.speed)
+    return None if multiple is None else Pace(multiple, config.limits.max_jump)
+
+
 def _redone(
-    config: Config, kafka: Kafka, told: Words, stack: ExitStack
-) -> tuple[Redone, Mapping[Partition, Span]]:
+    config: Config, kafka: Kafka, told: Words, pace: Pace | None, stack: ExitStack
+) -> Redone:
     """Find what is to be redone."""
     since, until = _moment("since", told.since), _moment("until", told.until)
     if since and until and None not in (since.time, until.time) and since >= until:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
-    multiple = speed(told.speed)
     logged = told.from_ == CHANGELOG
     inputs = [told.from_ or kafka.observations, *([kafka.labels] if kafka.labels else [])]
     history = History(
@@ -223,9 +237,19 @@ def _redone(
     if logged:
         place = config.state.path
         snapshots = None if place is None else Snapshots(place, kafka.app)
-        return Logged(config, history, spans, snapshots), spans
-    pace = None if multiple is None else Pace(multiple, config.limits.max_jump)
-    return Afresh(config, history, spans, pace), spans
+        return Logged(config, history, spans, snapshots)
+    return Afresh(config, history, spans, pace)
+
+
+def _shown(running: Replay, page: ReplayPage, pace: Pace | None) -> Iterator[int]:
+    """Run it on a page, which moves too while nothing is due, or nothing yet is to be told."""
+    if pace is not None:
+        pace.meanwhile(page.look)
+    page.watch(running.redone.processors, running.dead, running.redone.fraction)
+    running.onlookers.append(page.take)
+    for records in running.run():
+        page.look()
+        yield records
 
 
 @contextmanager
@@ -300,6 +324,13 @@ def _save(snapshots: Snapshots, app: str, redone: Redone) -> None:
     for number, processor in enumerate(redone.processors):
         place = Place(app, number, 0, 0, redone.following(number))
         snapshots.save(number, 0, processor.snapshot(msgspec.to_builtins(place), secret()))
+
+
+def _summary(running: Replay, seconds: float) -> Summary:
+    processors = running.redone.processors
+    events = sum(one.counters["observations"] + one.counters["labels_in"] for one in processors)
+    summary = put_together(processors, running.records, running.dead, events, seconds)
+    return msgspec.structs.replace(summary, alarms=running.alarms)
 
 
 def _say(summary: Summary, told: Words, output: str, *, as_json: bool) -> None:

@@ -18,17 +18,16 @@ from abers_connectors.live.feed import Feed
 from abers_connectors.live.watching import Numbers, Watching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from abers.stream import Events, Outputs
+    from abers.stream import Events, Outputs, Processor
     from abers_connectors.pace import Pace
-    from abers_connectors.records import Source
-    from abers_connectors.running import Run
 
 __all__ = ["ReplayPage"]
 
 _STEP = 500  # events that are taken together where there is no pace
+_LOOK = 1.0  # seconds between two looks whether the command was interrupted
 
 
 class ReplayPage:
@@ -38,15 +37,14 @@ class ReplayPage:
     ----------
     title
         What is replayed; of a path the page shows the name of the file.
-    source
-        What is read.
     """
 
-    def __init__(self, title: str, source: Source) -> None:
-        self._source = source
+    def __init__(self, title: str) -> None:
         self._watching = Watching()
         self._feed = Feed(Path(title).name, self._watching, self._numbers)
-        self._running: Run | None = None
+        self._processors: Sequence[Processor] = ()
+        self._dead: Mapping[str, int] = {}
+        self._fraction: Callable[[], float | None] = lambda: None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -68,39 +66,55 @@ class ReplayPage:
         """Divide events so that the page can be made in between."""
         if pace is None:
             return _stepwise
-        pace.meanwhile(self._feed.tick)
+        pace.meanwhile(self.look)
         return pace
 
-    def watch(self, running: Run) -> None:
-        """Gather what a run puts out from now on."""
-        self._running = running
-        self._watching.hold({0: running.processor})
-        running.onlookers.append(self._take)
+    def watch(
+        self,
+        processors: Sequence[Processor],
+        dead: Mapping[str, int],
+        fraction: Callable[[], float | None],
+    ) -> None:
+        """Show from now on what some processors come to.
+
+        Parameters
+        ----------
+        processors
+            All that take part.
+        dead
+            Dead letters by reason, as they stand at any time.
+        fraction
+            Gives which share of the stream was read, if that is known.
+        """
+        self._processors, self._dead, self._fraction = processors, dead, fraction
+        self._watching.hold(dict(enumerate(processors)))
+
+    def take(self, processor: Processor, outputs: Outputs) -> None:
+        """Gather what one of them put out."""
+        self._watching.take(processor, outputs)
+        self.look()
+
+    def look(self) -> None:
+        """Show how things are, if it is time to."""
+        self._feed.tick()
 
     def stay(self) -> None:
         """Show what came of it until the command is interrupted."""
-        self._feed.end()
         terminal.say(f"It stays at {self.url}/ until Ctrl-C.")
         try:
-            Event().wait()
+            self._feed.end()
+            while not Event().wait(_LOOK):  # one that comes just before a wait does not end it
+                pass
         except KeyboardInterrupt:
             return
 
-    def _take(self, outputs: Outputs) -> None:
-        if self._running is not None:
-            self._watching.take(self._running.processor, outputs)
-        self._feed.tick()
-
     def _numbers(self) -> Numbers:
-        running = self._running
-        if running is None:
-            return Numbers(events=0, dead={}, waiting=(0, 0))
-        counters = running.processor.counters
+        counts = [one.counters for one in self._processors]
         return Numbers(
-            events=counters["observations"] + counters["labels_in"],
-            dead=dict(running.dead),
-            waiting=running.processor.waiting,
-            read=self._source.fraction(),
+            events=sum(one["observations"] + one["labels_in"] for one in counts),
+            dead=dict(self._dead),
+            waiting=self._watching.waiting(),
+            read=self._fraction(),
         )
 
 

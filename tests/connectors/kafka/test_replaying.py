@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +13,7 @@ import pytest
 from kafka import TopicPartition
 from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.streams import START, labels_of, observations, oracle, written
+from tests.connectors.live.conftest import Listening
 
 from abers.stream import Processor
 from abers_connectors.config import load
@@ -287,8 +290,13 @@ def test_time_passes_as_it_did(
 
     history = History([stage.topics["observations"]], broker.client, patience=20)
     pace = Pace(2.0, config.limits.max_jump, clock=lambda: now[0], sleep=sleep)
-    batches = [*Afresh(config, history, history.part(), pace).batches()]
+    afresh = Afresh(config, history, history.part(), pace)
+    batches, shares = [], []
+    for batch in afresh.batches():
+        batches.append(batch)
+        shares.append(afresh.fraction())
     history.close()
+    assert shares == [(row + 1) / 300 for row in range(300)]
     assert now[0] == pytest.approx(299 / 2)
     assert len(batches) == len(stream[0]) == len(slept) + 1
     assert (
@@ -489,6 +497,65 @@ def test_a_changelog_that_is_damaged_is_refused(
     ran = invoke("replay", "abers.toml", "--from", "changelog")
     assert ran.code == 78
     assert re.search(r"changelog-\w+\[1\]@\d+: ", ran.err)
+
+
+def page_of(process: subprocess.Popen[bytes]) -> Listening:
+    """Listen to the page that a command says it has."""
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if b"live page is at" in line)
+    return Listening(line.split()[-1].decode().rstrip("/"))
+
+
+def tiles_of(page: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Give value and note of each tile."""
+    return {one["name"]: (one["value"], one["note"]) for one in page["tiles"]}
+
+
+@pytest.mark.parametrize("from_", ["observations", "changelog"])
+def test_a_page_shows_what_came_of_it(
+    served: Served,
+    stream: tuple[list[Record], list[Record]],
+    start: Callable[..., subprocess.Popen[bytes]],
+    from_: str,
+) -> None:
+    """It has the models of all partitions, and stays when the outputs are there, until Ctrl-C."""
+    values = served.serve()
+    words = ("--from", served.topics[from_] if from_ != "changelog" else from_)
+    process = start("replay", "abers.toml", "--output", "out.jsonl", "--live", *words)
+    with page_of(process) as listening:
+        page = listening.page()
+        while page["phase"] != "ended":
+            page = listening.page()
+    lines = (served.folder / "out.jsonl").read_bytes().splitlines()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert b"until Ctrl-C" in err
+    assert sorted(lines) == sorted(values)
+    assert page["title"] == "abers.toml"
+    assert {one["name"] for one in page["models"]} == {"m0", "m1", "m2"}
+    tiles = tiles_of(page)
+    assert tiles["Events"] == ("600", "100 % of the stream")
+    assert tiles["Pending"] == ("0", "observations without a label")
+    most = max(Counter(one.event.model for one in stream[1]).values())
+    assert f"Means over {most} labels" in page["blocks"][0]["sentence"]
+    assert {"reliability", "over-brier", "evidence"} <= {one["name"] for one in page["blocks"]}
+
+
+def test_a_page_moves_while_time_passes(
+    stage: Stage, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """At the speed of the stream each second has its page, long before the end."""
+    process = start("replay", "abers.toml", "--speed", "1x", "--output", "out.jsonl", "--live")
+    with page_of(process) as listening:
+        seen = [page for _ in range(6) if (page := listening.page())["phase"] == "live"]
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    counts = [int(tiles_of(page)["Events"][0]) for page in seen]
+    assert counts == sorted(counts)
+    assert 0 < counts[0] < counts[-1] < 600
+    assert tiles_of(seen[0])["Events"][1] != "100 % of the stream"
+    assert not (stage.folder / "out.jsonl").exists()
 
 
 @pytest.mark.parametrize(
