@@ -36,7 +36,7 @@ _LAST = 200  # outcomes: as many as can be told apart in a figure
 
 
 class Gathered:
-    """Scores over time, and the last outcomes; what `Processor.watch` takes.
+    """Scores over time, and the last outcomes.
 
     Parameters
     ----------
@@ -65,8 +65,12 @@ class Gathered:
 
     def take(self, made: Judged, tests: Sequence[Evidence], alarms: Sequence[Alarm]) -> None:
         """Take what a batch brought about, and what the tests have come to after it."""
-        self(made.rows, made.values)
+        self.stretches.update(made.rows, made.values)
         self.trail.note(self.stretches.count, tests, alarms)
+        if len(made.values):
+            before = self.rows if len(self.rows) else made.rows[:0]
+            self.rows = np.concatenate([before, made.rows[-_LAST:]])[-_LAST:]
+            self.labels = np.concatenate([self.labels, made.values[-_LAST:]])[-_LAST:]
 
     def bands(self, view: str, diagram: Diagram) -> Bands:
         """Give the bands of a diagram, made anew when there are an eighth more labels."""
@@ -75,15 +79,6 @@ class Gathered:
         if known is None or not known[0] <= count < known[0] * 9 / 8:
             known = self._bands[view] = count, diagram.coarser(_PARTS).bands(LEVEL)
         return known[1]
-
-    def __call__(self, rows: Floats, labels: Floats) -> None:
-        """Take predictions and their labels, in the order in which these came."""
-        self.stretches.update(rows, labels)
-        if not len(labels):
-            return
-        before = self.rows if len(self.rows) else rows[:0]
-        self.rows = np.concatenate([before, rows[-_LAST:]])[-_LAST:]
-        self.labels = np.concatenate([self.labels, labels[-_LAST:]])[-_LAST:]
 
 
 class Trail:

@@ -18,7 +18,7 @@ from abers.stream.tasks import Answers, Settled, Steps
 from abers.stream.waiting import Waiting, judged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -124,8 +124,6 @@ class Answering:
         Predictive distributions by slot; None if the task has none.
     bets
         Against the predictions; None if there are none.
-    onlooker
-        Told of what the monitors judge, all keys together.
     """
 
     def __init__(self, task: Task, settings: Settings) -> None:
@@ -136,7 +134,6 @@ class Answering:
         self.monitors: list[Monitor] | None = [] if settings.monitors else None
         tested = settings.monitors and settings.tests
         self.bets = Bets(task.bets, settings.max_pending) if tested else None
-        self.onlooker: Callable[[Floats, Floats], None] | None = None
 
     def make_room(self, keys: int, slots: int) -> None:
         """Have a calibrator for every key, and a row for every slot."""
@@ -254,5 +251,3 @@ class Answering:
             return
         for key, rows in by_key(keys):
             self.monitors[key].update(settled[rows], values[rows])
-        if self.onlooker is not None:
-            self.onlooker(settled, values)

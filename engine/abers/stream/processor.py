@@ -25,10 +25,7 @@ from abers.stream.outputs import Outputs
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
+    from collections.abc import Iterable, Sequence
 
     from abers.learners import Learner
     from abers.stream.deciding import Decided
@@ -37,8 +34,6 @@ if TYPE_CHECKING:
     from abers.stream.journal import Entry
     from abers.stream.outputs import Judged
     from abers.stream.tasks import Answers, Monitor
-
-    Floats = NDArray[np.float64]
 
 __all__ = ["Processor"]
 
@@ -187,25 +182,6 @@ class Processor:
         for number in of:
             self._answering.forget(number)
         self._deciding.forget(model)
-
-    def watch(self, onlooker: Callable[[Floats, Floats], None]) -> None:
-        """Have a function told of every prediction that is judged from now on.
-
-        Parameters
-        ----------
-        onlooker
-            Takes arrays of predictions and of labels, a row each, in the order in which the
-            labels came: what `Task.monitor` takes. It is no part of the state.
-
-        Examples
-        --------
-        >>> from abers.stream import Label, Observation, Processor
-        >>> processor = Processor()
-        >>> processor.watch(lambda rows, labels: print(rows.tolist(), labels.tolist()))
-        >>> _ = processor.process_many([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
-        [[0.5, 0.0, 1.0]] [1.0]
-        """
-        self._answering.onlooker = onlooker
 
     def process(self, event: Event) -> list[Output]:
         """Take one event.

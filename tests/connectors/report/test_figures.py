@@ -19,6 +19,7 @@ from abers_connectors.report.gathering import Gathered
 from abers_connectors.summary import summarised
 
 if TYPE_CHECKING:
+    from abers.stream import Outputs
     from abers_connectors.report.tables import Drawn
 
 FIGURES = {
@@ -34,11 +35,16 @@ def figures(task: str) -> dict[str, Drawn]:
     scores = "any" if task == "regression" else "probability"
     processor = Processor(Settings(task=task, classes=classes, scores=scores))  # type: ignore[arg-type] # texts
     gathered = Gathered(processor.settings)
-    processor.watch(gathered)
     rows = observed(task, 260)
     pairs = [Labelled(Observation(r["id"], r["time"], score=r["score"]), r["label"]) for r in rows]
     source = Delayed(MemorySource(pairs), count=7)
     ran = running.Run(source, processor, {"predictions": MemorySink()})
+
+    def take(outputs: Outputs) -> None:
+        assert outputs.judged is not None
+        gathered.take(outputs.judged, [], [])
+
+    ran.onlookers.append(take)
     assert [*ran.run()]
     summary = summarised(ran, 520, 1.0)
     run = Ended("memory", 7, source, processor, summary, gathered)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.stream import Settings
+from abers.stream import Judged, Settings
 from abers_connectors.report.gathering import Gathered
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ def test_the_last_outcomes_are_kept(batches: list[int]) -> None:
     """However they came, the last 200 predictions are there in their order, beside their labels."""
     gathered, count = Gathered(Settings()), 0
     for size in batches:
-        gathered(*numbered(count, size))
+        none = np.zeros(size, np.int64)
+        gathered.take(Judged(none, none, *numbered(count, size)), [], [])
         count += size
     rows, labels = numbered(max(count - 200, 0), min(count, 200))
     assert gathered.stretches.count == count

@@ -290,14 +290,15 @@ def test_intervals_and_pit_values() -> None:
         task="regression", quantiles=levels, distributions="judged", tests_after=20, window=30
     )
     processor, bets = Processor(settings), DistributionBets((0.75, 0.5), pit=True, least=20)
-    rng, seen = np.random.default_rng(1), []
-    processor.watch(lambda rows, labels: seen.append((rows.copy(), labels.copy())))
+    rng = np.random.default_rng(1)
     for number in range(60):
         score = float(rng.normal())
         processor.process(Observation(f"{number}", number, score=score))
-        processor.process(Label(f"{number}", number, value=score + float(rng.normal())))
-        (row,), (label,) = seen.pop()
-        wide, narrow = (row[1] <= label <= row[4]), (row[2] <= label <= row[3])
+        label = Label(f"{number}", number, value=score + float(rng.normal()))
+        judged = processor.take(Events.of([label])).judged
+        assert judged is not None
+        (row,), (value,) = judged.rows, judged.values
+        wide, narrow = (row[1] <= value <= row[4]), (row[2] <= value <= row[3])
         told = np.array([[0.0] * 4, [wide, narrow, *row[-2:]]])
         numbers = np.array([number, number])
         bets.run(Steps(np.array([0, 1], np.uint8), numbers, numbers, told))

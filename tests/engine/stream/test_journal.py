@@ -243,14 +243,17 @@ def test_nothing_is_predicted_again() -> None:
     assert (outputs.predictions[0].p0, outputs.predictions[0].p1) == (0.125, 0.375)
 
 
-def test_onlookers_are_told() -> None:
-    """What is judged when a batch is redone is told as when it was taken."""
+def test_what_is_judged() -> None:
+    """Whoever redoes a batch is told what was judged as when it was taken."""
     live, other = Processor(), Processor()
-    seen: list[Any] = []
-    for one in (live, other):
-        one.watch(lambda rows, labels: seen.append((rows.tolist(), labels.tolist())))
-    followed(live, other, [obs("a"), obs("b"), lab("a"), lab("b", value=0)])
-    assert seen[0] == seen[1]
+    events: list[Event] = [obs("a"), obs("b", 5), lab("a", 7), lab("b", 9, value=0)]
+    outputs, entry = live.take_noted(Events.of(events))
+    again = other.redo(entry).judged
+    assert outputs.judged is not None
+    assert again is not None
+    for one, redone in zip(outputs.judged, again, strict=True):
+        assert one.tolist() == redone.tolist()
+    assert again.delays.tolist() == [7, 4]
 
 
 def test_letters_of_different_events() -> None:
