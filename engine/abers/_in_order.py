@@ -69,6 +69,9 @@ class InOrder:
 
     def __init__(self, width: int, least: int) -> None:
         """Begin with nothing."""
+        if not width:
+            msg = "a row has no place for a label"
+            raise ValueError(msg)
         self._width, self._least = width, least
         self.came = self.skipped = 0
         self._rows: OrderedDict[int, _Row] = OrderedDict()

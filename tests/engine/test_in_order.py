@@ -141,5 +141,7 @@ def test_a_row_that_is_none_is_named() -> None:
         part = (np.array(kinds, np.uint8), numbers, numbers, np.array(values))
         assert bets.queue.bet(*bets.sets, *part) == at - 3
         assert bets.queue.size() == 0
+    with pytest.raises(ValueError, match="no place for a label"):
+        core.InOrder(0, 0)
     with pytest.raises(ValueError, match=r"differ in length|zip\(\)"):
         core.InOrder(4, 0).run(part[0], numbers[:2], numbers, np.zeros((3, 4)))

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 namespace abers {
@@ -31,7 +32,9 @@ class InOrder {
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
   // A row has `width` numbers, the last of them the label's; nothing goes in before `least` labels.
-  InOrder(std::size_t width, std::int64_t least) : width_(width), least_(least) {}
+  InOrder(std::size_t width, std::int64_t least) : width_(width), least_(least) {
+    if (width == 0) throw std::invalid_argument("a row has no place for a label");
+  }
 
   std::size_t size() const { return numbers_.size() - start_; }
   std::size_t width() const { return width_; }

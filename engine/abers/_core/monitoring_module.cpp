@@ -167,6 +167,7 @@ std::int64_t bet(InOrder& queue, CalibrationSet& everything, CalibrationSet& rec
         },
         [&](std::span<double> row) {
           row[kLabel] = value;
+          // None is refused before there are 2^33.
           for (CalibrationSet* held : {&everything, &recent}) {
             held->learn(rounded(row[kForecast]), value == 1.0, kOne, std::nan(""));
           }
