@@ -86,6 +86,7 @@ def carry_out(  # noqa: PLR0913 - what a command can say
             typer.echo(msgspec.json.encode(summary), err=piped)
         else:
             terminal.show_summary(summary, title, delay)
+            terminal.show_models([running.processor])
             terminal.show_outputs(summary, job.outputs)
             if report is not None:
                 terminal.say(f"The report is in {report}.")

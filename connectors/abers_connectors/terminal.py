@@ -22,10 +22,12 @@ from rich.text import Text
 from abers.exceptions import StateError
 from abers_connectors._means import called, left_out, number, worded
 from abers_connectors.kafka.shard import NONE, Place
+from abers_connectors.models import calibrated, listed, parts, seen, titled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from abers.stream import Processor
     from abers_connectors.inspecting import Inspected
     from abers_connectors.summary import Means, Summary
 
@@ -33,6 +35,7 @@ __all__ = [
     "Watched",
     "say",
     "show_inspected",
+    "show_models",
     "show_next",
     "show_outputs",
     "show_summary",
@@ -41,6 +44,8 @@ __all__ = [
 
 
 _ALARMS = 10  # that are told in words
+_MODELS = 20  # that are listed
+_SEVERAL = 2
 _REST = {
     "early_labels": "came before their observation",
     "duplicate_observations": "of an id that was there already, ignored",
@@ -207,6 +212,35 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
         table.add_row(name, *scores(one.calibrated), number(one.mean_width), speed)
     _console(stderr=False).print(table)
     say(f"{first.observations:,} observations and {first.labels:,} labels for each.")
+
+
+def show_models(processors: Collection[Processor]) -> None:
+    """Print a row for each model and segment, if there are several.
+
+    Parameters
+    ----------
+    processors
+        What predicted.
+    """
+    known = parts(processors)
+    if len(known) < _SEVERAL:
+        return
+    found = seen(known)
+    columns, rows = listed(
+        [
+            (titled(one.key, rings=one.rings), one.labels, calibrated(known[one.key]))
+            for one in found[:_MODELS]
+        ]
+    )
+    table = Table(title="each model, calibrated", box=box.SIMPLE)
+    table.add_column(columns[0], overflow="fold")
+    for name in columns[1:]:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    _console().print(table)
+    if more := len(found) - len(rows):
+        say(f"Models that are not listed, as they have no more labels than these: {more:,}.")
 
 
 def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:

@@ -40,7 +40,7 @@ from abers_connectors.statefile import KEYLESS, secret
 from abers_connectors.summary import Summary, put_together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from abers.stream import Outputs, Processor
     from abers_connectors.config import Config, Kafka
@@ -189,7 +189,7 @@ def replay(told: Words, *, as_json: bool = False) -> None:
             seconds = perf_counter() - started
         if saved is not None:
             _save(saved, kafka.app, redone)
-        _say(_summary(running, seconds), told, output, as_json=as_json)
+        _say(_summary(running, seconds), redone.processors, told, output, as_json=as_json)
         if page is not None:
             page.stay()
 
@@ -333,11 +333,14 @@ def _summary(running: Replay, seconds: float) -> Summary:
     return msgspec.structs.replace(summary, alarms=running.alarms)
 
 
-def _say(summary: Summary, told: Words, output: str, *, as_json: bool) -> None:
+def _say(
+    summary: Summary, processors: Sequence[Processor], told: Words, output: str, *, as_json: bool
+) -> None:
     if as_json:
         typer.echo(msgspec.json.encode(summary), err=output == STANDARD)
         return
     terminal.show_summary(summary, told.stream)
+    terminal.show_models(processors)
     terminal.show_outputs(summary, {"predictions": output, "dead_letters": _beside(output)})
     if told.save_state is not None:
         terminal.say(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from abers_connectors.live.feed import Feed
-    from abers_connectors.live.watching import Key
+    from abers_connectors.models import Key
 
 __all__ = ["routes"]
 

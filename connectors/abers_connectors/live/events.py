@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.live.feed import Feed
     from abers_connectors.live.view import Views
-    from abers_connectors.live.watching import Key
+    from abers_connectors.models import Key
 
 __all__ = ["Events"]
 

@@ -13,16 +13,52 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from abers_connectors.live.watching import Key, Numbers, Seen, Watching
+    from abers_connectors.models import Key, Seen
     from abers_connectors.report.findings import Findings
+    from abers_connectors.report.watching import Watching
 
-__all__ = ["Feed", "Frame"]
+__all__ = ["Feed", "Frame", "Numbers"]
 
 _EVERY = 1.0  # seconds between two frames
 _SPAN = 10  # frames that a rate goes over
+
+
+class Numbers(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the records, as a loop knows it.
+
+    Parameters
+    ----------
+    events
+        How many records were applied, or refused.
+    dead
+        Dead letters by reason.
+    waiting
+        How many observations wait for labels, and labels for observations.
+    read
+        Which share of the stream was read, if it has an end.
+    lag
+        How many records are still to be read, if that is known.
+    behind
+        How old the newest event is, in seconds, if time goes on.
+    hints
+        Sentences for whoever looks after it.
+    ready
+        Whether everything is served.
+    """
+
+    events: int
+    dead: Mapping[str, int]
+    waiting: tuple[int, int]
+    read: float | None = None
+    lag: int | None = None
+    behind: float | None = None
+    hints: tuple[str, ...] = ()
+    ready: bool = True
 
 
 class Frame(NamedTuple):

@@ -13,6 +13,7 @@ import msgspec
 
 import abers
 from abers_connectors._means import left_out
+from abers_connectors.models import identified, named, titled
 from abers_connectors.report.figures import drawn
 from abers_connectors.report.tables import scores, tests
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers_connectors.live.feed import Frame
-    from abers_connectors.live.watching import Key, Seen
+    from abers_connectors.models import Key
     from abers_connectors.report.findings import Findings
 
 __all__ = ["Views"]
@@ -81,8 +82,11 @@ def _shown(title: str, frame: Frame | None, key: Key | None) -> dict[str, Any]:
         "phase": "ended" if frame.ended else "live" if frame.numbers.ready else "waiting",
         "words": _phase(frame),
         "hints": frame.numbers.hints,
-        "models": [_named(one) for one in frame.seen],
-        "model": None if shown is None else _id(shown),
+        "models": [
+            {"id": identified(one.key), "name": titled(one.key, rings=one.rings)}
+            for one in frame.seen
+        ],
+        "model": None if shown is None else identified(shown),
         "alarm": _alarm(frame, findings),
         "tiles": [*_tiles(frame)],
         "empty": _empty(frame, shown, findings),
@@ -105,7 +109,7 @@ def _empty(frame: Frame, key: Key | None, findings: Findings | None) -> str | No
             return "The stream had no observation. Look at the input, and at the dead letters."
         return "No observation has come yet. If records are being read, look at the dead letters."
     if findings is None:
-        return f"Nothing is known of {_name(key)} yet; choose another model."
+        return f"Nothing is known of {named(key)} yet; choose another model."
     if not findings.labels:
         return (
             "No label has met a prediction yet. Labels are matched by id and model: if they should "
@@ -116,7 +120,7 @@ def _empty(frame: Frame, key: Key | None, findings: Findings | None) -> str | No
 
 def _alarm(frame: Frame, findings: Findings | None) -> dict[str, Any]:
     """Say which models ring, and what the last alarm of the one that is shown was."""
-    ringing = [_name(one.key) or "the model" for one in frame.seen if one.rings]
+    ringing = [named(one.key) or "the model" for one in frame.seen if one.rings]
     if not ringing:
         return {"ringing": False, "words": []}
     words = [f"Alarm: the predictions of {', '.join(ringing)} no longer mean what they say."]
@@ -132,20 +136,6 @@ def _moment(milliseconds: int) -> str:
     if milliseconds < _REAL:
         return f"At event time {milliseconds:,}"
     return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _named(one: Seen) -> dict[str, str]:
-    rings = " (alarm)" if one.rings else ""
-    return {"id": _id(one.key), "name": (_name(one.key) or "default") + rings}
-
-
-def _id(key: Key) -> str:
-    return msgspec.json.encode(key).decode()
-
-
-def _name(key: Key) -> str:
-    model, segment = key
-    return f"{model} · {segment}" if segment else model
 
 
 def _tiles(frame: Frame) -> Iterator[dict[str, str]]:

@@ -20,9 +20,12 @@ if TYPE_CHECKING:
     from abers.stream.processor import Processor
     from abers_connectors.records import Source
     from abers_connectors.report.gathering import Gathered
+    from abers_connectors.report.watching import Watching
     from abers_connectors.summary import Summary
 
-__all__ = ["Ended", "Report", "reported"]
+__all__ = ["Ended", "OfModel", "Report", "reported"]
+
+_SEVERAL = 2  # models
 
 
 class Ended(NamedTuple):
@@ -42,6 +45,8 @@ class Ended(NamedTuple):
         What came of it.
     gathered
         What passed.
+    watching
+        The same by model and segment.
     """
 
     title: str
@@ -50,6 +55,20 @@ class Ended(NamedTuple):
     processor: Processor
     summary: Summary
     gathered: Gathered
+    watching: Watching
+
+
+class OfModel(Findings, frozen=True, kw_only=True):
+    """The findings of the predictions of one model and segment.
+
+    Parameters
+    ----------
+    model, segment
+        Which.
+    """
+
+    model: str
+    segment: str
 
 
 class Report(Findings, frozen=True, kw_only=True):
@@ -71,6 +90,10 @@ class Report(Findings, frozen=True, kw_only=True):
         As of a `Summary`.
     counters
         All those of the processor.
+    models
+        Where there are several: each model and segment by itself, the one with most labels first.
+    models_left_out
+        How many others there are, as only so many are kept.
     """
 
     abers: str
@@ -85,6 +108,8 @@ class Report(Findings, frozen=True, kw_only=True):
     observations: int
     waiting: tuple[int, int]
     counters: dict[str, int]
+    models: list[OfModel] | msgspec.UnsetType = msgspec.UNSET
+    models_left_out: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def reported(run: Ended) -> Report:
@@ -116,4 +141,16 @@ def reported(run: Ended) -> Report:
         waiting=summary.waiting,
         counters=run.processor.counters,
         **msgspec.structs.asdict(findings) | {"labels": summary.labels},
+        **_of_models(run.watching),
     )
+
+
+def _of_models(watching: Watching) -> dict[str, Any]:
+    """Tell of each model, unless the only one is the whole."""
+    if (count := len(watching.seen())) < _SEVERAL:
+        return {}
+    models = [
+        OfModel(model=model, segment=segment, **msgspec.structs.asdict(one))
+        for (model, segment), one in watching.kept().items()
+    ]
+    return {"models": models, "models_left_out": count - len(models)}

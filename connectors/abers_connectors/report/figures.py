@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from abers.plots import drawings
 from abers_connectors._means import number
+from abers_connectors.models import CHANGE
 from abers_connectors.report.course import course, last
-from abers_connectors.report.gathering import CHANGE, LEVEL
+from abers_connectors.report.gathering import LEVEL
 from abers_connectors.report.tables import Drawn, Table, power
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from abers.monitoring import BinaryMonitor, RegressionMonitor
+from abers_connectors.models import judged
 from abers_connectors.report.findings import Corp, Findings, Moment, Outcomes, Raised, Tested
 from abers_connectors.summary import finite
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from abers_connectors.report.findings import Rows
     from abers_connectors.report.gathering import Gathered
 
-__all__ = ["found", "judged"]
+__all__ = ["found"]
 
 _PART = 10  # a moment tells of one part of the stream in so many
 
@@ -61,12 +62,6 @@ def found(monitor: Monitor, gathered: Gathered, settings: Settings) -> Findings:
         ],
         **_of_task(monitor, gathered, settings),
     )
-
-
-def judged(monitor: Any) -> int:  # noqa: ANN401 - of any task
-    """Count the predictions that a monitor judged."""
-    one = monitor if isinstance(monitor, RegressionMonitor) else monitor.calibrated
-    return int(one.count)
 
 
 def _tested(one: Evidence) -> Tested:

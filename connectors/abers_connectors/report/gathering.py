@@ -13,6 +13,7 @@ import numpy as np
 
 from abers.monitoring import BinaryMonitor, Stretches
 from abers.stream import task_of
+from abers_connectors.models import CHANGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["CHANGE", "LEVEL", "Gathered"]
+__all__ = ["LEVEL", "Gathered"]
 
 LEVEL = 0.9
 """Of the bands around a reliability diagram."""
@@ -108,10 +109,6 @@ class Trail:
             pairs = zip(self.points[::2], self.points[1::2], strict=False)
             last = self.points[-1:] if len(self.points) % 2 else []
             self.points = [(b[0], max(a[1], b[1])) for a, b in pairs] + last
-
-
-CHANGE = "change"
-"""The test whose episodes are alarms."""
 
 
 def _brief(monitor: Monitor) -> Monitor:

@@ -10,17 +10,21 @@ from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
 from abers.exceptions import MissingExtraError
 from abers_connectors._means import left_out
+from abers_connectors.models import CHANGE, identified, listed, titled
 from abers_connectors.report.figures import drawn
 from abers_connectors.report.tables import Table, scores
 
 if TYPE_CHECKING:
     from abers.plots.drawings import Drawing
-    from abers_connectors.report.content import Report
+    from abers_connectors.report.content import OfModel, Report
+    from abers_connectors.report.findings import Findings
+    from abers_connectors.summary import Means
 
 __all__ = ["Page"]
 
@@ -35,6 +39,18 @@ class _Block(NamedTuple):
     sentence: str
     json: str
     table: Table
+
+
+class _Model(NamedTuple):
+    """What the page tells of a model and segment, and the fragment of its address that asks."""
+
+    fragment: str
+    title: str
+    labels: int
+    means: Means | None
+    scores: Table
+    sentences: list[str]
+    blocks: list[_Block]
 
 
 class Page:
@@ -77,6 +93,7 @@ class Page:
         bytes
             An HTML document.
         """
+        models = [] if report.models is msgspec.UNSET else [*map(_model, report.models)]
         page = self._template.render(
             report=report,
             policy=" ".join(map(_hashed, self._scripts)),
@@ -86,18 +103,34 @@ class Page:
             sentences=left_out(report.calibrated or {}, report.labels),
             facts=_facts(report),
             counts=_counts(report),
-            blocks=self._blocks(report),
+            blocks=_blocks(report),
+            models=models,
+            listed=Table(*listed([(one.title, one.labels, one.means) for one in models])),
         )
         return page.encode()
 
-    @staticmethod
-    def _blocks(report: Report) -> list[_Block]:
-        if not report.over_time:
-            return []
-        blocks = []
-        for name, heading, sentence, figure, table in drawn(report):
-            blocks.append(_Block(name, heading, sentence, _encoded(figure), table))
-        return blocks
+
+def _model(one: OfModel) -> _Model:
+    key, means = (one.model, one.segment), one.calibrated
+    rings = any(test.ringing for test in one.tests if test.name == CHANGE)
+    return _Model(
+        quote(identified(key), safe=""),
+        titled(key, rings=rings),
+        one.labels,
+        means,
+        scores(one),
+        left_out(means or {}, one.labels),
+        _blocks(one),
+    )
+
+
+def _blocks(found: Findings) -> list[_Block]:
+    if not found.over_time:
+        return []
+    return [
+        _Block(one.name, one.heading, one.sentence, _encoded(one.figure), one.table)
+        for one in drawn(found)
+    ]
 
 
 def _encoded(figure: Drawing) -> str:

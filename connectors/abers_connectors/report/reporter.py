@@ -16,6 +16,7 @@ from abers.monitoring.evidence import loudest
 from abers_connectors.files.places import Stream, Whole, is_stream
 from abers_connectors.report.content import Ended, reported
 from abers_connectors.report.gathering import Gathered
+from abers_connectors.report.watching import Watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,11 +99,14 @@ class Reporter:
         """Gather what passes from now on."""
         self._processor = processor = running.processor
         self._gathered = gathered = Gathered(processor.settings)
+        self._watching = watching = Watching()
+        watching.hold({0: processor})
 
         def take(outputs: Outputs) -> None:
             if outputs.judged is not None:
                 tests = loudest([one.tests for one in processor.monitors])
                 gathered.take(outputs.judged, tests, [alarm for _, alarm in outputs.alarms])
+            watching.take(processor, outputs)
 
         running.onlookers.append(take)
 
@@ -120,6 +124,6 @@ class Reporter:
         delay
             How many observations late the labels were, if that was the rule.
         """
-        run = Ended(title, delay, source, self._processor, summary, self._gathered)
-        self._file.write(self._written(reported(run)))
+        known = self._processor, summary, self._gathered, self._watching
+        self._file.write(self._written(reported(Ended(title, delay, source, *known))))
         self._file.close()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
+from tests.connectors.browsing import PATIENCE, contrast, opened
 from tests.connectors.live.conftest import Worked
 from tests.connectors.live.drifts import CHANGE, drifting, written
 
@@ -19,44 +19,13 @@ from abers_connectors.config import Http
 from abers_connectors.http import serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 
-PATIENCE = 120_000  # milliseconds
-OPTIONS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 PAIRS = [(0.1, 0), (0.2, 0), (0.8, 1), (0.6, 1), (0.4, 0), (0.7, 0), (0.9, 1), (0.3, 1)] * 4
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Start Debian's chromium."""
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=OPTIONS)
-        yield started
-        started.close()
-
-
-@contextmanager
-def opened(browser: Browser, url: str, **context: Any) -> Iterator[tuple[Page, list[str]]]:  # noqa: ANN401
-    """Open a page, and note what stands in its console, and whom else it asks."""
-    with browser.new_context(**context) as one:
-        page = one.new_page()
-        page.set_default_timeout(PATIENCE)
-        noted: list[str] = []
-        page.on("console", lambda said: noted.append(said.text))
-        page.on("pageerror", lambda error: noted.append(str(error)))
-        page.on(
-            "request",
-            lambda request: (
-                None if request.url.startswith((url, "data:")) else noted.append(request.url)
-            ),
-        )
-        page.goto(url)
-        yield page, noted
 
 
 def tile(page: Page, name: str) -> str:
@@ -151,18 +120,6 @@ def test_a_telephone(browser: Browser, worked: Worked, url: str, scheme: str) ->
         paper = page.evaluate("getComputedStyle(document.querySelector('.card')).backgroundColor")
         assert min(contrast(one, paper) for one in pairs) >= 4.5
         assert noted == []
-
-
-def contrast(one: str, other: str) -> float:
-    """Compute the contrast of two colours as WCAG 2 defines it."""
-
-    def luminance(colour: str) -> float:
-        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-        linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    high, low = sorted((luminance(one), luminance(other)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
 
 
 def test_by_keyboard_and_by_ear(browser: Browser, worked: Worked, url: str) -> None:

@@ -16,6 +16,7 @@ from abers_connectors.report.content import Ended, reported
 from abers_connectors.report.figures import drawn
 from abers_connectors.report.findings import Findings, Moment
 from abers_connectors.report.gathering import Gathered
+from abers_connectors.report.watching import Watching
 from abers_connectors.summary import summarised
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def figures(task: str) -> dict[str, Drawn]:
     ran.onlookers.append(take)
     assert [*ran.run()]
     summary = summarised(ran, 520, 1.0)
-    run = Ended("memory", 7, source, processor, summary, gathered)
+    run = Ended("memory", 7, source, processor, summary, gathered, Watching())
     return {one.name: one for one in drawn(reported(run))}
 
 

@@ -6,93 +6,28 @@ and what is kept is bounded, however long the stream is and however many models 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
 from abers.stream import Judged
 from abers.stream.grouping import by_key
-from abers_connectors.report.finding import found, judged
-from abers_connectors.report.gathering import CHANGE, Gathered
+from abers_connectors.models import parts, seen
+from abers_connectors.report.finding import found
+from abers_connectors.report.gathering import Gathered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from abers.stream import Outputs, Processor
-    from abers.stream.tasks import Monitor
+    from abers_connectors.models import Key, Part, Seen
     from abers_connectors.report.findings import Findings
 
-__all__ = ["Key", "Numbers", "Seen", "Watching"]
-
-Key: TypeAlias = tuple[str, str]
-"""Model and segment."""
+__all__ = ["Watching"]
 
 _STRETCHES = 64  # of a model: points enough for a screen
 _MOST = 100  # models whose scores over time are kept
 _DELAYS = 1_000  # labels whose delays are kept, of all models
-
-
-class Seen(msgspec.Struct, frozen=True):
-    """A model and segment, with what a list of them says.
-
-    Parameters
-    ----------
-    key
-        Which.
-    labels
-        How many of its predictions were judged.
-    rings
-        Whether an alarm is open.
-    """
-
-    key: Key
-    labels: int
-    rings: bool
-
-
-class Numbers(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the records, as a loop knows it.
-
-    Parameters
-    ----------
-    events
-        How many records were applied, or refused.
-    dead
-        Dead letters by reason.
-    waiting
-        How many observations wait for labels, and labels for observations.
-    read
-        Which share of the stream was read, if it has an end.
-    lag
-        How many records are still to be read, if that is known.
-    behind
-        How old the newest event is, in seconds, if time goes on.
-    hints
-        Sentences for whoever looks after it.
-    ready
-        Whether everything is served.
-    """
-
-    events: int
-    dead: Mapping[str, int]
-    waiting: tuple[int, int]
-    read: float | None = None
-    lag: int | None = None
-    behind: float | None = None
-    hints: tuple[str, ...] = ()
-    ready: bool = True
-
-
-class _Part(NamedTuple):
-    """A key in one of the processors."""
-
-    processor: Processor
-    number: int
-
-    @property
-    def monitor(self) -> Monitor:
-        return self.processor.monitors[self.number]
 
 
 class Watching:
@@ -138,30 +73,29 @@ class Watching:
 
     def seen(self) -> list[Seen]:
         """List what was judged, the model with most labels first."""
-        found_ones = (
-            Seen(key, sum(judged(part.monitor) for part in parts), _rings(parts))
-            for key, parts in self._parts().items()
-        )
-        return sorted(found_ones, key=lambda one: (-one.labels, one.key))
+        return seen(self._parts())
 
     def findings(self, key: Key) -> Findings | None:
         """Put together what is known of a model and segment; None if nothing is."""
-        parts = self._parts().get(key)
-        if not parts:
-            return None
-        monitors = [part.monitor for part in parts]
-        settings = parts[0].processor.settings
+        many = self._parts().get(key)
+        return None if many is None else self._found(key, many)
+
+    def kept(self) -> dict[Key, Findings]:
+        """Put together what is known of each that is gathered, the one with most labels first.
+
+        While there is room there are others too, of which nothing was judged since.
+        """
+        known = self._parts()
+        keys = [one.key for one in seen(known)]
+        others = [key for key in keys if key not in self._gathered]
+        chosen = {*self._gathered, *others[: _MOST - len(self._gathered)]}
+        return {key: self._found(key, known[key]) for key in keys if key in chosen}
+
+    def _found(self, key: Key, many: Sequence[Part]) -> Findings:
+        monitors = [one.monitor for one in many]
+        settings = many[0].processor.settings
         gathered = self._gathered.get(key) or Gathered(settings)
         return found(type(monitors[0]).total(monitors), gathered, settings)
 
-    def _parts(self) -> dict[Key, list[_Part]]:
-        parts: dict[Key, list[_Part]] = {}
-        for processor in self._processors.values():
-            for number, key in enumerate(processor.keys[: len(processor.monitors)]):
-                parts.setdefault(key, []).append(_Part(processor, number))
-        return parts
-
-
-def _rings(parts: Sequence[_Part]) -> bool:
-    tests = (one for part in parts for one in part.monitor.tests)
-    return any(one.ringing for one in tests if one.name == CHANGE)
+    def _parts(self) -> dict[Key, list[Part]]:
+        return parts(self._processors.values())
