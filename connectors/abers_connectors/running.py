@@ -47,6 +47,7 @@ def outputs(settings: Settings) -> dict[str, type[msgspec.Struct]]:
     return {"predictions": task.prediction, "outcomes": task.outcome, "dead_letters": DeadRecord}
 
 
+_GLANCE = 500  # events between two looks: the evidence of a test is known after them only
 _ENOUGH = 1000  # records before the share of dead letters is looked at
 
 
@@ -204,7 +205,7 @@ class Run:
         """Process the events of some consecutive rows."""
         if start == stop:
             return
-        for events in self._pace(batch.events[start:stop]):
+        for events in self._parts(batch.events[start:stop]):
             outputs = self.processor.take(events)
             self._write("predictions", outputs.predictions)
             self._write("outcomes", outputs.outcomes or ())
@@ -214,6 +215,13 @@ class Run:
                 onlooker(outputs)
             self._ring(outputs)
             start += len(events)
+
+    def _parts(self, events: Events) -> Iterator[Events]:
+        """Divide events as the pace does, and further where somebody looks on."""
+        most = _GLANCE if self.onlookers else len(events)
+        for paced in self._pace(events):
+            for first in range(0, len(paced), most):
+                yield paced[first : first + most]
 
     def _ring(self, outputs: Outputs) -> None:
         for _, alarm in outputs.alarms:

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 if TYPE_CHECKING:
@@ -122,3 +123,13 @@ def test_the_command(invoke: Invoke, tmp_path: Path) -> None:
     assert {one.name for one in tmp_path.iterdir()} - before == {"a.json"}
     assert invoke("replay", *words, "--output", "p.csv", "--report", "b.json").code == 0
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_the_evidence_is_told_all_along(invoke: Invoke, tmp_path: Path) -> None:
+    """A file that is read in one piece has its evidence looked at every few hundred labels."""
+    (tmp_path / "in.csv").write_text("score,label\n" + ROWS * 10)
+    assert invoke("report", "in.csv", "--probabilities", "--output", "r.json").code == 0
+    evidence = json.loads((tmp_path / "r.json").read_bytes())["evidence"]
+    labels = [0, *(point["labels"] for point in evidence)]
+    assert labels[-1] == 3_000
+    assert max(np.diff(labels)) <= 500
