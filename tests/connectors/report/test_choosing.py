@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -56,17 +57,25 @@ def test_a_model_is_chosen(browser: Browser, url: str) -> None:
         assert noted == []
 
 
+def fits(page: Page) -> None:
+    """Wait until the first figure that is seen is as wide as its place."""
+    figure = page.locator(f"{SEEN} .figure").first.bounding_box()
+    assert figure is not None
+    drawn = page.locator(f"{SEEN} .main-svg").first
+    expect(drawn).to_have_attribute(
+        "width", re.compile(f"{int(figure['width'])}"), timeout=PATIENCE
+    )
+
+
 def test_a_window_that_changed_meanwhile(browser: Browser, url: str) -> None:
     """A figure that was hidden while the window became narrow fits when it is seen again."""
     with opened(browser, url) as (page, noted):
         choice = page.get_by_label("Model", exact=True)
         choice.select_option(label="fraud · fr")
         page.set_viewport_size({"width": 360, "height": 740})
+        fits(page)  # so the window has told all figures
         choice.select_option(label="all together")
-        figure = page.locator("#all .figure").first.bounding_box()
-        assert figure is not None
-        drawn = page.locator("#all .main-svg").first
-        expect(drawn).to_have_attribute("width", f"{figure['width']:g}", timeout=PATIENCE)
+        fits(page)
         assert page.evaluate("document.documentElement.scrollWidth") == 360
         assert noted == []
 
