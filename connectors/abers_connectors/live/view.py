@@ -190,7 +190,7 @@ def _blocks(findings: Findings) -> Iterator[dict[str, Any]]:
             "name": "tests",
             "heading": "Tests that may be looked at any time",
             "sentence": _GUARANTEES,
-            "table": tests(findings)._asdict(),
+            "table": tests(findings.tests)._asdict(),
         }
     for one in drawn(findings):
         figure = one.figure

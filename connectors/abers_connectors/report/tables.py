@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from abers_connectors._means import called, number, worded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from abers.plots.drawings import Drawing
-    from abers_connectors.report.findings import Findings
+    from abers_connectors.report.findings import Findings, Tested
 
 __all__ = ["VIEWS", "Drawn", "Table", "power", "scores", "tests"]
 
@@ -67,13 +67,13 @@ def scores(found: Findings) -> Table:
     return Table(["", "raw score", "calibrated"], rows)
 
 
-def tests(found: Findings) -> Table:
+def tests(many: Iterable[Tested]) -> Table:
     """List what each test has come to.
 
     Parameters
     ----------
-    found
-        What labels said.
+    many
+        Those of some findings.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def tests(found: Findings) -> Table:
             "rings" if one.ringing else "quiet",
             f"{one.episodes:,}",
         ]
-        for one in found.tests
+        for one in many
     ]
     return Table(["test", "evidence", "line", "now", "episodes"], rows)
 
