@@ -38,13 +38,13 @@ def course(found: Findings) -> Iterator[Drawn]:
     for name, words in called(found.calibrated or {}).items():
         if name in _UNITS:
             views = {view: _means(moments, view, name) for view in VIEWS}
-            yield _moments(f"over-{name}", words, moments, views, _UNITS[name])
+            yield from _moments(f"over-{name}", words, moments, views, _UNITS[name])
     widths: dict[str, list[float | None]] = {"calibrated": [one.mean_width for one in moments]}
     words, unit = "interval width", "difference of probabilities"
     if found.intervals:
         words = f"width of the {100 * found.intervals[0]['level']:.9g} % interval"
         unit = "unit of the label"
-    yield _moments("over-width", words, moments, widths, unit)
+    yield from _moments("over-width", words, moments, widths, unit)
 
 
 def _means(moments: Iterable[Moment], view: str, name: str) -> list[float | None]:
@@ -57,17 +57,19 @@ def _moments(
     moments: Sequence[Moment],
     views: dict[str, list[float | None]],
     unit: str,
-) -> Drawn:
+) -> Iterator[Drawn]:
     known = {view: column for view, column in views.items() if any(map(_is_known, column))}
+    if not known:
+        return
     labels = [one.labels for one in moments]
-    columns = zip(*known.values(), strict=True) if known else [()] * len(moments)
+    columns = zip(*known.values(), strict=True)
     rows = [
         [f"{one.labels:,}", f"{one.over:,}", *map(number, column)]
         for one, column in zip(moments, columns, strict=True)
     ]
     most = max(one.over for one in moments)
     heading = f"{words[0].upper()}{words[1:]} over time"
-    return Drawn(
+    yield Drawn(
         name,
         heading,
         f"Each point is the mean over the {most:,} labels before it, or as many as there were. "

@@ -7,6 +7,7 @@ colour tells is told by a dash, a marker or a name too.
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -133,10 +134,16 @@ def line(
     colour: str | None = None,
     **more: Any,  # noqa: ANN401 - as plotly has them
 ) -> dict[str, Any]:
-    """Draw a line; one that is called "raw" or "calibrated" always looks the same."""
+    """Draw a line; one that is called "raw" or "calibrated" always looks the same.
+
+    Of one number there is no line, so it is drawn as a point.
+    """
     style = {"color": colour or COLOURS.get(name, INK), "dash": _DASHES.get(name, "solid")}
     shape = style | {"width": 2} | more.pop("line", {})
-    drawn = {"type": "scatter", "x": [*x], "y": [*y], "name": name, "line": shape, "mode": "lines"}
+    column = [*y]
+    known = sum(value is not None and math.isfinite(value) for value in column)
+    mode = "lines" if known > 1 else "lines+markers"
+    drawn = {"type": "scatter", "x": [*x], "y": column, "name": name, "line": shape, "mode": mode}
     return drawn | more
 
 

@@ -186,7 +186,7 @@ def pit_histogram(counts: ArrayLike, *, title: str) -> Drawing:
         }
     )
     drawn.add(line([0.0, 1.0], [1.0, 1.0], "as it should be", REFERENCE))
-    for name, height in (("two standard errors", 1.0 - chance), ("", 1.0 + chance)):
+    for name, height in (("two standard errors", max(1.0 - chance, 0.0)), ("", 1.0 + chance)):
         dotted = {"dash": "dot", "width": 1.5}
         drawn.add(
             line([0.0, 1.0], [height] * 2, name, REFERENCE, line=dotted, showlegend=bool(name))

@@ -43,7 +43,7 @@ class Worked:
         """Take events together."""
         self.watching.take(self.processor, self.processor.take(Events.of([*events])))
 
-    def learn(self, *pairs: tuple[float, int], model: str = "", batch: int = 1) -> None:
+    def learn(self, *pairs: tuple[Any, Any], model: str = "", batch: int = 1) -> None:
         """Take observations, each with its label, a minute apart, so many together."""
         first = self.processor.counters["observations"]
         events: list[Event] = []

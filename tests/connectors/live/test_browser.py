@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from tests.connectors.browsing import PATIENCE, contrast, opened
 from tests.connectors.live.conftest import Worked
 from tests.connectors.live.drifts import CHANGE, drifting, written
 
+from abers.stream import Settings
 from abers_connectors.config import Http
 from abers_connectors.http import serving
 
@@ -49,6 +51,88 @@ def test_it_is_drawn_and_goes_on(browser: Browser, worked: Worked, url: str) -> 
         assert page.locator("#phase").inner_text() == "Live, updated every second."
         style = "getComputedStyle(document.querySelector('.main-svg')).position"
         assert page.evaluate(style) == "absolute"  # plotly's rules, which are ours here
+        assert noted == []
+
+
+def of_numbers() -> list[tuple[Any, Any]]:
+    """Give scores, and labels around them."""
+    rng = random.Random(5)  # noqa: S311 - no secret
+    scores = [rng.gauss(10.0, 3.0) for _ in range(180)]
+    return [(score, score + rng.gauss(0.0, 1.0)) for score in scores]
+
+
+def of_classes() -> list[tuple[Any, Any]]:
+    """Give probabilities of classes, and labels that they are right about."""
+    rng = random.Random(5)  # noqa: S311 - no secret
+    first = [0.1 + 0.6 * rng.random() for _ in range(180)]
+    scores = [{"a": one, "b": 0.9 - one, "c": 0.1} for one in first]
+    return [(one, rng.choices([*one], [*one.values()])[0]) for one in scores]
+
+
+REGRESSION = Settings(task="regression", distributions="judged")
+CLASSES = Settings(task="multiclass", classes=("a", "b", "c"), scores="probability")
+TASKS = {
+    "regression": (
+        REGRESSION,
+        of_numbers(),
+        "coverage pit over-crps over-pinball over-width fan-by-score fan",
+    ),
+    "multiclass": (CLASSES, of_classes(), "over-log_loss over-brier over-accuracy over-width"),
+}
+DATA = "all => all.map((one) => JSON.stringify(one.data.map(({ x, y }) => [x, y])))"
+OVERLAPS = """all => all.flatMap((figure) => {
+  const words = [...figure.querySelectorAll(".xtitle, .ytitle, .xtick, .ytick, .legendtext")];
+  const boxes = words.map((one) => [one.textContent, one.getBoundingClientRect()]);
+  return boxes.flatMap(([text, a], at) => boxes.slice(at + 1).filter(([, b]) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1).map(([other]) => [text, other]));
+})"""
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1200), ("dark", 360)])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_has_its_figures(browser: Browser, task: str, scheme: str, width: int) -> None:
+    """Each is drawn and follows the stream; no words lie upon others; the console stays empty."""
+    settings, pairs, names = TASKS[task]
+    worked = Worked(settings)
+    worked.learn(*pairs[:120], batch=20)
+    size: Any = {"width": width, "height": 740}
+    with (
+        serving(Http(port=0), None, worked.feed) as url,
+        opened(browser, url, viewport=size, color_scheme=scheme) as (page, noted),
+    ):
+        expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
+        worked.tick()
+        count = 1 + len(names.split())
+        figures = page.locator("#blocks .figure")
+        expect(figures.locator(".cartesianlayer")).to_have_count(count, timeout=PATIENCE)
+        shown = page.locator("#blocks section:has(.figure)")
+        told = shown.evaluate_all("all => all.map((one) => one.dataset.name)")
+        assert told == ["evidence", *names.split()]
+        assert figures.locator(".cartesianlayer .trace").count() >= count
+        assert all(figures.locator(".xtitle, .ytitle").all_text_contents())
+        before = figures.evaluate_all(DATA)
+        worked.learn(*pairs[120:], batch=20)
+        worked.tick()
+        expect(page.locator("[data-name=scores] p")).to_contain_text("180", timeout=PATIENCE)
+        after = figures.evaluate_all(DATA)
+        assert [name for name, a, b in zip(told, before, after, strict=True) if a == b] == []
+        assert figures.evaluate_all(OVERLAPS) == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        assert noted == []
+
+
+def test_few_numbers(browser: Browser) -> None:
+    """Of the first labels what can be drawn is drawn, as points, and nothing else has a place."""
+    worked = Worked(REGRESSION)
+    worked.learn(*of_numbers()[:3], batch=3)
+    worked.feed.end()
+    with serving(Http(port=0), None, worked.feed) as url, opened(browser, url) as (page, noted):
+        figures = page.locator("#blocks .figure")
+        expect(figures.last.locator(".cartesianlayer")).to_have_count(1, timeout=PATIENCE)
+        assert page.locator("[data-name=over-pinball], [data-name=over-width]").count() == 0
+        assert page.locator("[data-name=over-crps] .points path").count() == 2
+        assert page.locator("[data-name=evidence] .points path").count() > 0
         assert noted == []
 
 

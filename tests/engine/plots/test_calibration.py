@@ -55,6 +55,13 @@ def test_a_histogram_is_a_density() -> None:
     assert below.y == pytest.approx([1 - 2 * deviation] * 2)
 
 
+def test_chance_allows_no_negative_density() -> None:
+    """Of few labels two standard errors below one are less than nothing, and the line is at 0."""
+    _, _, below, above = pit_histogram([1, 0, 0, 0]).data
+    assert below.y == (0.0, 0.0)
+    assert above.y == pytest.approx([1 + 2 * 3**0.5] * 2)
+
+
 def test_a_histogram_of_nothing() -> None:
     """Before the first label all bars are empty."""
     assert pit_histogram(np.zeros(5)).data[0].y == (0.0,) * 5

@@ -18,3 +18,10 @@ def test_a_line_for_each_view() -> None:
     assert not any(one.connectgaps for one in drawn.data)
     titles = (drawn.layout.title.text, drawn.layout.xaxis.title.text, drawn.layout.yaxis.title.text)
     assert titles == ("Brier score", "labels so far", "mean")
+
+
+def test_a_view_of_one_number_is_a_point() -> None:
+    """Of one number no line can be seen, so it has a marker."""
+    views: dict[str, list[float | None]] = {"raw": [None, 0.5], "calibrated": [0.4, 0.3]}
+    drawn = series([1, 2], views, title="Brier score", y_name="mean")
+    assert [one.mode for one in drawn.data] == ["lines+markers", "lines"]
