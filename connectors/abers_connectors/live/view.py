@@ -6,7 +6,6 @@ script of the page only puts them into their places. A page is made once, howeve
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,7 +14,7 @@ import abers
 from abers_connectors._means import left_out
 from abers_connectors.models import identified, named, titled
 from abers_connectors.report.figures import drawn
-from abers_connectors.report.tables import scores, tests
+from abers_connectors.report.tables import TESTS, rang, scores, tests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,11 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Views"]
 
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
-_REAL = 100_000_000_000  # milliseconds: event times below are no dates
-_GUARANTEES = (
-    "Evidence is what a bet against the predictions would have won, as a power of ten. The line is "
-    "where it rings; what that means is guaranteed however often one looks."
-)
 _MANY = 10.0  # from which a number needs no decimal place
 
 
@@ -125,17 +119,7 @@ def _alarm(frame: Frame, findings: Findings | None) -> dict[str, Any]:
         return {"ringing": False, "words": []}
     words = [f"Alarm: the predictions of {', '.join(ringing)} no longer mean what they say."]
     last = findings.alarms[-1:] if findings is not None else []
-    words += [
-        f"{_moment(one.time)}, after about {one.labels:,} labels: {one.sentence}" for one in last
-    ]
-    return {"ringing": True, "words": words}
-
-
-def _moment(milliseconds: int) -> str:
-    """Write an event time; small ones are numbers of rows."""
-    if milliseconds < _REAL:
-        return f"At event time {milliseconds:,}"
-    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return {"ringing": True, "words": words + [rang(one) for one in last]}
 
 
 def _tiles(frame: Frame) -> Iterator[dict[str, str]]:
@@ -188,8 +172,8 @@ def _blocks(findings: Findings) -> Iterator[dict[str, Any]]:
     if findings.tests:
         yield {
             "name": "tests",
-            "heading": "Tests that may be looked at any time",
-            "sentence": _GUARANTEES,
+            "heading": TESTS[0],
+            "sentence": TESTS[1],
             "table": tests(findings.tests)._asdict(),
         }
     for one in drawn(findings):

@@ -18,7 +18,7 @@ from abers.exceptions import MissingExtraError
 from abers_connectors._means import left_out
 from abers_connectors.models import CHANGE, identified, listed, titled
 from abers_connectors.report.figures import drawn
-from abers_connectors.report.tables import Table, scores
+from abers_connectors.report.tables import TESTS, Table, rang, scores, tests
 
 if TYPE_CHECKING:
     from abers.plots.drawings import Drawing
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Page"]
 
+_LAST = 5  # alarms
 _SHOWN = ("classes", "quantiles", "folds", "scores", "window", "max_age", "half_life", "learner")
 
 
@@ -50,6 +51,8 @@ class _Model(NamedTuple):
     means: Means | None
     scores: Table
     sentences: list[str]
+    tests: Table
+    alarms: list[str]
     blocks: list[_Block]
 
 
@@ -101,6 +104,9 @@ class Page:
             style=self._style,
             scores=scores(report),
             sentences=left_out(report.calibrated or {}, report.labels),
+            tested=TESTS,
+            tests=tests(report.tests),
+            alarms=_alarms(report),
             facts=_facts(report),
             counts=_counts(report),
             blocks=_blocks(report),
@@ -120,8 +126,17 @@ def _model(one: OfModel) -> _Model:
         means,
         scores(one),
         left_out(means or {}, one.labels),
+        tests(one.tests),
+        _alarms(one),
         _blocks(one),
     )
+
+
+def _alarms(found: Findings) -> list[str]:
+    """Tell of the last alarms, the newest first."""
+    told = [rang(one) for one in found.alarms[: -_LAST - 1 : -1]]
+    earlier = len(found.alarms) - len(told)
+    return told + ([f"Before these {earlier:,} more were raised."] if earlier else [])
 
 
 def _blocks(found: Findings) -> list[_Block]:

@@ -6,6 +6,7 @@ Governing rule: a table has its numbers in words, as they are to be read.
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers_connectors._means import called, number, worded
@@ -14,13 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from abers.plots.drawings import Drawing
-    from abers_connectors.report.findings import Findings, Tested
+    from abers_connectors.report.findings import Findings, Raised, Tested
 
-__all__ = ["VIEWS", "Drawn", "Table", "power", "scores", "tests"]
+__all__ = ["TESTS", "VIEWS", "Drawn", "Table", "power", "rang", "scores", "tests"]
 
 VIEWS = ("raw", "calibrated")
 """In the order in which they are told."""
 
+_EVIDENCE = (
+    "Evidence is what a bet against the predictions would have won, as a power of ten. The line is "
+    "where it rings; what that means is guaranteed however often one looks."
+)
+TESTS = ("Tests that may be looked at any time", _EVIDENCE)
+"""Heading and sentence of their table."""
+
+_REAL = 100_000_000_000  # milliseconds: event times below are no dates
 _HIGHEST = 30.0  # power of ten of evidence: beyond it nobody needs to know
 
 
@@ -91,6 +100,29 @@ def tests(many: Iterable[Tested]) -> Table:
         for one in many
     ]
     return Table(["test", "evidence", "line", "now", "episodes"], rows)
+
+
+def rang(one: Raised) -> str:
+    """Say when an alarm was raised, and what it says.
+
+    Parameters
+    ----------
+    one
+        The alarm.
+
+    Returns
+    -------
+    str
+        Sentences.
+    """
+    return f"{_moment(one.time)}, after about {one.labels:,} labels: {one.sentence}"
+
+
+def _moment(milliseconds: int) -> str:
+    """Write an event time; small ones are numbers of rows."""
+    if milliseconds < _REAL:
+        return f"At event time {milliseconds:,}"
+    return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _written(height: float) -> str:

@@ -79,7 +79,8 @@ def test_every_figure_has_a_name_its_data_and_its_numbers(replayed: Replayed) ->
         assert figure["role"] == "img"
         assert figure["aria-label"]
         assert json.loads(held[figure["data-figure"]])["data"]
-    assert len(outline.tables) == 3 + len(figures)  # scores, counts and what was replayed
+    # Scores, counts, what was replayed, and tests.
+    assert len(outline.tables) == 4 + len(figures)
     assert len(outline.of("details")) == len(figures)
     columns = [attrs for attrs in outline.of("th") if attrs.get("scope") == "col"]
     assert len(columns) == sum(len(table[0]) for table in outline.tables)
@@ -93,6 +94,21 @@ def test_the_table_of_scores(replayed: Replayed) -> None:
         for cell, view in zip(rows.get(words, ()), ("raw", "calibrated"), strict=False):
             if mean := (replayed.numbers[view] or {}).get(name):
                 assert cell.startswith(number(mean))
+
+
+def test_tests_and_alarms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the tests have come to stands in a table, and when an alarm was raised below it."""
+    monkeypatch.chdir(tmp_path)
+    told = [int(n < 1_500) for n in range(3_000)]  # what is called 0.9 comes always, then never
+    rows = "".join(f"{1_760_000_000_000 + n},0.9,{label}\n" for n, label in enumerate(told))
+    (tmp_path / "in.csv").write_text("time,score,label\n" + rows)
+    command("report", "in.csv", "--probabilities", "--output", "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    (table,) = (one for one in Outline(page).tables if one[0][0] == "test")
+    assert table[0] == ["test", "evidence", "line", "now", "episodes"]
+    assert [row[0] for row in table[1:]] == ["since start", "change"]
+    assert table[2][3:] == ["rings", "1"]
+    assert re.search(r"<p>2025-10-09 08:53:\d\d UTC, after about 1,\d{3} labels: ", page)
 
 
 def test_names_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
