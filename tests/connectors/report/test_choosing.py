@@ -42,7 +42,9 @@ def test_a_model_is_chosen(browser: Browser, url: str) -> None:
         assert figures.count() == drawn.count() >= 4
         page.get_by_label("Model", exact=True).select_option(label="<b>spam · fr")
         expect(page.locator(SEEN)).to_have_count(1)
-        assert shown(page)[:2] == ["Scores of <b>spam · fr", "Reliability"]
+        heading = "Scores of <b>spam · fr"
+        tests = "Tests that may be looked at any time"
+        assert shown(page)[:3] == [heading, tests, "Reliability"]
         assert figures.count() == drawn.count() >= 4
         width = figures.first.bounding_box()
         svg = page.locator(f"{SEEN} .main-svg").first.bounding_box()
