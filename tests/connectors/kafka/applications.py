@@ -19,9 +19,10 @@ from abers_connectors.kafka.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from kafka.admin import KafkaAdminClient
     from tests.connectors.kafka.streams import Record
 
     from abers_connectors.config import Config
@@ -82,15 +83,29 @@ class Served:
         return self._start("run", "abers.toml", *words)
 
     def serve(self, *words: str) -> None:
-        """Let a service do all that there is, and stop it."""
-        with self.run(*words) as process, self.log() as log:
+        """Let a service do all that there is, and stop it.
+
+        Before it has joined its group it has done nothing, even where nothing was left to do; told
+        to stop then, it ends as it was interrupted.
+        """
+        with self.broker.admin() as admin, self.log() as log:
+            before = self._members(admin)
+            self._serve(words, lambda: log.drained() and self._members(admin) - before)
+
+    def _serve(self, words: Sequence[str], done: Callable[[], object]) -> None:
+        with self.run(*words) as process:
             deadline = time.monotonic() + _TIMEOUT
-            while not log.drained():
+            while not done():
                 assert process.poll() is None, process.communicate()[1].decode()
                 assert time.monotonic() < deadline
             process.send_signal(signal.SIGTERM)
             err = process.communicate(timeout=_TIMEOUT)[1]
             assert process.returncode == 0, err.decode()
+
+    def _members(self, admin: KafkaAdminClient) -> set[str]:
+        """Give the ids of those in its group, which are other ones for each process."""
+        group = admin.describe_groups([self.app])[self.app]
+        return {one["member_id"] for one in group["members"]}
 
     def refused(self, *words: str) -> tuple[int, str]:
         """Let a service start that ends by itself; its code, and what it says."""
