@@ -67,7 +67,9 @@ def carry_out(  # noqa: PLR0913 - what a command can say
         page = stack.enter_context(ReplayPage(title)) if live else None
         ring = stack.enter_context(_posting(webhook))
         started = perf_counter()
-        with job.start(pace if page is None else page.paced(pace)) as running:
+        if page is not None and pace is not None:
+            pace.meanwhile(page.look)
+        with job.start(pace) as running:
             running.ring = ring
             before = _events(running)
             if reporter is not None:

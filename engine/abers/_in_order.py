@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from abers._arrays import Bytes, Floats, Integers
     from abers._core import CalibrationSet
 
-__all__ = ["PREDICTS", "InOrder"]
+__all__ = ["InOrder"]
 
 PREDICTS, LEARNS = 0, 1  # kinds of steps; another one is the end of a wait
 NONE = np.iinfo(np.int64).max

@@ -18,15 +18,13 @@ from abers_connectors.live.feed import Feed, Numbers
 from abers_connectors.report.watching import Watching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
-    from abers.stream import Events, Outputs, Processor
-    from abers_connectors.pace import Pace
+    from abers.stream import Outputs, Processor
 
 __all__ = ["ReplayPage"]
 
-_STEP = 500  # events that are taken together where there is no pace
 _LOOK = 1.0  # seconds between two looks whether the command was interrupted
 
 
@@ -61,13 +59,6 @@ class ReplayPage:
     ) -> None:
         """Stop serving."""
         self._stack.close()
-
-    def paced(self, pace: Pace | None) -> Callable[[Events], Iterable[Events]]:
-        """Divide events so that the page can be made in between."""
-        if pace is None:
-            return _stepwise
-        pace.meanwhile(self.look)
-        return pace
 
     def watch(
         self,
@@ -116,8 +107,3 @@ class ReplayPage:
             waiting=self._watching.waiting(),
             read=self._fraction(),
         )
-
-
-def _stepwise(events: Events) -> Iterator[Events]:
-    for start in range(0, len(events), _STEP):
-        yield events[start : start + _STEP]

@@ -80,7 +80,6 @@ class Settling(ABC):
     width
         Of what is remembered of an observation that waits. The last column is of its label: NaN
         until that comes.
-
     """
 
     def __init__(self, tests: Sequence[Betting], width: int, least: int) -> None:
