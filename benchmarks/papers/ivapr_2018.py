@@ -176,7 +176,7 @@ def _block(number: int, regressor: str, data: str) -> Task:
 
 def _coverage(data: str) -> Task:
     without = _SUMMANDS if data == "Facebook" else ()
-    spec = {"data": data, "splits": [*range(20)], "without": [*without]}
+    spec = {"data": data, "splits": [*range(100)], "without": [*without]}
     return Task(f"ivapr_2018/figure/2-{data}", coverage, spec)
 
 

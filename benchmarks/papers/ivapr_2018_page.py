@@ -129,8 +129,8 @@ def _figures(answers: Answers) -> str:
                 rows.append([f"{answer.spec['data']}, {bag}", *shown])
     levels = [f"{level * 10} %" for level in range(1, 10)]
     parts.append(
-        "Figure 2, the share of test labels in central intervals, of the merged CDF, over 20 splits"
-        " 2 : 1 with a linear model (the paper does not name its own); Facebook without"
+        "Figure 2, the share of test labels in central intervals, of the merged CDF, over 100"
+        " splits 2 : 1 with a linear model (the paper does not name its own); Facebook without"
         " comments, likes and shares, since a linear model of them is exact:\n\n"
         + table(["data, calibrated on the", *levels], rows)
         + f"![Coverage against the level]({_NAME}_2.svg)\n"

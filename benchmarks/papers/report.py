@@ -82,13 +82,17 @@ def data_sets(sets: Mapping[str, str]) -> str:
     return f"## Data\n\n{table(head, rows)}"
 
 
-def ending(tasks: Sequence[Task], answers: Mapping[str, Answer]) -> str:
+def ending(name: str, tasks: Sequence[Task], answers: Mapping[str, Answer]) -> str:
     """Say what was run and with what, and what was not run."""
     seconds = sum(answer.seconds for answer in answers.values())
     used = Counter(
         ", ".join(f"{k} {v}" for k, v in answer.environment.items()) for answer in answers.values()
     )
-    done = f"{len(answers)} of {len(tasks)} tasks, {seconds / 60:.0f} minutes on a busy machine."
+    done = (
+        f"{len(answers)} of {len(tasks)} tasks, {seconds / 60:.0f} minutes of one core that had"
+        f" other work too. [Every answer](answers/{name}.jsonl) is kept, with its specification and"
+        " its seeds; the command computes what is missing there."
+    )
     lines = [f"- {words} ({count} tasks)" for words, count in used.items()]
     parts = [f"## What was run\n\n{done}\n", *lines]
     rest = Counter(task.name.rpartition("/")[0] for task in tasks if task.name not in answers)

@@ -1,7 +1,8 @@
 """Long runs in small tasks that are kept, so that a run goes on where the last one ended.
 
-Governing rule: a task is a function of its specification, seeds included; its answer is kept as
-JSON beside the specification and the environment, and used again while the specification is equal.
+Governing rule: a task is a function of its specification, seeds included. Its answer is a line of
+the paper's file, after a line that says what it was computed with, and is used again while the
+specification is equal; the file is part of the project, so runs on several machines add up.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from importlib.metadata import version
 from multiprocessing import get_context
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Budget", "Spec", "Task", "kept", "run"]
 
 Spec = dict[str, Any]
+_DIGITS = 6
 _PACKAGES = ("abers", "numpy", "scipy", "scikit-learn")
 
 
@@ -41,7 +43,7 @@ class Task(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is kept of a task."""
+    """What is kept of a task, and what it was computed with."""
 
     spec: Spec
     environment: dict[str, str]
@@ -57,7 +59,7 @@ class Budget(NamedTuple):
 
 
 def environment() -> dict[str, str]:
-    """Say what a result was computed with."""
+    """Say what a result is computed with."""
     return {
         "Python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -66,32 +68,55 @@ def environment() -> dict[str, str]:
     }
 
 
-def kept(cache: Path, tasks: Sequence[Task]) -> dict[str, Answer]:
+def kept(path: Path, tasks: Sequence[Task]) -> dict[str, Answer]:
     """Read the answers that are there, by the names of their tasks."""
-    found = {}
-    for task in tasks:
-        path = _path(cache, task)
-        if path.is_file():
-            answer = Answer(**json.loads(path.read_text(encoding="utf-8")))
-            if answer.spec == task.spec:
-                found[task.name] = answer
-    return found
+    wanted = {task.name: task.spec for task in tasks}
+    found: dict[str, Answer] = {}
+    used: dict[str, str] = {}
+    for line in _lines(path):
+        if "environment" in line:
+            used = line["environment"]
+        elif line["spec"] == wanted.get(line["task"]):
+            found[line["task"]] = Answer(line["spec"], used, line["seconds"], line["result"])
+    return {task.name: found[task.name] for task in tasks if task.name in found}
 
 
-def run(tasks: Sequence[Task], folder: Path, cache: Path, budget: Budget) -> dict[str, Answer]:
-    """Run what has no answer yet, in the order given, and return all answers there are."""
-    there = kept(cache, tasks)
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a file whose last line may be torn."""
+    if path.is_file():
+        with path.open(encoding="utf-8") as file:
+            yield from (json.loads(line) for line in file if line.endswith("\n"))
+
+
+def run(tasks: Sequence[Task], folder: Path, path: Path, budget: Budget) -> None:
+    """Run what has no answer yet, in the order given, and keep each answer as it comes."""
+    there = kept(path, tasks)
     waiting = [task for task in tasks if task.name not in there]
-    with _bar() as bar, _pool(budget.processes) as pool:
-        shown = bar.add_task("papers", total=len(tasks), completed=len(tasks) - len(waiting))
+    if not waiting:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _bar() as bar, _pool(budget.processes) as pool, _opened(path) as file:
+        shown = bar.add_task(path.stem, total=len(tasks), completed=len(there))
         for task, answer in _answers(pool, waiting, folder, budget):
-            path = _path(cache, task)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            half = path.with_suffix(".part")
-            half.write_text(json.dumps(answer._asdict(), indent=1) + "\n", encoding="utf-8")
-            half.replace(path)
+            rest = answer._asdict()
+            del rest["environment"]
+            file.write(_line({"task": task.name, **rest}))
+            file.flush()
             bar.update(shown, advance=1, description=task.name)
-    return kept(cache, tasks)
+
+
+def _opened(path: Path) -> TextIO:
+    """Open the file where its last whole line ends."""
+    file = path.open("a+", encoding="utf-8")
+    file.seek(0)
+    text = file.read()
+    file.truncate(len(text[: text.rfind("\n") + 1].encode()))
+    file.write(_line({"environment": environment()}))
+    return file
+
+
+def _line(record: dict[str, Any]) -> str:
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 
 def _answers(
@@ -115,8 +140,17 @@ def _answers(
 def _do(task: Task, folder: Path) -> Answer:
     started = perf_counter()
     with threadpool_limits(1):
-        result = task.work(folder, task.spec)
+        result = _rounded(task.work(folder, task.spec))
     return Answer(task.spec, environment(), round(perf_counter() - started, 3), result)
+
+
+def _rounded(result: Any) -> Any:  # noqa: ANN401 - JSON
+    """Round to as many digits as other machines agree on; no mean of splits is as sure."""
+    if isinstance(result, float):
+        return float(f"{result:.{_DIGITS}g}")
+    if isinstance(result, dict):
+        return {key: _rounded(each) for key, each in result.items()}
+    return [_rounded(each) for each in result] if isinstance(result, list) else result
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
@@ -127,7 +161,3 @@ def _bar() -> Progress:
     columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     console = Console(stderr=True)
     return Progress(TextColumn("{task.description}"), *columns, console=console)
-
-
-def _path(cache: Path, task: Task) -> Path:
-    return cache / f"{task.name}.json"

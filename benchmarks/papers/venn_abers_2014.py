@@ -7,7 +7,6 @@ source of scores meets the same ones.
 from __future__ import annotations
 
 from itertools import product
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,10 +44,7 @@ __all__ = ["PAPER"]
 
 _BLOCK = 5  # splits a task
 _SPLITS, _FULL = 100, 16  # of W, SVA and DIR; of VA, others
-_ORDER = "LR", "NB", "SVM", "J", "JB", "NN"
-# Blocks of the slow ones, with which all 100 splits would take days; and VA leaves NN out.
-_SLOW = {("weka", "NN"): 1, ("sklearn", "NN"): 1, ("sklearn", "J"): 2, ("sklearn", "JB"): 2}
-_LATER = 1.5  # rounds of the others that go before the slow ones
+_SCORERS = "LR", "NB", "SVM", "J", "JB", "NN"
 _FOLDS = 5
 
 
@@ -130,23 +126,17 @@ def _cross(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> tuple[Flo
 
 
 def tasks(*, quick: bool) -> list[Task]:
-    """List the tasks: a block of each before the next block, and the slow ones later."""
+    """List the tasks: a block of each before the next block."""
     found = [_validity(n, 200 if quick else 2_000) for n in (10, 20)]
-    sources = [*(["weka"] if weka.available() else []), "sklearn"]
     if quick:
         cells = [(0, "sklearn", name, data) for name in ("LR", "NB") for data in ("Echo", "Vote")]
         return [*found, *(_block(*cell) for cell in cells), _full(0, "sklearn", "LR", "Labor")]
-    rounds: list[tuple[float, Task]] = []
+    sources = "weka", "sklearn"
     for b in range(_SPLITS // _BLOCK):
-        for source, name in product(sources, _ORDER):
-            slow = _SLOW.get((source, name))
-            if slow is None or b < slow:
-                late = b if slow is None else b + _LATER
-                rounds += [(late, _block(b, source, name, data)) for data in SETS]
-        if b < _FULL and "weka" in sources:
-            whole = [_full(b, "weka", name, d) for name, d in product(_ORDER[:-1], SETS)]
-            rounds += [(b + 0.5, task) for task in whole]
-    return [*found, *(task for _, task in sorted(rounds, key=itemgetter(0)))]
+        found += [_block(b, *cell) for cell in product(sources, _SCORERS, SETS)]
+        if b < _FULL:
+            found += [_full(b, "weka", *cell) for cell in product(_SCORERS, SETS)]
+    return found
 
 
 def _block(number: int, source: str, scorer: str, data: str) -> Task:
