@@ -40,6 +40,11 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
 - The classes are up or down of Elec2; an odd digit or an even one of MNIST; the last of the six
   classes of Insects, in alphabetical order, or another one; more than 142 bicycles an hour (the
   median) or fewer; those of Phishing and Banana.
+- **Several classes.** The six classes of Insects and the ten digits. The scorers are one such
+  logistic regression a class, against the rest; raw is their probabilities divided by the sum.
+  Platt, isotonic, beta and IVAP calibrate each class against the rest and are divided by their sum
+  too (`OneVsRest`); "IVAP, pairs" calibrates pairs and couples them (`OneVsOne`). MCB is of the
+  class with the largest probability.
 - **Numbers.** The base is Bayesian linear regression on the features as they are, fitted anew to
   all labels so far whenever these are 5 % more; the first 100 labels are for its first fit. It
   predicts normal distributions. Quantile calibration, the beta CDF and GP-Beta are fitted to the
@@ -58,9 +63,11 @@ _OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
 
 def page(answers: Mapping[str, Answer]) -> Page:
     """Write the page from what there is."""
-    classes, numbers = (_tables(answers, kind) for kind in ("classes", "numbers"))
-    parts = [_HEAD, "## What follows\n", *_found(classes, numbers)]
+    kinds = ("classes", "several", "numbers")
+    classes, several, numbers = (_tables(answers, kind) for kind in kinds)
+    parts = [_HEAD, "## What follows\n", *_found(classes, several, numbers)]
     parts += ["\n## Two classes\n", *(_classes(*each) for each in classes.items())]
+    parts += ["## Several classes\n", *(_several(*each) for each in several.items())]
     parts += ["## Numbers\n", *(_numbers(*each) for each in numbers.items())]
     return Page("\n".join(parts), {})
 
@@ -80,7 +87,7 @@ def _loss(row: Row) -> float:
     return math.inf if row["log"] is None else float(row["log"])
 
 
-def _found(classes: Tables, numbers: Tables) -> list[str]:
+def _found(classes: Tables, several: Tables, numbers: Tables) -> list[str]:
     lines = [
         _better(classes, "IVAP", "raw", "log loss"),
         _better(classes, "IVAP", "Platt", "log loss"),
@@ -89,6 +96,10 @@ def _found(classes: Tables, numbers: Tables) -> list[str]:
         _better(classes, "CVAP", "IVAP", "log loss"),
         _infinite(classes),
         _best(classes, _FORGETTING, "log loss"),
+        *(
+            _better(several, "IVAP", other, "log loss", "streams of several classes")
+            for other in ("raw", "Platt", "isotonic", "beta", "IVAP, pairs")
+        ),
         _better(numbers, "quantile calibration", "the learner", "CRPS"),
         _better(numbers, "GP-Beta", "the learner", "CRPS"),
         _better(numbers, "IVAPR", "the learner", "CRPS"),
@@ -98,7 +109,7 @@ def _found(classes: Tables, numbers: Tables) -> list[str]:
     return [f"- {line}" for line in lines if line]
 
 
-def _better(tables: Tables, one: str, other: str, loss: str) -> str:
+def _better(tables: Tables, one: str, other: str, loss: str, streams: str = "streams") -> str:
     """Say on which streams one calibrator loses less than another, with labels at once and late."""
     parts = []
     for delay in sorted({delay for _, delay in tables}):
@@ -107,7 +118,7 @@ def _better(tables: Tables, one: str, other: str, loss: str) -> str:
         rest = ", ".join(data for data in at if data not in wins)
         but = f" (not on {rest})" if wins and rest else ""
         when = f"with labels {delay:,} late" if delay else "with labels at once"
-        parts.append(f"{len(wins)} of {len(at)} streams {when}{but}")
+        parts.append(f"{len(wins)} of {len(at)} {streams} {when}{but}")
     return f"{one} has a smaller {loss} than {other} on {', and on '.join(parts)}." if parts else ""
 
 
@@ -145,13 +156,19 @@ def _list(keys: Iterable[tuple[str, int]]) -> str:
 
 
 def _classes(key: tuple[str, int], rows: Mapping[str, Row]) -> str:
+    return _scored(key, rows, ["Brier", "MCB", "DSC", "ECE"])
+
+
+def _several(key: tuple[str, int], rows: Mapping[str, Row]) -> str:
+    return _scored(key, rows, ["Brier", "accuracy", "MCB"])
+
+
+def _scored(key: tuple[str, int], rows: Mapping[str, Row], names: list[str]) -> str:
     cells = []
     for name, row in rows.items():
         log = f"∞ ({row['infinite']})" if row["log"] is None else f"{row['log']:.4f}"
-        rest = [_four(row[each]) for each in ("Brier", "MCB", "DSC", "ECE")]
-        cells.append([name, log, *rest])
-    head = ["", "log", "Brier", "MCB", "DSC", "ECE"]
-    return f"### {key[0]}, delay {key[1]:,}\n\n{table(head, cells)}"
+        cells.append([name, log, *(_four(row[each]) for each in names)])
+    return f"### {key[0]}, delay {key[1]:,}\n\n{table(['', 'log', *names], cells)}"
 
 
 def _numbers(key: tuple[str, int], rows: Mapping[str, Row]) -> str:

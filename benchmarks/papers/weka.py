@@ -36,10 +36,10 @@ JAR = Path("/usr/share/java/weka.jar")  # where Debian's package puts it
 _FUNCTIONS = "weka.classifiers.functions"
 CLASSIFIERS = {
     "J": ["weka.classifiers.trees.J48"],
-    "JB": ["weka.classifiers.meta.Bagging", "-W", "weka.classifiers.trees.J48"],
+    "JB": ["weka.classifiers.meta.Bagging"],  # of its default, REPTree: see the page's deviations
     "LR": [f"{_FUNCTIONS}.Logistic"],
     "NB": ["weka.classifiers.bayes.NaiveBayes", "-K"],
-    "NN": [f"{_FUNCTIONS}.MultilayerPerceptron"],
+    "NN": [f"{_FUNCTIONS}.MultilayerPerceptron", "-L", "0.1"],  # likewise
     "SVM": [f"{_FUNCTIONS}.SMO", "-M"],
 }
 

@@ -118,6 +118,10 @@ def test_streams(tmp_path: Path) -> None:
         assert rows[name]["log"] < rows["raw"]["log"]
         assert rows[name]["MCB"] < rows["raw"]["MCB"]
     assert rows["IVAP, half-life"]["log"] < rows["IVAP"]["log"]
+    several = found["several/Insects/0"]
+    for name in ("Platt", "IVAP", "IVAP, half-life", "IVAP, pairs"):
+        assert several[name]["log"] < several["raw"]["log"]
+        assert several[name]["MCB"] < several["raw"]["MCB"]
     numbers = found["numbers/Chick weights/0"]
     for name in ("quantile calibration", "beta CDF", "IVAPR"):
         assert abs(numbers[name]["80 %"] - 0.8) < abs(numbers["the learner"]["80 %"] - 0.8)

@@ -1,0 +1,101 @@
+"""Calibrators on streams of several classes.
+
+Governing rule: as in `streams_classes`; what calibrates one class against the rest is divided by
+the sum over the classes, for whichever calibrator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.linear_model import SGDClassifier
+
+from abers import OneVsOne, OneVsRest
+from abers.calibration import BetaCalibration, Isotonic, Platt
+from abers.monitoring import corp
+from abers.monitoring.multiclass import MultiClassScores
+from benchmarks.papers.streams_data import RECENT, several
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from benchmarks.papers.runner import Spec
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+__all__ = ["told_apart"]
+
+
+def told_apart(folder: Path, spec: Spec) -> dict[str, Any]:
+    """Judge all calibrators on a stream of several classes."""
+    x, y = several(folder, spec["data"])
+    if spec["rows"] is not None:
+        x, y = x[: spec["rows"]], y[: spec["rows"]]
+    odds = scored(x, y, spec["delay"])
+    return {name: judged(p, y) for name, p in forecasts(odds, y, spec["delay"]).items()}
+
+
+def scored(x: Floats, y: Integers, delay: int) -> Floats:
+    """Score each class against the rest, as log odds, by online logistic regressions."""
+    model = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=0.01, random_state=0)
+    classes = np.unique(y)
+    odds = np.zeros((len(y), len(classes)))
+    for i in range(len(y)):
+        if i > delay:
+            odds[i] = model.coef_ @ x[i] + model.intercept_
+        if i >= delay:
+            row = slice(i - delay, i - delay + 1)
+            model.partial_fit(x[row], y[row], classes=classes)
+    return odds
+
+
+def forecasts(odds: Floats, y: Integers, delay: int) -> dict[str, Floats]:
+    """Forecast by each calibrator."""
+    raw, classes = expit(odds), range(odds.shape[1])
+    times = np.arange(len(y), dtype=np.float64)
+
+    def each(kind: type[Platt | Isotonic | BetaCalibration], scores: Floats) -> Floats:
+        columns = [kind().prequential(scores[:, k], y == k, delay=delay) for k in classes]
+        return shared(np.column_stack(columns))
+
+    def rest(*, times: Floats | None = None, **forgetting: Any) -> Floats:  # noqa: ANN401 - its options
+        held = OneVsRest(classes, **forgetting)
+        return held.prequential(odds, y, delay=delay, times=times)[0]
+
+    return {
+        "raw": shared(raw),
+        "Platt": each(Platt, odds),
+        "isotonic": each(Isotonic, odds),
+        "beta": each(BetaCalibration, raw),
+        "IVAP": rest(),
+        "IVAP, window": rest(window=RECENT),
+        "IVAP, half-life": rest(half_life=float(RECENT), times=times),
+        "IVAP, pairs": OneVsOne(classes).prequential(shared(raw), y, delay=delay)[0],
+    }
+
+
+def shared(p: Floats) -> Floats:
+    """Divide by the sum over the classes; where all are impossible, all are equal."""
+    total = p.sum(axis=1, keepdims=True)
+    return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0.0)
+
+
+def judged(p: Floats, y: Integers) -> dict[str, float | None]:
+    """Score forecasts; None stands for an infinite log loss."""
+    scores = MultiClassScores()
+    scores.update_many(p, y)
+    top = p.argmax(axis=1)
+    said = p[np.arange(len(y)), top]
+    parts = corp(said, (top == y).astype(np.int64)).decomposition()
+    return {
+        "log": None if scores.infinite else scores.log_loss,
+        "infinite": scores.infinite,
+        "Brier": scores.brier,
+        "accuracy": scores.accuracy,
+        "MCB": parts.miscalibration,
+    }
