@@ -6,6 +6,7 @@ label stand by themselves.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = ["page"]
 
 _NAME = "ivapr_2018"
 _NONE = mean([])
+_NEAR, _FAR = 0.01, 0.03
 
 _HEAD = """\
 # Petej (2018), Inductive Venn-Abers prediction for regression
@@ -69,7 +71,8 @@ def page(answers: Answers) -> Page:
     }
     parts = [_HEAD, _table(found, published), _units(found, published)]
     parts += [_figures(answers)]
-    drawn = {1: _noiseless(answers), 2: _coverage(answers), 3: _medians(answers)}
+    drawn = {"1": _noiseless(answers), "1_density": _densities(answers)}
+    drawn |= {"2": _coverage(answers), "3": _medians(answers)}
     return Page("\n".join(parts), {f"{_NAME}_{k}.svg": text for k, text in drawn.items()})
 
 
@@ -98,7 +101,25 @@ def _table(found: Found, published: Mapping[tuple[str, str, str], float]) -> str
     head = ["data, regressor", "A published", "A ours", "difference", "IVAPR published"]
     head += ["IVAPR ours", "difference", "honest", "splits"]
     count = f"IVAPR is below A in {better} of {both} rows of ours; published: in 24 of 25."
-    return f"## Table 1, CRPS on the scale of ranks\n\n{table(head, rows)}{count}\n"
+    near = _nearness(found, published)
+    return f"## Table 1, CRPS on the scale of ranks\n\n{table(head, rows)}{count} {near}\n"
+
+
+def _nearness(found: Found, published: Mapping[tuple[str, str, str], float]) -> str:
+    """Say how many cells come near, and which do not."""
+    gaps = {
+        key: abs(found[*key[:2], f"{key[2]} rank"].value - value)
+        for key, value in published.items()
+        if (*key[:2], f"{key[2]} rank") in found
+    }
+    near = sum(gap <= _NEAR for gap in gaps.values())
+    far = dict.fromkeys(
+        f"{data} {regressor}" for (data, regressor, _), gap in gaps.items() if gap > _FAR
+    )
+    return (
+        f"{near} of {len(gaps)} cells are within {_NEAR} of the published number; further than"
+        f" {_FAR} from it are cells of {', '.join(far)}, whose regressors must be others than ours."
+    )
 
 
 def _units(found: Found, published: Mapping[tuple[str, str, str], float]) -> str:
@@ -118,8 +139,10 @@ def _figures(answers: Answers) -> str:
     parts = ["## Figures\n"]
     parts.append(
         "Figure 1, labels that equal their scores, 1 to 100: the predictive CDFs of three scores"
-        " rise where the label is.\n\n"
-        f"![Predictive CDFs of the scores 10, 30 and 60]({_NAME}_1.svg)\n"
+        " rise where the label is, and their densities, differences of the CDF between labels,"
+        " have their peaks there.\n\n"
+        f"![Predictive CDFs of the scores 10, 30 and 60]({_NAME}_1.svg)\n\n"
+        f"![Predictive densities of the scores 10, 30 and 60]({_NAME}_1_density.svg)\n"
     )
     rows = []
     for name, answer in answers.items():
@@ -150,14 +173,26 @@ def _figures(answers: Answers) -> str:
 
 
 def _noiseless(answers: Answers) -> str:
+    axes = Axis("label", 0.0, 100.0), Axis("predictive CDF", 0.0, 1.0)
+    return draw("Labels equal scores, 1 to 100", *axes, _cdfs(answers))
+
+
+def _densities(answers: Answers) -> str:
     curves = {
+        name: [(t, p - q) for (_, q), (t, p) in pairwise(cdf)]
+        for name, cdf in _cdfs(answers).items()
+    }
+    axes = Axis("label", 0.0, 100.0), Axis("predictive density", 0.0, 0.5)
+    return draw("Labels equal scores, 1 to 100", *axes, curves)
+
+
+def _cdfs(answers: Answers) -> dict[str, list[tuple[float, float]]]:
+    return {
         f"score {float(score):.0f}": [(t + 1.0, value) for t, value in enumerate(values)]
         for name, answer in answers.items()
         if name.endswith("figure/1")
         for score, values in answer.result.items()
     }
-    axes = Axis("label", 0.0, 100.0), Axis("predictive CDF", 0.0, 1.0)
-    return draw("Labels equal scores, 1 to 100", *axes, curves)
 
 
 def _coverage(answers: Answers) -> str:

@@ -12,7 +12,8 @@ import os
 import platform
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from importlib.metadata import version
-from multiprocessing import get_context
+from multiprocessing import connection, get_context, parent_process
+from threading import Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
@@ -154,7 +155,20 @@ def _rounded(result: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
+    context = get_context("spawn")
+    return ProcessPoolExecutor(processes, mp_context=context, initializer=_end_with_parent)
+
+
+def _end_with_parent() -> None:
+    """End when the run does, even if it was killed in the middle of a long task."""
+    parent = parent_process()
+    assert parent is not None  # noqa: S101 - this is called in a process of the pool
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
 
 
 def _bar() -> Progress:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
+    Said = tuple[Floats, float | None]  # probabilities, and the mean of p1 - p0
 
 __all__ = ["classified"]
 
@@ -62,36 +63,47 @@ def classified(folder: Path, spec: Spec) -> dict[str, Any]:
     fold = np.arange(len(y)) % _FOLDS
     others = [scored(x, y, delay, fold != k) for k in range(_FOLDS)]
     found = forecasts(scores, np.column_stack(others), y, delay)
-    return {name: judged(p, y) for name, p in found.items()}
+    return {name: judged(said, y) for name, said in found.items()}
 
 
-def forecasts(scores: Floats, others: Floats, y: Integers, delay: int) -> dict[str, Floats]:
+def forecasts(scores: Floats, others: Floats, y: Integers, delay: int) -> dict[str, Said]:
     """Forecast by each calibrator; `others` are the scores of models that left out a fold each."""
     n = len(y)
     raw = expit(scores)
     times = np.arange(n, dtype=np.float64)
+
+    def ivap(*, times: Floats | None = None, **forgetting: Any) -> Said:  # noqa: ANN401 - its options
+        held = VennAbers(**forgetting)
+        p0, p1 = held.prequential(scores, y, delay=delay, times=times)
+        return log_merge(p0, p1), float(np.mean(p1 - p0))
+
     cross = CrossVennAbers(folds=_FOLDS)
+    folds = cross.prequential(others, y, delay=delay, folds=np.arange(n) % _FOLDS)
     return {
-        "raw": raw,
-        "Platt": Platt().prequential(scores, y, delay=delay),
-        "isotonic": Isotonic().prequential(scores, y, delay=delay),
-        "beta": BetaCalibration().prequential(raw, y, delay=delay),
-        "IVAP": log_merge(*VennAbers().prequential(scores, y, delay=delay)),
-        "IVAP, window": log_merge(*VennAbers(window=RECENT).prequential(scores, y, delay=delay)),
-        "IVAP, half-life": log_merge(
-            *VennAbers(half_life=float(RECENT)).prequential(scores, y, delay=delay, times=times)
-        ),
-        "CVAP": cross_log_merge(
-            *cross.prequential(others, y, delay=delay, folds=np.arange(n) % _FOLDS)
-        ),
+        "raw": (raw, None),
+        "Platt": (Platt().prequential(scores, y, delay=delay), None),
+        "isotonic": (Isotonic().prequential(scores, y, delay=delay), None),
+        "beta": (BetaCalibration().prequential(raw, y, delay=delay), None),
+        "IVAP": ivap(),
+        "IVAP, window": ivap(window=RECENT),
+        "IVAP, half-life": ivap(half_life=float(RECENT), times=times),
+        "CVAP": (cross_log_merge(*folds), None),
     }
 
 
-def judged(p: Floats, y: Integers) -> dict[str, float | None]:
-    """Score forecasts; None stands for an infinite log loss."""
+def judged(said: Said, y: Integers) -> dict[str, Any]:
+    """Score forecasts; None stands for an infinite log loss, and for a width that there is not.
+
+    The reliability curve is the CORP diagram at twenty quantiles of the forecasts.
+    """
+    p, width = said
     scores = PrequentialScores()
     scores.update_many(p, y)
-    parts = corp(p, y).decomposition()
+    diagram = corp(p, y)
+    parts = diagram.decomposition()
+    places = np.quantile(p, (np.arange(20) + 0.5) / 20)
+    ends = np.column_stack((diagram.lower, diagram.upper)).ravel()
+    known = np.interp(places, ends, np.repeat(diagram.probability, 2))
     return {
         "log": None if scores.infinite else scores.log_loss,
         "infinite": scores.infinite,
@@ -99,4 +111,6 @@ def judged(p: Floats, y: Integers) -> dict[str, float | None]:
         "MCB": parts.miscalibration,
         "DSC": parts.discrimination,
         "ECE": scores.ece,
+        "width": width,
+        "curve": np.column_stack((places, known)).tolist(),
     }

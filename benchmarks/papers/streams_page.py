@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.page import table
+from benchmarks.papers.figure import Axis, draw
 from benchmarks.papers.paper import Page
 from benchmarks.papers.report import NONE
 
@@ -54,8 +55,9 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
   has had its 100: this is in the CRPS, most of all of short streams and late labels.
 - log: mean log loss, ∞ if one label was thought impossible, with how many; MCB and DSC:
   miscalibration and discrimination of the Brier score, by the CORP diagram of the exact forecasts;
-  ECE in ten bins. CRPS: twice the mean pinball loss of the 99 percentiles, which is the integral
-  but for its tails; pinball: of 5, 10, …, 95 %. Smaller is better but for DSC and coverage.
+  ECE in ten bins; width: the mean of p1 - p0. CRPS: twice the mean pinball loss of the 99
+  percentiles, which is the integral but for its tails; pinball: of 5, 10, …, 95 %. Smaller is
+  better but for DSC, accuracy and coverage.
 """
 _FORGETTING = "IVAP", "IVAP, window", "IVAP, half-life"
 _OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
@@ -66,10 +68,13 @@ def page(answers: Mapping[str, Answer]) -> Page:
     kinds = ("classes", "several", "numbers")
     classes, several, numbers = (_tables(answers, kind) for kind in kinds)
     parts = [_HEAD, "## What follows\n", *_found(classes, several, numbers)]
-    parts += ["\n## Two classes\n", *(_classes(*each) for each in classes.items())]
+    drawn = {data: rows for (data, delay), rows in classes.items() if not delay}
+    parts += ["\n## Two classes\n", _reliability(drawn)]
+    parts += [_classes(*each) for each in classes.items()]
     parts += ["## Several classes\n", *(_several(*each) for each in several.items())]
     parts += ["## Numbers\n", *(_numbers(*each) for each in numbers.items())]
-    return Page("\n".join(parts), {})
+    figures = {_file(data): _diagram(data, rows) for data, rows in drawn.items()}
+    return Page("\n".join(parts), figures)
 
 
 def _tables(answers: Mapping[str, Answer], kind: str) -> Tables:
@@ -156,7 +161,26 @@ def _list(keys: Iterable[tuple[str, int]]) -> str:
 
 
 def _classes(key: tuple[str, int], rows: Mapping[str, Row]) -> str:
-    return _scored(key, rows, ["Brier", "MCB", "DSC", "ECE"])
+    return _scored(key, rows, ["Brier", "MCB", "DSC", "ECE", "width"])
+
+
+def _reliability(drawn: Iterable[str]) -> str:
+    text = (
+        "Reliability with labels at once: how often label 1 came, by the CORP diagram, at twenty"
+        " quantiles of the forecasts. The nearer to the diagonal, the better calibrated.\n"
+    )
+    return "\n".join([text, *(f"![Reliability on {data}]({_file(data)})\n" for data in drawn)])
+
+
+def _file(data: str) -> str:
+    return f"streams_{data.lower().replace(' ', '_')}.svg"
+
+
+def _diagram(data: str, rows: Mapping[str, Row]) -> str:
+    names = ("raw", "Platt", "isotonic", "IVAP", "IVAP, half-life")
+    axes = Axis("forecast", 0.0, 1.0), Axis("share of label 1", 0.0, 1.0)
+    curves = {name: rows[name]["curve"] for name in names}
+    return draw(f"Reliability on {data}", *axes, curves, diagonal=True)
 
 
 def _several(key: tuple[str, int], rows: Mapping[str, Row]) -> str:

@@ -7,7 +7,7 @@ source of scores meets the same ones.
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Labels = NDArray[np.uint8]
     Rows = NDArray[np.int64]
-    Forecasts = dict[str, tuple[Floats, Floats]]
+    Pair = tuple[Floats, Floats]  # p0 and p1
+    Forecasts = dict[str, "Forecast"]
 
 __all__ = ["PAPER"]
 
@@ -48,22 +49,43 @@ _SCORERS = "LR", "NB", "SVM", "J", "JB", "NN"
 _FOLDS = 5
 
 
+class Forecast(NamedTuple):
+    """What a method says of test objects: probabilities for either loss, mean width of p1 - p0."""
+
+    log: Floats
+    square: Floats
+    width: float | None = None
+
+
 def losses(folder: Path, spec: Spec) -> dict[str, Any]:
-    """Measure all methods on a block of splits: mean log loss (None: infinite) and RMSE."""
+    """Measure all methods on a block of splits: mean log loss (None: infinite), RMSE, and widths.
+
+    Reliability is counted in tenths: forecasts (of the log merge), their sum, and labels 1.
+    """
     data = encoded(folder, spec["data"])
     source = weka if spec["source"] == "weka" else scorers
     scorer, labels = source.scorer(data, spec["scorer"]), data.labels
-    found: dict[str, dict[str, list[float | None]]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for number in spec["splits"]:
         order = np.random.default_rng([2014, number]).permutation(len(labels))
         cut = round(len(labels) * 2 / 3)
         train, test = order[:cut], order[cut:]
-        forecast = _transductive if spec["full"] else _forecasts
-        for method, pair in forecast(scorer, labels, train, test).items():
-            kept = found.setdefault(method, {"log": [], "rmse": []})
-            kept["log"].append(_log(pair[0], labels[test]))
-            kept["rmse"].append(float(np.sqrt(np.mean((pair[1] - labels[test]) ** 2))))
+        forecasts = _transductive if spec["full"] else _forecasts
+        for method, said in forecasts(scorer, labels, train, test).items():
+            kept = found.setdefault(method, {"log": [], "rmse": [], "width": [], "tenths": 0.0})
+            kept["log"].append(_log(said.log, labels[test]))
+            kept["rmse"].append(float(np.sqrt(np.mean((said.square - labels[test]) ** 2))))
+            if said.width is not None:
+                kept["width"].append(said.width)
+            kept["tenths"] = kept["tenths"] + _tenths(said.log, labels[test])
+    for kept in found.values():
+        kept["tenths"] = kept["tenths"].tolist()
     return found
+
+
+def _tenths(p: Floats, labels: Labels) -> Floats:
+    place = np.minimum((10 * p).astype(np.int64), 9)
+    return np.array([np.bincount(place, each, 10) for each in (np.ones_like(p), p, labels)])
 
 
 def _log(p: Floats, labels: Labels) -> float | None:
@@ -73,8 +95,11 @@ def _log(p: Floats, labels: Labels) -> float | None:
 
 
 def _transductive(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> Forecasts:
-    pair = TransductiveVennAbers(scorer, train, labels[train]).predict_many(test)
-    return {"VA": (log_merge(*pair), brier_merge(*pair))}
+    return {"VA": _merged(TransductiveVennAbers(scorer, train, labels[train]).predict_many(test))}
+
+
+def _merged(pair: Pair) -> Forecast:
+    return Forecast(log_merge(*pair), brier_merge(*pair), float(np.mean(pair[1] - pair[0])))
 
 
 def _forecasts(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> Forecasts:
@@ -87,24 +112,21 @@ def _forecasts(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> Forec
     def trained(*_: object) -> Any:  # noqa: ANN401 - a scorer
         return lambda rows: np.array([known[int(row)] for row in rows])
 
-    simplified = SimplifiedVennAbers(trained, train, labels[train]).predict_many(test)
     direct = DirectIsotonic()
     direct.learn_many(fitted, labels[train])
     nearest = direct.predict_many(raw)
     inductive, streaming = _inductive(scorer, labels, train, test)
     return {
-        "W": (raw, raw),
-        "SVA": (log_merge(*simplified), brier_merge(*simplified)),
-        "DIR": (nearest, nearest),
-        "IVAP": (log_merge(*inductive), brier_merge(*inductive)),
-        "stream": (log_merge(*streaming), brier_merge(*streaming)),
+        "W": Forecast(raw, raw),
+        "SVA": _merged(SimplifiedVennAbers(trained, train, labels[train]).predict_many(test)),
+        "DIR": Forecast(nearest, nearest),
+        "IVAP": _merged(inductive),
+        "stream": _merged(streaming),
         "CVAP": _cross(scorer, labels, train, test),
     }
 
 
-def _inductive(
-    scorer: Scorer, labels: Labels, train: Rows, test: Rows
-) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+def _inductive(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> tuple[Pair, Pair]:
     """Calibrate on a third of the training part; then again, learning each test label in turn."""
     cut = round(len(train) * 2 / 3)
     score = scorer(train[:cut], labels[train[:cut]])
@@ -114,7 +136,7 @@ def _inductive(
     return calibrator.predict_many(asked), calibrator.prequential(asked, labels[test])
 
 
-def _cross(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> tuple[Floats, Floats]:
+def _cross(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> Forecast:
     folds = np.array_split(train, _FOLDS)
     columns = []
     for k, fold in enumerate(folds):
@@ -122,7 +144,7 @@ def _cross(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> tuple[Flo
         score = scorer(rest, labels[rest])
         columns.append((np.asarray(score(fold)), labels[fold], np.asarray(score(test))))
     pair = cvap(*(list(column) for column in zip(*columns, strict=True)))
-    return cross_log_merge(*pair), cross_brier_merge(*pair)
+    return Forecast(cross_log_merge(*pair), cross_brier_merge(*pair))
 
 
 def tasks(*, quick: bool) -> list[Task]:

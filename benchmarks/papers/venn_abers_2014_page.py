@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ _SCORERS = {
 }
 _METHODS = "W", "VA", "SVA", "DIR"
 _OURS = {"IVAP": "IVAP", "stream": "streaming IVAP", "CVAP": "CVAP"}
+_PAIRS = {"VA": "VA", "SVA": "SVA", "IVAP": "IVAP", "stream": "streaming IVAP"}
+_DRAWN = "J", "NB", "NN"  # the scorers that are far from calibrated
+_ENOUGH = 100  # forecasts of a tenth
 _NAME = "venn_abers_2014"
 
 _HEAD = """\
@@ -90,8 +93,10 @@ def page(answers: Mapping[str, Answer]) -> Page:
     }
     parts = [_HEAD, _agreement(found, published)]
     parts += [_compared(found, published, loss) for loss in _LOSSES]
-    parts += [_ranks(found), _others(found), _validity(answers)]
-    return Page("\n".join(parts), {f"{_NAME}_selector.svg": _selector(answers)})
+    parts += [_ranks(found), _others(found), _widths(found), _reliability(), _validity(answers)]
+    drawn = {name: _diagram(answers, name) for name in _DRAWN}
+    figures = {_file(name): text for name, text in drawn.items()}
+    return Page("\n".join(parts), figures | {f"{_NAME}_selector.svg": _selector(answers)})
 
 
 def _found(answers: Mapping[str, Answer]) -> Found:
@@ -100,10 +105,10 @@ def _found(answers: Mapping[str, Answer]) -> Found:
         if "splits" not in answer.spec:
             continue
         of = answer.spec
-        for method, losses in answer.result.items():
-            for loss, each in losses.items():
-                key = of["source"], loss, of["data"], of["scorer"], method
-                values.setdefault(key, []).extend(each)
+        for method, measured in answer.result.items():
+            for what in (*_LOSSES, "width"):
+                key = of["source"], what, of["data"], of["scorer"], method
+                values.setdefault(key, []).extend(measured[what])
     return {key: mean(each) for key, each in values.items()}
 
 
@@ -188,6 +193,52 @@ def _others(found: Found) -> str:
         ]
         parts.append(f"### {title}\n\n{table(['data, method', *_SCORERS], rows)}")
     return "\n".join(parts)
+
+
+def _widths(found: Found) -> str:
+    rows = []
+    for data in SETS:
+        for method, name in _PAIRS.items():
+            keys = [("weka", "width", data, scorer, method) for scorer in _SCORERS]
+            cells = [found.get(key, _MISSING).shown() for key in keys]
+            rows.append([f"{data}, {name}", *cells])
+    text = (
+        "How far p1 is above p0 in the mean, with the scorers of Weka: what is not known of a"
+        " probability. IVAP has a third of the training part to calibrate on, VA and SVA have all"
+        " of it.\n\n"
+    )
+    return f"## Widths\n\n{text}{table(['data, method', *_SCORERS], rows)}"
+
+
+def _file(scorer: str) -> str:
+    return f"{_NAME}_reliability_{scorer.lower()}.svg"
+
+
+def _reliability() -> str:
+    text = (
+        "The share of label 1 among forecasts of the same tenth, all data sets and splits"
+        " together, with the scorers of Weka; tenths with fewer than 100 forecasts are left out."
+        " The nearer to the diagonal, the better calibrated.\n"
+    )
+    parts = ["## Reliability\n", text]
+    parts += [f"![Reliability with {_SCORERS[name]}]({_file(name)})\n" for name in _DRAWN]
+    return "\n".join(parts)
+
+
+def _diagram(answers: Mapping[str, Answer], scorer: str) -> str:
+    tenths: dict[str, Any] = {}
+    for answer in answers.values():
+        if answer.spec.get("source") == "weka" and answer.spec["scorer"] == scorer:
+            for method in ("W", "VA", "SVA", "DIR", "IVAP", "CVAP"):
+                if method in answer.result:
+                    more = np.array(answer.result[method]["tenths"])
+                    tenths[method] = tenths.get(method, 0.0) + more
+    curves = {
+        method: [(p / n, ones / n) for n, p, ones in each.T.tolist() if n >= _ENOUGH]
+        for method, each in tenths.items()
+    }
+    axes = Axis("forecast", 0.0, 1.0), Axis("share of label 1", 0.0, 1.0)
+    return draw(f"Reliability, {_SCORERS[scorer]}", *axes, curves, diagonal=True)
 
 
 _THEORY = """\

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import select
 import subprocess
 import sys
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +179,27 @@ def test_a_torn_line_is_computed_again(tmp_path: Path) -> None:
     assert [answer.result for answer in kept(path, tasks).values()] == [1, 3]
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [line.get("task") for line in lines] == [None, "a/b", None, "a/c"]
+
+
+def stuck(folder: Path, _: Spec) -> None:
+    """Tell who works, and never be done."""
+    (folder / "worker").write_text(str(os.getpid()))
+    (folder / "begun").open("w").close()  # a reader is waiting
+    (folder / "never").open()
+
+
+def test_workers_end_with_a_run_that_is_killed(tmp_path: Path) -> None:
+    """No process goes on with a task that nobody waits for."""
+    for name in ("begun", "never"):
+        os.mkfifo(tmp_path / name)
+    tasks, budget = [Task("a/b", stuck, {})], Budget(1, math.inf)
+    context = get_context("spawn")
+    started = context.Process(target=run, args=(tasks, tmp_path, tmp_path / "a.jsonl", budget))
+    started.start()
+    (tmp_path / "begun").open().close()
+    worker = os.pidfd_open(int((tmp_path / "worker").read_text()))
+    started.kill()
+    assert select.select([worker], [], [], 60.0)[0]
 
 
 def test_infinite_losses_are_counted() -> None:
