@@ -1,4 +1,4 @@
-"""Song, Diethe, Kull & Flach (2019), distribution calibration for regression: table 1.
+"""Song, Diethe, Kull & Flach (2019), distribution calibration: table 1 and the figures.
 
 Governing rule: base model and calibrators learn the same training set, as in the paper, and once
 more on two parts of it; a cell is one base model on one data set and one split.
@@ -128,16 +128,22 @@ def _gp_beta(calibrator: GPBeta, asked: Normals, y: Floats) -> dict[str, Any]:
     return _scored(nll, mean, calibrator.quantiles_many(*asked, LEVELS), y)
 
 
-def mixture(_: Path, spec: Spec) -> dict[str, Any]:
-    """Calibrate OLS on two lines that cross: densities where they are apart (figure 1)."""
+def _crossed(spec: Spec) -> tuple[Any, GPBeta]:
+    """Calibrate OLS on two lines that cross, half of the rows on each."""
     rng = np.random.default_rng([_YEAR, spec["seed"]])
     n: int = spec["n"]
     x, upper = rng.uniform(-1.0, 1.0, n), rng.integers(2, size=n) == 1
     y = np.where(upper, 1.0 + 2.0 * x, 0.5 - x) + 0.15 * rng.normal(size=n)
     base = _base("OLS", x[:, np.newaxis], y, spec["seed"])
-    learned: Normals = base(x[:, np.newaxis])
     calibrator = GPBeta(inducing=32, steps=spec["steps"])
-    calibrator.learn_many(learned[0], learned[1], y)
+    mean, std = base(x[:, np.newaxis])
+    calibrator.learn_many(mean, std, y)
+    return base, calibrator
+
+
+def mixture(_: Path, spec: Spec) -> dict[str, Any]:
+    """Give densities where the lines are apart (figure 1)."""
+    base, calibrator = _crossed(spec)
     mean, std = (float(value[0]) for value in base(np.array([[spec["at"]]])))
     line = np.linspace(-2.0, 4.0, 121)
     calibrated = calibrator.distribution(mean, std).density(line)
@@ -145,12 +151,28 @@ def mixture(_: Path, spec: Spec) -> dict[str, Any]:
     return {"line": line.tolist()} | {name: each.tolist() for name, each in densities.items()}
 
 
+def maps(_: Path, spec: Spec) -> dict[str, Any]:
+    """Give a, b and c by what OLS predicts, and the whole map at some inputs (figure 2)."""
+    base, calibrator = _crossed(spec)
+    mean, std = base(np.linspace(-1.0, 1.0, 101)[:, np.newaxis])
+    middles = np.median(calibrator.maps_many(mean, std), axis=1).tolist()
+    u = np.linspace(0.0, 1.0, 101)
+    found = {}
+    for at in spec["at"]:
+        one = [float(value[0]) for value in base(np.array([[at]]))]
+        found[str(at)] = calibrator.distribution(*one).cdf(stats.norm.ppf(u, *one)).tolist()
+    parameters = dict(zip("abc", middles, strict=True))
+    return {"mean": mean.tolist(), "parameters": parameters, "u": u.tolist(), "maps": found}
+
+
 def tasks(*, quick: bool) -> list[Task]:
     """List the tasks in rounds of a split each, small sets first and the honest ones last."""
-    if quick:
-        return [_task("OLS", "Boston", 0, honest=False, inducing=[8], steps=500)]
-    two = {"n": 1_000, "seed": 0, "steps": 1_000, "at": 0.8}
+    two = {"n": 1_000, "seed": 0, "steps": 300 if quick else 1_000, "at": 0.8}
+    three = two | {"at": [-0.8, -0.2, 0.8]}
     found = [Task("gp_beta_2019/figure/1", mixture, two)]
+    found += [Task("gp_beta_2019/figure/2", maps, three)]
+    if quick:
+        return [*found, _task("OLS", "Boston", 0, honest=False, inducing=[8], steps=500)]
     for number in range(_SPLITS):
         found += [_task(b, d, number, honest=False) for d in (*_SMALL, "Energy") for b in _BASES]
         found += [_task(b, d, number, honest=True) for d in _SMALL for b in ("OLS", "BR", "NN")]

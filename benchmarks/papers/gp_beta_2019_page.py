@@ -5,7 +5,7 @@ Governing rule: a row is what the paper has a row of; what was not run stays ope
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -97,10 +97,9 @@ def page(answers: Answers) -> Page:
     parts = [_HEAD, _counts(found)]
     parts += [_table(found, published, metric) for metric in _METRICS]
     parts += [_honest(found), _figures()]
-    return Page(
-        "\n".join(parts),
-        {f"{_NAME}_curve.svg": _curve(answers), f"{_NAME}_mixture.svg": _mixture(answers)},
-    )
+    figures = {"curve": _curve, "mixture": _mixture, "parameters": _parameters, "maps": _maps}
+    drawn = {f"{_NAME}_{name}.svg": make(answers) for name, make in figures.items()}
+    return Page("\n".join(parts), drawn)
 
 
 def _found(answers: Answers) -> Found:
@@ -179,7 +178,12 @@ def _figures() -> str:
         f" cells on the same training set:\n\n![Quantile calibration]({_NAME}_curve.svg)\n\n"
         "Two lines, y = 1 + 2x and y = 0.5 - x with noise of 0.15, mixed half and half (the paper's"
         " own mixture is not in our copy): the density at x = 0.8, where they are apart. OLS has"
-        f" one mode.\n\n![Densities of a mixture]({_NAME}_mixture.svg)\n"
+        f" one mode.\n\n![Densities of a mixture]({_NAME}_mixture.svg)\n\n"
+        "The beta maps of the same GP-Beta, as in the paper's figure 2: a, b and c by the mean that"
+        " OLS predicts, the medians of what is drawn, and the map at three inputs. Where the lines"
+        " cross the map is a sigmoid, which makes the prediction narrower; where they are apart it"
+        f" is flat in the middle, between two modes.\n\n![a, b and c]({_NAME}_parameters.svg)\n\n"
+        f"![Calibration maps]({_NAME}_maps.svg)\n"
     )
 
 
@@ -191,18 +195,38 @@ def _curve(answers: Answers) -> str:
                 if system in answer.result:
                     runs.setdefault(system, []).append(answer.result[system]["below"])
     curves = {
-        system: [*zip(LEVELS, np.mean(each, axis=0).tolist(), strict=True)]
-        for system, each in runs.items()
+        system: _pairs([*LEVELS], np.mean(each, axis=0).tolist()) for system, each in runs.items()
     }
     axes = Axis("level of the quantile", 0.0, 1.0), Axis("share of labels below", 0.0, 1.0)
     return draw("Quantile calibration", *axes, curves, diagonal=True)
 
 
 def _mixture(answers: Answers) -> str:
-    curves: dict[str, list[tuple[float, float]]] = {}
-    for name, answer in answers.items():
-        if name.endswith("figure/1"):
-            for system in ("OLS", "GP-Beta"):
-                pairs = zip(answer.result["line"], answer.result[system], strict=True)
-                curves[system] = [*pairs]
+    found = _figure(answers, 1)
+    curves = {name: _pairs(found["line"], found[name]) for name in ("OLS", "GP-Beta") if found}
     return draw("A mixture at x = 0.8", Axis("y", -2.0, 4.0), Axis("density", 0.0, 1.5), curves)
+
+
+def _parameters(answers: Answers) -> str:
+    found = _figure(answers, 2)
+    parameters = found.get("parameters", {})
+    curves = {name: _pairs(found["mean"], values) for name, values in parameters.items()}
+    axes = Axis("predicted mean", 0.2, 1.2), Axis("median of the parameter", -1.0, 4.0)
+    return draw("Parameters of the beta maps", *axes, curves)
+
+
+def _maps(answers: Answers) -> str:
+    found = _figure(answers, 2)
+    maps = found.get("maps", {})
+    curves = {f"x = {x}": _pairs(found["u"], values) for x, values in maps.items()}
+    axes = Axis("base CDF", 0.0, 1.0), Axis("calibrated CDF", 0.0, 1.0)
+    return draw("Calibration maps at three inputs", *axes, curves, diagonal=True)
+
+
+def _figure(answers: Answers, number: int) -> dict[str, Any]:
+    answer = answers.get(f"{_NAME}/figure/{number}")
+    return answer.result if answer else {}
+
+
+def _pairs(x: list[float], y: list[float]) -> list[tuple[float, float]]:
+    return [*zip(x, y, strict=True)]

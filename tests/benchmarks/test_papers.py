@@ -102,13 +102,18 @@ def test_multiclass_2017(tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_gp_beta_2019(tmp_path: Path) -> None:
-    """GP-Beta is better than least squares on Boston in every loss, ISO in the pinball loss."""
+    """GP-Beta beats least squares on Boston, and has maps that differ where two lines cross."""
     found, _ = ran("gp_beta_2019", tmp_path, os.environ["ABERS_DATA"])
     losses = found["OLS/Boston/same-0"]
     for metric in ("NLL", "MSE", "PBL"):
         assert losses["G8"][metric] < losses["Base"][metric]
     assert losses["ISO"]["PBL"] < losses["Base"]["PBL"]
     assert losses["ISO"]["NLL"] > losses["G8"]["NLL"]
+    crossed, apart = (np.array(found["figure/2"]["maps"][at])[[25, 75]] for at in ("-0.2", "0.8"))
+    assert np.diff(crossed) > 0.6  # the half in the middle of the base has more than that
+    assert np.diff(apart) < 0.4
+    page = (tmp_path / "gp_beta_2019_maps.svg").read_text(encoding="utf-8")
+    assert page.count("<polyline") == 3
 
 
 @pytest.mark.data

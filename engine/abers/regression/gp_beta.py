@@ -210,6 +210,38 @@ class GPBeta(GPRows):
         asked = np.broadcast_to(q, (len(np.atleast_1d(mean)), len(q)))
         return self._each(mean, std, asked, CalibratedDistribution.quantile)
 
+    def maps_many(self, mean: ArrayLike, std: ArrayLike) -> Floats:
+        """Give the beta maps whose mean calibrates each of n predictions, to be looked at.
+
+        Parameters
+        ----------
+        mean, std
+            Arrays of shape (n,), as in `distribution`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Array of shape (3, s, n): a, b and c of s maps for each; before the first fit of one.
+
+        Raises
+        ------
+        ScoreError
+            If a mean or a standard deviation cannot be used; the message names the row.
+        ParameterError
+            If the lengths differ.
+
+        Examples
+        --------
+        >>> a, b, c = GPBeta().maps_many([0.0], [1.0])  # the identity
+        >>> a.tolist(), b.tolist(), c.tolist()
+        ([[1.0]], [[1.0]], [[0.0]])
+        """
+        (means, stds), maps = checked(mean, std), self._maps
+        if maps is None:
+            return np.tile(np.array(BetaCurve())[:, np.newaxis, np.newaxis], len(means))
+        found = maps.at(means, stds, self.seed)
+        return np.concatenate((np.exp(found[:2]), found[2:]))
+
     def _each(
         self,
         mean: ArrayLike,

@@ -192,6 +192,17 @@ def test_many_predictions_are_as_each() -> None:
     assert calibrator.quantiles_many([], [], [0.5]).shape == (0, 1)
 
 
+def test_the_maps_that_are_given_are_those_that_calibrate() -> None:
+    """A calibrated CDF is the mean of the beta maps given for its prediction."""
+    (mean, std, y), _ = rows("scatters", 150, seed=2)
+    a, b, c = taught().maps_many(mean, std)
+    below, above = stats.norm.logcdf(y, mean, std), stats.norm.logsf(y, mean, std)
+    p = special.expit(a * below - b * above + c).mean(axis=0)
+    assert taught().cdf_many(mean, std, y) == pytest.approx(p, rel=1e-9)
+    assert GPBeta().maps_many([0.0, 1.0], [1.0, 1.0]).tolist() == [[[1.0] * 2]] * 2 + [[[0.0] * 2]]
+    assert taught().maps_many([], []).shape == (3, a.shape[0], 0)
+
+
 def test_far_labels_are_scored_without_a_limit() -> None:
     """Fifty spreads away on either side a score is finite, and worse than nearer by."""
     y = np.array([-50.0, -30.0, 30.0, 50.0])
@@ -336,6 +347,8 @@ def test_what_is_asked_is_checked() -> None:
         calibrator.quantiles_many(*one, [1.0])
     with pytest.raises(ParameterError, match="2 rows"):
         calibrator.cdf_many([0.0], [1.0, 1.0], [0.0])
+    with pytest.raises(ParameterError, match="2 rows"):
+        calibrator.maps_many([0.0], [1.0, 1.0])
     with pytest.raises(ParameterError, match="2 rows"):
         calibrator.learn_many([0.0], [1.0, 1.0], [0.0])
     with pytest.raises(ParameterError, match="2 rows"):
