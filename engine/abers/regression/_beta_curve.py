@@ -98,11 +98,12 @@ class BetaMixture:
     def inverse(self, odds: Floats) -> Floats:
         """Find log odds of u."""
 
+        curves = self._over(odds.ndim)
+        (a, b), c = np.exp(curves[:2]), curves[2]
+
         def forward(x: Floats) -> tuple[Floats, Floats]:
             below, above = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)
-            a, b = np.exp(self._over(x.ndim)[:2])
-            z = self._odds(below, above)
-            p, rest = logistic(z), logistic(-z)
+            p, rest = _sides(a * below - b * above + c)
             slope = (p * rest * (a * np.exp(above) + b * np.exp(below))).mean(axis=0)
             p, rest = p.mean(axis=0), rest.mean(axis=0)
             with np.errstate(divide="ignore", invalid="ignore"):  # beyond what doubles resolve
@@ -128,6 +129,13 @@ def logs(u: Floats) -> tuple[Floats, Floats]:
 def bounded(logarithms: Floats) -> Floats:
     """Keep logarithms of probabilities finite, whatever a distribution says of them."""
     return np.maximum(logarithms, _LEAST)
+
+
+def _sides(z: Floats) -> tuple[Floats, Floats]:
+    """Give logistic(z) and logistic(-z), which have their exponential in common."""
+    e = np.exp(-np.abs(z))
+    total = 1.0 + e
+    return np.where(z >= 0.0, 1.0, e) / total, np.where(z <= 0.0, 1.0, e) / total
 
 
 def _log_slope(log_a: Floats | float, log_b: Floats | float, z: Floats, *logs: Floats) -> Floats:

@@ -46,14 +46,14 @@ def fitted(rows: Batch, inducing: int, steps: int, seed: int) -> Floats:
     """
     rng = np.random.default_rng(seed)
     flat = _start(rows.places, inducing)
-    adam = _Adam(flat, steps)
+    parameters, adam = Parameters.over(flat, inducing), _Adam(flat, steps)
     for _ in range(steps):
         batch = _taken(rows, rng)
         noise = Noise(
             rng.standard_normal((LATENT * inducing, _SAMPLES)),
             rng.standard_normal((LATENT, _SAMPLES, len(batch.below))),
         )
-        parts = bound(Parameters.over(flat, inducing), batch, noise)[1]
+        parts = bound(parameters, batch, noise)[1]
         adam.step(np.concatenate([part.ravel() for part in parts]))
     return flat
 
