@@ -97,7 +97,6 @@ class BetaMixture:
 
     def inverse(self, odds: Floats) -> Floats:
         """Find log odds of u."""
-
         curves = self._over(odds.ndim)
         (a, b), c = np.exp(curves[:2]), curves[2]
 
