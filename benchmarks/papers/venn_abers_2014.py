@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PAPER"]
 
-_BLOCK = 5  # splits a task
+_BLOCK = 20  # splits a task
 _SPLITS, _FULL = 100, 16  # of W, SVA and DIR; of VA, others
 _SCORERS = "LR", "NB", "SVM", "J", "JB", "NN"
 _FOLDS = 5
@@ -154,10 +154,10 @@ def tasks(*, quick: bool) -> list[Task]:
         cells = [(0, "sklearn", name, data) for name in ("LR", "NB") for data in ("Echo", "Vote")]
         return [*found, *(_block(*cell) for cell in cells), _full(0, "sklearn", "LR", "Labor")]
     sources = "weka", "sklearn"
-    for b in range(_SPLITS // _BLOCK):
-        found += [_block(b, *cell) for cell in product(sources, _SCORERS, SETS)]
-        if b < _FULL:
-            found += [_full(b, "weka", *cell) for cell in product(_SCORERS[:-1], SETS)]
+    for b in range(_FULL):
+        if b < _SPLITS // _BLOCK:
+            found += [_block(b, *cell) for cell in product(sources, _SCORERS, SETS)]
+        found += [_full(b, "weka", *cell) for cell in product(_SCORERS[:-1], SETS)]
     return found + [_full(b, "weka", "NN", data) for b in range(_FULL) for data in SETS]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.page import table
 from benchmarks.papers.encoded import SETS
 from benchmarks.papers.figure import Axis, draw
-from benchmarks.papers.manifest import HERE, records
+from benchmarks.papers.manifest import HERE, MANIFEST, records
 from benchmarks.papers.paper import Page
 from benchmarks.papers.report import NONE, Mean, beside, mean
 
@@ -96,7 +96,8 @@ def page(answers: Mapping[str, Answer]) -> Page:
     parts += [_ranks(found), _others(found), _widths(found), _reliability(), _validity(answers)]
     drawn = {name: _diagram(answers, name) for name in _DRAWN}
     figures = {_file(name): text for name, text in drawn.items()}
-    return Page("\n".join(parts), figures | {f"{_NAME}_selector.svg": _selector(answers)})
+    figures |= {f"{_NAME}_selector.svg": _selector(answers), f"{_NAME}_widths.svg": _cloud(found)}
+    return Page("\n".join(parts), figures)
 
 
 def _found(answers: Mapping[str, Answer]) -> Found:
@@ -207,7 +208,24 @@ def _widths(found: Found) -> str:
         " probability. IVAP has a third of the training part to calibrate on, VA and SVA have all"
         " of it.\n\n"
     )
-    return f"## Widths\n\n{text}{table(['data, method', *_SCORERS], rows)}"
+    image = f"![Widths against the labels that are known]({_NAME}_widths.svg)\n"
+    return f"## Widths\n\n{text}{table(['data, method', *_SCORERS], rows)}{image}"
+
+
+def _cloud(found: Found) -> str:
+    """Draw the widths of each data set and scorer against the labels that the method has."""
+    shares = {"VA": 2 / 3, "SVA": 2 / 3, "IVAP": 2 / 9}
+    clouds = {
+        method: [
+            (share * MANIFEST[what.file].rows, found[key].value)
+            for data, what in SETS.items()
+            for scorer in _SCORERS
+            if (key := ("weka", "width", data, scorer, method)) in found
+        ]
+        for method, share in shares.items()
+    }
+    axes = Axis("labels that calibrate", 0.0, 550.0), Axis("mean of p1 - p0", 0.0, 0.5)
+    return draw("Widths, nine data sets and six scorers", *axes, clouds, dots=True)
 
 
 def _file(scorer: str) -> str:
