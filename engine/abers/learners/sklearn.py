@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["VennAbersCalibratedClassifier"]
 
 _TWO = 2  # classes, for which one calibrator does
+_BITS = 32  # of a score; 20 are left to what adding in another order changes
 
 
 class VennAbersCalibratedClassifier(
@@ -57,7 +58,7 @@ class VennAbersCalibratedClassifier(
 
     Probabilities and intervals for two or more classes. With two, a `VennAbers` calibrator learns
     the scores of the second; with more, a `OneVsRest` those of all. Scores are what
-    `predict_proba` gives, or else `decision_function`.
+    `predict_proba` gives, or else `decision_function`, rounded to 32 significant bits.
 
     Parameters
     ----------
@@ -94,6 +95,10 @@ class VennAbersCalibratedClassifier(
     each interval is perfectly calibrated (Vovk & Petej 2014, Theorem 1), as long as the
     observations of `fit` and `update` that calibrate were not trained on. With more classes that
     holds for each class by itself, not for the vector of probabilities. With folds there is none.
+
+    **Rounding.** Many estimators score a row alone and among others with other last bits, as the
+    libraries beneath them add in another order. A calibrator jumps at the scores that it learned,
+    so without rounding a row that was learned could have two predictions.
 
     **A fitted estimator** is never fitted again. `clone`, and so a grid search, gives an unfitted
     one; one that shall stay fitted there is wrapped in `sklearn.frozen.FrozenEstimator`.
@@ -349,7 +354,7 @@ class VennAbersCalibratedClassifier(
             )
             raise ScoreError(msg)
         scores = np.zeros((len(given), len(self.classes_)))
-        scores[:, np.searchsorted(self.classes_, estimator.classes_)] = given
+        scores[:, np.searchsorted(self.classes_, estimator.classes_)] = _rounded(given)
         return scores
 
     def _learn(self, parts: Iterable[Any], numbers: Iterable[Integers]) -> None:
@@ -394,6 +399,13 @@ def _is_fitted(estimator: Any) -> bool:
 def _rows(X: Any) -> int:
     """Count the rows of whatever holds features."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _rounded(scores: Floats) -> Floats:
+    """Round to as many bits as a score keeps, whichever rows it is computed with."""
+    mantissa, exponent = np.frexp(scores)
+    rounded: Floats = np.ldexp(np.rint(np.ldexp(mantissa, _BITS)), exponent - _BITS)
+    return rounded
 
 
 def _interval(calibrator: VennAbers | OneVsRest, scores: Floats) -> tuple[Floats, Floats]:

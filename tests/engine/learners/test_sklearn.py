@@ -193,6 +193,24 @@ def test_margins_are_scores_too() -> None:
     assert (model.predict_interval(X[200:])[:, 1] == np.column_stack([p0, p1])).all()
 
 
+class Wavering(Raw):
+    """An estimator whose last bits depend on how many rows it scores at once."""
+
+    def predict_proba(self, X: Any) -> Any:  # noqa: ANN401 - arrays
+        """Share a first feature that is a little more if there are several rows."""
+        return super().predict_proba(np.asarray(X) * (1.0 + len(X) % 2 * 2.0**-50))
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_row_has_one_prediction_alone_and_among_others(k: int) -> None:
+    """Rows that were learned are predicted the same, whatever the last bits of their scores."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((100, 1)), rng.integers(k, size=100)
+    model = VennAbersCalibratedClassifier(Wavering().fit(X, y), cv="prefit").fit(X, y)
+    alone = np.concatenate([model.predict_interval(X[i : i + 1]) for i in range(100)])
+    assert (alone == model.predict_interval(X)).all()
+
+
 # Update
 
 
