@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from xdist.workermanage import WorkerController
+
 BACKEND = os.environ.setdefault("ABERS_BACKEND", "native")
 CI = os.environ.get("CI") == "true"
 ROOT = Path(__file__).parents[1]
@@ -97,15 +99,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     asked = {mark.name for item in items for mark in item.iter_markers()}
     missing = {mark: why for mark in asked & MISSING.keys() if (why := MISSING[mark]())}
     lines = [f"the tests marked {mark} are left out: {missing[mark]}" for mark in sorted(missing)]
-    if CI and missing.keys() - EXCUSED:
-        raise pytest.UsageError(*lines)
     config.stash[LEFT_OUT] = lines
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left out"] = lines
+    if CI and missing.keys() - EXCUSED:
+        items.clear()  # a worker of xdist that raises with tests to run hides why
+        raise pytest.UsageError(*lines)
     out = {*missing} | ({"native"} if BACKEND != "native" else set())
     if "long" not in config.getoption("markexpr"):
         out.add("long")
     kept = [item for item in items if out.isdisjoint(mark.name for mark in item.iter_markers())]
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = kept
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController) -> None:
+    """Hear from a worker, which alone has looked at the tests, what was left out."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", [])
 
 
 def pytest_terminal_summary(

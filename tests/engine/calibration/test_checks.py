@@ -71,8 +71,8 @@ BAD_WEIGHTS: list[Any] = [
 
 
 def described(value: object) -> str:
-    """Name a test case by the value it is about."""
-    return repr(value)[:24]
+    """Name a test case by the value it is about, in the same words in each process."""
+    return repr(value).partition(" at 0x")[0][:24]
 
 
 @pytest.fixture(params=list(OPTIONS.values()), ids=list(OPTIONS))

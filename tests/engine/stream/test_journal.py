@@ -279,7 +279,11 @@ def test_without_outcomes() -> None:
     assert other.state_bytes() == live.state_bytes()
 
 
-@pytest.mark.parametrize("extra", [{"a": object()}, {"a": "\ud800"}, {"a": CIRCLE}], ids=repr)
+@pytest.mark.parametrize(
+    "extra",
+    [{"a": object()}, {"a": "\ud800"}, {"a": CIRCLE}],
+    ids=["object", "surrogate", "circle"],
+)
 def test_what_cannot_be_passed_on(extra: dict[str, Any]) -> None:
     """Extra fields that cannot be written down are refused before anything is taken."""
     live = Processor()
