@@ -63,7 +63,7 @@ class Application:
                 **kafka,
             },
             "state": {"path": str(self.snapshots(instance)), "every": 300} | given.get("state", {}),
-            "http": {"enabled": False},
+            "http": {"port": 0},
         }
 
     def snapshots(self, instance: str = "0") -> Path:

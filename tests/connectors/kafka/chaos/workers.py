@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Supervisor", "Worker"]
 
 _AGAIN = {UNAVAILABLE, -signal.SIGKILL}  # exits after which a supervisor starts a worker again
+_STARTED = b"health, metrics and the live page at"  # said by a process that can stop in order
 
 
 class Worker:
@@ -43,6 +44,7 @@ class Worker:
     def start(self) -> None:
         """Start the process."""
         with self.log.open("ab") as log:
+            self._before = log.tell()
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "abers_connectors", "run", self._config],
                 stdin=subprocess.DEVNULL,
@@ -50,6 +52,10 @@ class Worker:
                 stderr=log,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
+
+    def started(self) -> bool:
+        """Tell whether the process has loaded: before, it ends as interrupted if told to stop."""
+        return _STARTED in self.log.read_bytes()[self._before :]
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
@@ -111,11 +117,18 @@ class Supervisor:
         return worker
 
     def retire(self, instance: str) -> float:
-        """Stop a worker for good, and return how many seconds it took."""
-        with self._lock:
-            worker = self.workers.pop(instance)
-            self.retired.append(worker)
-            worker.wanted = False
+        """Stop a worker for good once it has started, and return how many seconds that took."""
+        deadline = time.monotonic() + 60
+        while True:
+            with self._lock:  # nobody starts it again now
+                worker = self.workers[instance]
+                if worker.started():
+                    self.retired.append(self.workers.pop(instance))
+                    worker.wanted = False
+                    break
+            self.require_all()
+            assert time.monotonic() < deadline, worker.said()[-2_000:]
+            time.sleep(0.05)
         return worker.stop()
 
     def require_all(self) -> None:
