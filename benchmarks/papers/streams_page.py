@@ -139,6 +139,8 @@ def _infinite(tables: Tables) -> str:
 
 def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
     """Say which form of forgetting is best where."""
+    if not tables:
+        return ""
     found: dict[str, list[tuple[str, int]]] = {}
     for key, rows in tables.items():
         found.setdefault(min(names, key=lambda name: _loss(rows[name])), []).append(key)
@@ -148,6 +150,8 @@ def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
 
 def _nearest(tables: Tables) -> str:
     """Say whose 80 % intervals cover nearest to 80 %."""
+    if not tables:
+        return ""
     found: dict[str, list[tuple[str, int]]] = {}
     for key, rows in tables.items():
         nearest = min(rows, key=lambda name: abs(rows[name]["80 %"] - 0.8))
