@@ -58,7 +58,8 @@ class VennAbersCalibratedClassifier(
 
     Probabilities and intervals for two or more classes. With two, a `VennAbers` calibrator learns
     the scores of the second; with more, a `OneVsRest` those of all. Scores are what
-    `predict_proba` gives, or else `decision_function`, rounded to 32 significant bits.
+    `predict_proba` gives, or else `decision_function`, rounded to 32 significant bits (of a
+    probability above 1/2, what is missing to 1).
 
     Parameters
     ----------
@@ -341,8 +342,8 @@ class VennAbersCalibratedClassifier(
 
     def _scores(self, estimator: Any, X: Any) -> Floats:
         """Score observations, a column a class; 0 for a class that the estimator does not know."""
-        method = getattr(estimator, "predict_proba", None) or estimator.decision_function
-        given = np.asarray(method(X), dtype=np.float64)
+        probable = getattr(estimator, "predict_proba", None)
+        given = np.asarray((probable or estimator.decision_function)(X), dtype=np.float64)
         if given.ndim == 1:
             given = np.column_stack([-given, given])
         bad = np.argwhere(~np.isfinite(given))
@@ -354,7 +355,8 @@ class VennAbersCalibratedClassifier(
             )
             raise ScoreError(msg)
         scores = np.zeros((len(given), len(self.classes_)))
-        scores[:, np.searchsorted(self.classes_, estimator.classes_)] = _rounded(given)
+        rounded = _rounded_probabilities(given) if probable else _rounded(given)
+        scores[:, np.searchsorted(self.classes_, estimator.classes_)] = rounded
         return scores
 
     def _learn(self, parts: Iterable[Any], numbers: Iterable[Integers]) -> None:
@@ -406,6 +408,11 @@ def _rounded(scores: Floats) -> Floats:
     mantissa, exponent = np.frexp(scores)
     rounded: Floats = np.ldexp(np.rint(np.ldexp(mantissa, _BITS)), exponent - _BITS)
     return rounded
+
+
+def _rounded_probabilities(p: Floats) -> Floats:
+    """Round the distance to 0 or to 1, whichever is less: near 1 it is what tells them apart."""
+    return np.where(p <= 0.5, _rounded(p), 1.0 - _rounded(1.0 - p))  # noqa: PLR2004
 
 
 def _interval(calibrator: VennAbers | OneVsRest, scores: Floats) -> tuple[Floats, Floats]:
