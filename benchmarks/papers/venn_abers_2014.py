@@ -148,7 +148,7 @@ def _cross(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> Forecast:
 
 
 def tasks(*, quick: bool) -> list[Task]:
-    """List the tasks: a block of each before the next; VA with NN, half of all the time, last."""
+    """List the tasks: one of each before the next, but VA with NN, half of all the time, last."""
     found = [_validity(n, 200 if quick else 2_000) for n in (10, 20)]
     if quick:
         cells = [(0, "sklearn", name, data) for name in ("LR", "NB") for data in ("Echo", "Vote")]
@@ -157,8 +157,9 @@ def tasks(*, quick: bool) -> list[Task]:
     for b in range(_FULL):
         if b < _SPLITS // _BLOCK:
             found += [_block(b, *cell) for cell in product(sources, _SCORERS, SETS)]
-        found += [_full(b, "weka", *cell) for cell in product(_SCORERS[:-1], SETS)]
-    return found + [_full(b, "weka", "NN", data) for b in range(_FULL) for data in SETS]
+        each = _SCORERS[:-1] if b else _SCORERS
+        found += [_full(b, "weka", *cell) for cell in product(each, SETS)]
+    return found + [_full(b, "weka", "NN", data) for b in range(1, _FULL) for data in SETS]
 
 
 def _block(number: int, source: str, scorer: str, data: str) -> Task:
