@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -224,7 +224,7 @@ def _cloud(found: Found) -> str:
         ]
         for method, share in shares.items()
     }
-    axes = Axis("labels that calibrate", 0.0, 550.0), Axis("mean of p1 - p0", 0.0, 0.5)
+    axes = Axis("labels that calibrate", 0.0, 550.0), Axis("mean of p1 - p0", 0.0, 1.0)
     return draw("Widths, nine data sets and six scorers", *axes, clouds, dots=True)
 
 
@@ -244,13 +244,16 @@ def _reliability() -> str:
 
 
 def _diagram(answers: Mapping[str, Answer], scorer: str) -> str:
-    tenths: dict[str, Any] = {}
-    for answer in answers.values():
-        if answer.spec.get("source") == "weka" and answer.spec["scorer"] == scorer:
-            for method in ("W", "VA", "SVA", "DIR", "IVAP", "CVAP"):
-                if method in answer.result:
-                    more = np.array(answer.result[method]["tenths"])
-                    tenths[method] = tenths.get(method, 0.0) + more
+    found = [
+        answer.result
+        for answer in answers.values()
+        if answer.spec.get("source") == "weka" and answer.spec["scorer"] == scorer
+    ]
+    tenths = {
+        method: np.sum([each[method]["tenths"] for each in found if method in each], axis=0)
+        for method in ("W", "DIR", "SVA", "VA", "IVAP", "CVAP")
+        if any(method in each for each in found)
+    }
     curves = {
         method: [(p / n, ones / n) for n, p, ones in each.T.tolist() if n >= _ENOUGH]
         for method, each in tenths.items()
