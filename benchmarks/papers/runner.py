@@ -59,7 +59,7 @@ class Budget(NamedTuple):
     minutes: float
 
 
-def environment() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """Say what a result is computed with."""
     return {
         "Python": platform.python_version(),
@@ -96,11 +96,16 @@ def run(tasks: Sequence[Task], folder: Path, path: Path, budget: Budget) -> None
     if not waiting:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    environments = [line["environment"] for line in _lines(path) if "environment" in line]
+    used = environments[-1] if environments else None
     with _bar() as bar, _pool(budget.processes) as pool, _opened(path) as file:
         shown = bar.add_task(path.stem, total=len(tasks), completed=len(there))
         for task, answer in _answers(pool, waiting, folder, budget):
             rest = answer._asdict()
-            del rest["environment"]
+            environment = rest.pop("environment")
+            if environment != used:
+                file.write(_line({"environment": environment}))
+                used = environment
             file.write(_line({"task": task.name, **rest}))
             file.flush()
             bar.update(shown, advance=1, description=task.name)
@@ -112,7 +117,6 @@ def _opened(path: Path) -> TextIO:
     file.seek(0)
     text = file.read()
     file.truncate(len(text[: text.rfind("\n") + 1].encode()))
-    file.write(_line({"environment": environment()}))
     return file
 
 
@@ -142,7 +146,7 @@ def _do(task: Task, folder: Path) -> Answer:
     started = perf_counter()
     with threadpool_limits(1):
         result = _rounded(task.work(folder, task.spec))
-    return Answer(task.spec, environment(), round(perf_counter() - started, 3), result)
+    return Answer(task.spec, _environment(), round(perf_counter() - started, 3), result)
 
 
 def _rounded(result: Any) -> Any:  # noqa: ANN401 - JSON
