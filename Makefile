@@ -9,7 +9,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
 # One process a core. Each takes tests that stand together, so that what a module shares is made
 # once, and who has none left takes from another. One that dies, as by a test that hangs, is not
 # begun again: the run has failed.
-test-native test-kafka test-reference test-sanitized test-wheel: export PYTEST_ADDOPTS := \
+test-native test-reference test-sanitized test-wheel: export PYTEST_ADDOPTS := \
     -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 
 .PHONY: run demo-kafka test test-long lint format bench docs setup clean \

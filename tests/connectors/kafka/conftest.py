@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """Give the broker of all tests of a process: its own, or that of `KAFKA_BOOTSTRAP`."""
+    """Give the broker of all tests: our own, or that of `KAFKA_BOOTSTRAP`."""
     if "KAFKA_BOOTSTRAP" in os.environ:
         yield Broker(os.environ["KAFKA_BOOTSTRAP"])
         return
