@@ -184,7 +184,8 @@ def _figures() -> str:
         "The beta maps of the same GP-Beta, as in the paper's figure 2: a, b and c by the mean that"
         " OLS predicts, the medians of what is drawn, and the map at three inputs. Where the lines"
         " cross the map is a sigmoid, which makes the prediction narrower; where they are apart it"
-        f" is flat in the middle, between two modes.\n\n![a, b and c]({_NAME}_parameters.svg)\n\n"
+        " is flat in the middle and steep at its ends, which makes it wider.\n\n"
+        f"![a, b and c]({_NAME}_parameters.svg)\n\n"
         f"![Calibration maps]({_NAME}_maps.svg)\n"
     )
 

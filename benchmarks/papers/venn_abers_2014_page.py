@@ -39,7 +39,7 @@ _SCORERS = {
 }
 _METHODS = "W", "VA", "SVA", "DIR"
 _OURS = {"IVAP": "IVAP", "stream": "streaming IVAP", "CVAP": "CVAP"}
-_PAIRS = {"VA": "VA", "SVA": "SVA", "IVAP": "IVAP", "stream": "streaming IVAP"}
+_PAIRS = "VA", "SVA", "IVAP", "stream"  # those that answer with p0 and p1
 _DRAWN = "J", "NB", "NN"  # the scorers that are far from calibrated
 _ENOUGH = 100  # forecasts of a tenth
 _NAME = "venn_abers_2014"
@@ -200,10 +200,10 @@ def _others(found: Found) -> str:
 def _widths(found: Found) -> str:
     rows = []
     for data in SETS:
-        for method, name in _PAIRS.items():
+        for method in _PAIRS:
             keys = [("weka", "width", data, scorer, method) for scorer in _SCORERS]
             cells = [found.get(key, _MISSING).shown() for key in keys]
-            rows.append([f"{data}, {name}", *cells])
+            rows.append([f"{data}, {_OURS.get(method, method)}", *cells])
     text = (
         "How far p1 is above p0 in the mean, with the scorers of Weka: what is not known of a"
         " probability. IVAP has a third of the training part to calibrate on, VA and SVA have all"
