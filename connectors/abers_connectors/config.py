@@ -160,11 +160,12 @@ class Limits(Section):
     label_wait: Duration = 7 * _DAY
     lateness: Duration = 0
     max_ahead: Duration = 300 * _SECOND
-    max_jump: Duration = 366 * _DAY
+    max_jump: Duration | None = None
     dedup_for: Duration | None = None
     dedup_max: Annotated[int, Field(ge=0, le=MOST)] = 1_000_000
     max_pending: Count = 1_000_000
     max_early: Count = 100_000
+    max_bytes: Annotated[int, Field(ge=0)] = 1 << 29
     max_models: Count = 1_000
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from abers._ledger import NO_CLOCK
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
 from abers.stream import snapshot, task_of
@@ -87,7 +88,7 @@ def inspected(path: str) -> Inspected:
         version=whole.version,
         settings=msgspec.structs.asdict(whole.settings),
         position=whole.position,
-        clock=state.clock,
+        clock=max((one.time for one in state.clocks if one.time != NO_CLOCK), default=None),
         counters=state.counters,
         waiting_for_labels=waiting,
         waiting_for_observations=early,

@@ -1,9 +1,17 @@
 """The ledger of a stream in plain Python: the executable specification of the native one.
 
-Governing rule: events come in order of arrival, and time is their own. An entry
-carries the clock at which it was stored, and goes when more than its span has
-passed since; the oldest goes when there is no room. The class takes checked
-events; the checking is done by `abers.stream.Processor`.
+Governing rule: events come in order of arrival, and time is their own. Each
+model has a clock. An entry carries the clock of its model at which it was
+stored, and goes when more than its span has passed since; the oldest of all
+models goes when there is no room. The class takes checked events; the checking
+is done by `abers.stream.Processor`.
+
+**Clocks.** A wrong time must not expire what waits, so one event alone moves the
+clock of its model by at most `jump`. An event further ahead is used, but its time
+is a candidate: the clock moves to the earliest of `QUORUM` candidates of different
+ids that came within `RECENT` events of the model. The first `QUORUM` ids of a
+model begin its clock: the clock is not known before, nothing expires, and then
+it is the median of their times, so that one wrong time among them does no harm.
 """
 
 from __future__ import annotations
@@ -22,24 +30,38 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.uint32]
     Bytes = NDArray[np.uint8]
 
-__all__ = ["EARLY", "FINISHED", "PENDING", "Ledger", "Unknown"]
+__all__ = ["EARLY", "FINISHED", "FOREVER", "NO_CLOCK", "PENDING", "Clock", "Ledger", "Unknown"]
 
 PENDING, EARLY, FINISHED = 0, 1, 2  # the stores
+QUORUM = 3
+"""How many ids must agree where a clock begins, or moves far."""
+RECENT = 100
+"""Within how many events of their model."""
+FOREVER = 1 << 53
+"""A `jump` from which on no time is too far ahead: the first time is then believed."""
+NO_CLOCK = -(1 << 61)
+"""The clock of a step where it is not known yet."""
+_UNSTAMPED = FOREVER - 1  # when an entry came whose clock began anew
 (
     EARLY_LABELS,
     DUPLICATE_OBSERVATIONS,
     DUPLICATE_LABELS,
     LATE_LABELS,
     LATE_EVENTS,
+    AHEAD_EVENTS,
     EXPIRED,
     EVICTED,
     UNKNOWN_LABELS,
     FORGOTTEN,
-) = range(9)  # the counts
+) = range(10)  # the counts
 
 Name: TypeAlias = "tuple[int, str]"  # model and id
 Unknown: TypeAlias = "tuple[int, str, int, int, float]"
-"""A label that waited in vain: row of the event that ended the wait, id, model, time, value."""
+"""An unmatched label: row of the event that ended the wait, id, model, time, value."""
+Candidate: TypeAlias = "tuple[str, int, int]"
+"""A time that the clock may move to: id and time of the event, and its number in the model."""
+Clock: TypeAlias = "tuple[int, bool, int, list[Candidate]]"
+"""Time, whether it is known, events so far, candidates."""
 
 
 class _Entry(NamedTuple):
@@ -47,7 +69,22 @@ class _Entry(NamedTuple):
     key: int
     time: int
     stored: int
-    value: float
+    value: float  # of an early label its value, of an observation the bytes of its features
+
+
+class _Clock:
+    """The clock of a model."""
+
+    def __init__(self, time: int, known: bool, events: int, candidates: list[Candidate]) -> None:  # noqa: FBT001 - a column each
+        self.time, self.known, self.events, self.candidates = time, known, events, candidates
+
+    def waits(self, time: int, jump: int) -> list[Candidate]:
+        """Give the candidates that are recent, and further ahead of a time than the jump."""
+        return [
+            one
+            for one in self.candidates
+            if one[1] > time + jump and one[2] > self.events - RECENT
+        ]
 
 
 class Ledger:
@@ -58,21 +95,28 @@ class Ledger:
         lateness: int,
         wait: int,
         memory: int,
+        jump: int,
         max_pending: int,
         max_early: int,
         max_finished: int,
+        max_bytes: int,
     ) -> None:
-        """Let entries go by these spans of time, and numbers."""
-        self._lateness, self._wait, self._memory = lateness, wait, memory
+        """Let entries go by these spans of time, numbers, and bytes of ids and features."""
+        self._lateness, self._wait, self._memory, self._jump = lateness, wait, memory, jump
         self._most = (max_pending, max_early, max_finished)
+        self._max_bytes = max_bytes
         self._stores: tuple[OrderedDict[Name, _Entry], ...] = (
             OrderedDict(),
             OrderedDict(),
             OrderedDict(),
         )
         self._pending, self._early, self._finished = self._stores
-        self.clock: int | None = None
-        self.counts = [0] * 9
+        # The names of each store and model, in the order in which the store has them, which is
+        # that of `stored`.
+        self._lines: tuple[dict[int, OrderedDict[Name, None]], ...] = ({}, {}, {})
+        self._clocks: list[_Clock] = []
+        self._bytes = 0
+        self.counts = [0] * 10
         self._capacity = 1
         self._free: list[int] = []
         self._left: list[int] = []
@@ -91,25 +135,28 @@ class Ledger:
     ) -> tuple[int, list[Unknown], int]:
         """Take events (kind 0 observes, 1 labels).
 
-        Gives the number of steps written, the unknown labels, and how many observations were
-        dropped, which `dropped` writes out.
+        `values` are the values of labels, and the bytes of features of observations. Return the
+        number of steps written, the unknown labels, and how many observations were dropped,
+        which `dropped` writes out.
 
-        A step has the columns row, slot, key, time of the observation and time of the label
-        in `steps`, whether it learns in `learns`, and what in `learned`.
+        A step has the columns row, slot, key, time of the observation, time of the label and
+        clock of the model in `steps`, whether it learns in `learns`, and what in `learned`.
         """
         self._unknown: list[Unknown] = []
         self._dropped: list[tuple[int, int, int]] = []
-        self._steps: list[tuple[tuple[int, int, int, int, int], bool, float]] = []
+        self._steps: list[tuple[tuple[int, int, int, int, int, int], bool, float]] = []
         columns = (column.tolist() for column in (kinds, models, keys, times, values))
         for row, (id_, kind, model, key, time, value) in enumerate(zip(ids, *columns, strict=True)):
             self._row = row
-            self._tick(time)
+            name = (model, id_)
+            self._tick(name, time)
             if kind:
-                self._settle((model, id_), time, value)
+                self._settle(name, time, value)
             else:
-                self._observe((model, id_), key, time)
-        for i, step in enumerate(self._steps):
-            steps[:, i], learns[i], learned[i] = step
+                self._observe(name, key, time, value)
+            self._fit()
+        for i, (step, learning, value) in enumerate(self._steps):
+            steps[:, i], learns[i], learned[i] = step, learning, value
         return len(self._steps), self._unknown, len(self._dropped)
 
     def dropped(self, rows: Integers, slots: Integers, keys: Integers) -> None:
@@ -122,37 +169,131 @@ class Ledger:
         self._free += self._left
         self._left = []
 
-    def _tick(self, time: int) -> None:
-        if self.clock is None or time > self.clock:
-            self.clock = time
-            self._expire(time - self._lateness)
-        elif time < self.clock - self._lateness:
+    # Clocks
+
+    @property
+    def clock(self) -> int | None:
+        """The latest clock of all models; None if there is none."""
+        return max((one.time for one in self._clocks if one.time != NO_CLOCK), default=None)
+
+    def clocks(self) -> list[Clock]:
+        """List the clocks, by number of the model."""
+        return [(one.time, one.known, one.events, [*one.candidates]) for one in self._clocks]
+
+    def set_clocks(self, clocks: Sequence[Clock]) -> None:
+        """Have these clocks instead."""
+        self._clocks = [_Clock(time, known, n, [*some]) for time, known, n, some in clocks]
+
+    def restart(self, model: int) -> None:
+        """Begin anew with the clock of a model; what waits then waits as if it came by then."""
+        self._clocks[model] = _Clock(NO_CLOCK, False, 0, [])
+        self._stamp_all(model, _UNSTAMPED)
+
+    def _tick(self, name: Name, time: int) -> None:
+        model, id_ = name
+        while model >= len(self._clocks):
+            self._clocks.append(_Clock(NO_CLOCK, False, 0, []))
+        clock = self._clocks[model]
+        clock.events += 1
+        if not clock.known:
+            self._begin(clock, name, time)
+        elif time > clock.time + self._jump:
+            self.counts[AHEAD_EVENTS] += 1
+            self._propose(clock, name, time)
+        elif time > clock.time:
+            clock.time = time
+            self._expire(model, clock)
+        if time < clock.time - self._lateness:
             self.counts[LATE_EVENTS] += 1
 
-    def _expire(self, now: int) -> None:
-        while self._over(self._pending, self._wait, now):
-            self._drop_pending(EXPIRED)
-        while self._over(self._early, self._wait, now):
-            self._drop_early()
-        while self._over(self._finished, self._memory, now):
-            self._finished.popitem(last=False)
+    def _begin(self, clock: _Clock, name: Name, time: int) -> None:
+        """Know the clock when enough ids came: until then nothing expires."""
+        model, id_ = name
+        if self._jump >= FOREVER:
+            clock.time, clock.known = time, True
+            self._stamp_all(model, time)
+            return
+        if any(id_ == known for known, _, _ in clock.candidates):
+            return
+        clock.candidates.append((id_, time, clock.events))
+        times = sorted(at for _, at, _ in clock.candidates)
+        # Of two that disagree the earlier one; of three the median.
+        middle = times[1] if len(times) > 1 and self._near(times[0], times[1]) else times[0]
+        if len(times) == QUORUM:
+            middle = times[1]
+            middle = times[2] if self._near(middle, times[2]) else middle
+        clock.time = middle
+        if len(times) == QUORUM:
+            clock.known = True
+            clock.candidates = clock.waits(middle, self._jump)
+            self.counts[AHEAD_EVENTS] += len(clock.candidates)
+            self._stamp_all(model, middle)
 
-    @staticmethod
-    def _over(store: OrderedDict[Name, _Entry], span: int, now: int) -> bool:
-        return bool(store) and next(iter(store.values())).stored + span < now
+    def _near(self, earlier: int, later: int) -> bool:
+        return later <= earlier + self._jump
 
-    def _observe(self, name: Name, key: int, time: int) -> None:
+    def _propose(self, clock: _Clock, name: Name, time: int) -> None:
+        """Move the clock far if enough ids agree that it is later."""
+        model, id_ = name
+        clock.candidates = clock.waits(clock.time, self._jump)
+        if any(id_ == known for known, _, _ in clock.candidates):
+            return
+        clock.candidates.append((id_, time, clock.events))
+        if len(clock.candidates) < QUORUM:
+            return
+        agreed = clock.candidates
+        times = sorted(at for _, at, _ in agreed)
+        clock.time = times[0]
+        for later in times[1:]:
+            if self._near(clock.time, later):
+                clock.time = later
+        clock.candidates = clock.waits(clock.time, self._jump)
+        # The events that agreed came at the clock that they made.
+        for known, _, _ in agreed:
+            self._stamp((model, known), clock.time)
+        self._expire(model, clock)
+
+    def _stamp(self, name: Name, stored: int) -> None:
+        """Set when the entries of an id came: then, and after all others."""
+        for store, lines in zip(self._stores, self._lines, strict=True):
+            if name in store:
+                store[name] = store[name]._replace(stored=stored)
+                store.move_to_end(name)
+                lines[name[0]].move_to_end(name)
+
+    def _stamp_all(self, model: int, stored: int) -> None:
+        for store, lines in zip(self._stores, self._lines, strict=True):
+            for name in lines.get(model, ()):
+                store[name] = store[name]._replace(stored=stored)
+
+    # What waits, and what is done with
+
+    def _expire(self, model: int, clock: _Clock) -> None:
+        now = clock.time - self._lateness
+        while name := self._over(PENDING, model, self._wait, now):
+            self._drop_pending(name, EXPIRED)
+        while name := self._over(EARLY, model, self._wait, now):
+            self._drop_early(name)
+        while name := self._over(FINISHED, model, self._memory, now):
+            self._take(FINISHED, name)
+
+    def _over(self, store: int, model: int, span: int, now: int) -> Name | None:
+        """Give the oldest entry of a model if its span is over."""
+        name = next(iter(self._lines[store].get(model, ())), None)
+        return name if name and self._stores[store][name].stored + span < now else None
+
+    def _observe(self, name: Name, key: int, time: int, size: float) -> None:
         if name in self._pending or name in self._finished:
             self.counts[DUPLICATE_OBSERVATIONS] += 1
             return
         slot = self._slot()
-        self._pending[name] = _Entry(slot, key, time, self._now, 0.0)
-        self._steps.append(((self._row, slot, key, time, 0), False, 0.0))
+        self._add(PENDING, name, _Entry(slot, key, time, self._now(name), size))
+        self._step(name, slot, key, time, 0, learns=False, value=0.0)
         if name in self._early:
-            label = self._early.pop(name)
+            label = self._take(EARLY, name)
             self._pair(name, label.time, label.value)
         if len(self._pending) > self._most[PENDING]:
-            self._drop_pending(EVICTED)
+            self._drop_pending(next(iter(self._pending)), EVICTED)
 
     def _settle(self, name: Name, time: int, value: float) -> None:
         if name in self._pending:
@@ -163,39 +304,78 @@ class Ledger:
         elif name in self._early:
             self.counts[DUPLICATE_LABELS] += 1
         else:
-            self._early[name] = _Entry(0, 0, time, self._now, value)
+            self._add(EARLY, name, _Entry(0, 0, time, self._now(name), value))
             self.counts[EARLY_LABELS] += 1
             if len(self._early) > self._most[EARLY]:
-                self._drop_early()
+                self._drop_early(next(iter(self._early)))
 
-    def _pair(self, name: Name, told: int, value: float) -> None:
+    def _pair(self, name: Name, label_time: int, value: float) -> None:
         """Learn a label whose observation waits for it."""
-        entry = self._pending.pop(name)
-        step = (self._row, entry.slot, entry.key, entry.time, told)
-        self._steps.append((step, True, value))
-        self._finish(name, entry, labelled=True)
+        entry = self._pending[name]
+        self._step(name, entry.slot, entry.key, entry.time, label_time, learns=True, value=value)
+        self._finish(name, labelled=True)
 
-    def _drop_pending(self, reason: int) -> None:
-        name, entry = self._pending.popitem(last=False)
+    def _step(  # noqa: PLR0913 - a column each
+        self,
+        name: Name,
+        slot: int,
+        key: int,
+        time: int,
+        label_time: int,
+        *,
+        learns: bool,
+        value: float,
+    ) -> None:
+        clock = self._clocks[name[0]]
+        now = clock.time if clock.known else NO_CLOCK
+        self._steps.append(((self._row, slot, key, time, label_time, now), learns, value))
+
+    def _drop_pending(self, name: Name, reason: int) -> None:
+        entry = self._pending[name]
         self.counts[reason] += 1
         self._dropped.append((self._row, entry.slot, entry.key))
-        self._finish(name, entry, labelled=False)
+        self._finish(name, labelled=False)
 
-    def _drop_early(self) -> None:
-        (model, id_), label = self._early.popitem(last=False)
+    def _drop_early(self, name: Name) -> None:
+        label = self._take(EARLY, name)
         self.counts[UNKNOWN_LABELS] += 1
-        self._unknown.append((self._row, id_, model, label.time, label.value))
+        self._unknown.append((self._row, name[1], name[0], label.time, label.value))
 
-    def _finish(self, name: Name, entry: _Entry, *, labelled: bool) -> None:
+    def _finish(self, name: Name, *, labelled: bool) -> None:
+        entry = self._take(PENDING, name)
         self._left.append(entry.slot)
-        self._finished[name] = _Entry(0, int(labelled), 0, self._now, 0.0)
+        self._add(FINISHED, name, _Entry(0, int(labelled), 0, self._now(name), 0.0))
         if len(self._finished) > self._most[FINISHED]:
-            self._finished.popitem(last=False)
-            self.counts[FORGOTTEN] += 1
+            self._forget()
 
-    @property
-    def _now(self) -> int:
-        return 0 if self.clock is None else self.clock
+    def _forget(self) -> None:
+        self._take(FINISHED, next(iter(self._finished)))
+        self.counts[FORGOTTEN] += 1
+
+    def _fit(self) -> None:
+        """Make room for the bytes of what waits: finished ids go first, observations last."""
+        while self._bytes > self._max_bytes:
+            if self._finished:
+                self._forget()
+            elif self._early:
+                self._drop_early(next(iter(self._early)))
+            else:
+                self._drop_pending(next(iter(self._pending)), EVICTED)
+
+    def _add(self, store: int, name: Name, entry: _Entry) -> None:
+        self._stores[store][name] = entry
+        self._lines[store].setdefault(name[0], OrderedDict())[name] = None
+        self._bytes += _size(store, name, entry)
+
+    def _take(self, store: int, name: Name) -> _Entry:
+        entry = self._stores[store].pop(name)
+        del self._lines[store][name[0]][name]
+        self._bytes -= _size(store, name, entry)
+        return entry
+
+    def _now(self, name: Name) -> int:
+        time = self._clocks[name[0]].time
+        return _UNSTAMPED if time == NO_CLOCK else time
 
     def _slot(self) -> int:
         if self._free:
@@ -245,6 +425,11 @@ class Ledger:
             if (model, id_) in self._stores[store]:
                 msg = "an id is there twice"
                 raise ValueError(msg)
-            self._stores[store][model, id_] = _Entry(slot, *rest)
+            self._add(store, (model, id_), _Entry(slot, *rest))
         if store == PENDING:
             self._capacity = len(ids) + 1
+
+
+def _size(store: int, name: Name, entry: _Entry) -> int:
+    """Count the bytes of the id of an entry, and of its features."""
+    return len(name[1].encode()) + (int(entry.value) if store == PENDING else 0)

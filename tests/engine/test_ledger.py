@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.cases import native_exists
 
-from abers._ledger import EARLY, FINISHED, PENDING, Ledger
+from abers._ledger import EARLY, FINISHED, FOREVER, PENDING, Ledger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,9 +34,11 @@ LIMITS = st.tuples(
     st.integers(0, 3),  # lateness
     st.integers(0, 12),  # wait
     st.integers(0, 12),  # memory
+    st.sampled_from([0, 1, 5, 5, 20, FOREVER]),  # jump
     st.integers(1, 4),  # max_pending
     st.integers(1, 3),  # max_early
     st.integers(0, 4),  # max_finished
+    st.sampled_from([0, 3, 12, 60, 1000]),  # max_bytes
 )
 EVENTS = st.lists(
     st.tuples(
@@ -44,7 +46,7 @@ EVENTS = st.lists(
         st.integers(0, 1),
         st.integers(0, 1),
         st.integers(-5, 60),
-        st.sampled_from([0.0, 1.0]),
+        st.sampled_from([0.0, 1.0, 7.0]),
     ),
     max_size=40,
 )
@@ -69,7 +71,7 @@ def done(ledger: Either, events: Events) -> Done:
     times = np.array([event[3] for event in events], np.int64)
     values = np.array([event[4] for event in events], np.float64)
     keys = np.arange(len(events), dtype=np.uint32) * (kinds == 0)
-    steps = np.full((5, 2 * len(events)), -1, np.int64)
+    steps = np.full((6, 2 * len(events)), -1, np.int64)
     learns, learned = np.empty(2 * len(events), np.uint8), np.empty(2 * len(events))
     count, unknown, gone = ledger.take(
         ids, kinds, models, keys.astype(np.uint32), times, values, steps, learns, learned
@@ -82,7 +84,7 @@ def done(ledger: Either, events: Events) -> Done:
 def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any], list[Any]]:
     """Take a batch: its steps and what was dropped, without the slots, and the unknown labels."""
     taken = done(ledger, events)
-    rows = np.vstack([taken.steps[[0, 2, 3, 4]], taken.learns, taken.learned])
+    rows = np.vstack([taken.steps[[0, 2, 3, 4, 5]], taken.learns, taken.learned])
     return rows.T.tolist(), taken.unknown, taken.dropped[[0, 2]].T.tolist()
 
 
@@ -95,10 +97,13 @@ def entries(ledger: Either, store: int) -> tuple[list[str], list[list[Any]], NDA
     return ids, [column.tolist() for column in (models, keys, times, stored, values)], slots
 
 
+ROOMY = (1, 5, 5, 2, 10**6, 10**6, 10**6, 10**6)
+
+
 def restored(ledger: Either) -> Either:
     """Make another ledger of the same kind with the same entries."""
-    limits = (1, 5, 5, 10**6, 10**6, 10**6)
-    other = type(ledger)(*limits)
+    other = type(ledger)(*ROOMY)
+    other.set_clocks(ledger.clocks())
     for store in (PENDING, EARLY, FINISHED):
         ids, columns, _ = entries(ledger, store)
         kinds = (np.uint32, np.uint32, np.int64, np.int64, np.float64)
@@ -107,22 +112,33 @@ def restored(ledger: Either) -> Either:
     return other
 
 
-@given(limits=LIMITS, batches=st.lists(EVENTS, max_size=6))
-def test_same_lives(limits: tuple[int, ...], batches: list[Events]) -> None:
-    """Steps, unknown labels, counts, clock and all entries are equal after every batch."""
+@given(
+    limits=LIMITS,
+    batches=st.lists(EVENTS, max_size=6),
+    restart=st.sampled_from([None, None, 0, 1]),
+)
+def test_same_lives(limits: tuple[int, ...], batches: list[Events], restart: int | None) -> None:
+    """Steps, unknown labels, counts, clocks and all entries are equal after every batch."""
     native, plain = _core.Ledger(*limits), Ledger(*limits)
     for events in batches:
         assert take(native, events) == take(plain, events)
-        assert (native.clock, native.counts) == (plain.clock, plain.counts)
+        assert (native.clock, native.clocks(), native.counts) == (
+            plain.clock,
+            plain.clocks(),
+            plain.counts,
+        )
         for store in (PENDING, EARLY, FINISHED):
             ours, theirs = entries(native, store), entries(plain, store)
             assert ours[:2] == theirs[:2]
+        if restart is not None and restart < len(plain.clocks()):
+            native.restart(restart)
+            plain.restart(restart)
 
 
 @given(batches=st.lists(EVENTS, max_size=6))
 def test_slots_of_those_that_wait_differ(batches: list[Events]) -> None:
     """No two that wait share a slot, and none is beyond the capacity; slot 0 is never used."""
-    ledger = _core.Ledger(0, 20, 5, 10, 10, 5)
+    ledger = _core.Ledger(0, 20, 5, FOREVER, 10, 10, 5, 10**6)
     for events in batches:
         take(ledger, events)
         slots = entries(ledger, PENDING)[2].tolist()
@@ -134,7 +150,7 @@ def test_slots_of_those_that_wait_differ(batches: list[Events]) -> None:
 @given(batches=st.lists(EVENTS, max_size=6))
 def test_what_was_dropped_waits_no_longer(kind: type[Either], batches: list[Events]) -> None:
     """What is dropped waited before, or came in the batch; its slot and key are those it had."""
-    ledger = kind(0, 20, 5, 2, 10, 5)
+    ledger = kind(0, 20, 5, FOREVER, 2, 10, 5, 10**6)
     for events in batches:
         _, columns, slots = entries(ledger, PENDING)
         taken = done(ledger, events)
@@ -147,22 +163,25 @@ def test_what_was_dropped_waits_no_longer(kind: type[Either], batches: list[Even
             assert slot not in still
 
 
-@given(events=EVENTS)
-def test_what_is_loaded_is_what_was_written(events: Events) -> None:
-    """A ledger filled with another's entries holds the same ones, in slots 1, 2, 3."""
+@given(events=EVENTS, more=EVENTS)
+def test_what_is_loaded_is_what_was_written(events: Events, more: Events) -> None:
+    """A ledger filled with another's entries and clocks goes on as the other one does."""
     for kind in (_core.Ledger, Ledger):
-        ledger = kind(1, 5, 5, 10**6, 10**6, 10**6)
+        ledger = kind(*ROOMY)
         take(ledger, events)
         other = restored(ledger)
         for store in (PENDING, EARLY, FINISHED):
             assert entries(other, store)[:2] == entries(ledger, store)[:2]
         assert entries(other, PENDING)[2].tolist() == [*range(1, other.count(PENDING) + 1)]
+        assert take(other, more) == take(ledger, more)
+        for store in (PENDING, EARLY, FINISHED):
+            assert entries(other, store)[:2] == entries(ledger, store)[:2]
 
 
 @pytest.mark.parametrize("kind", [_core.Ledger, Ledger])
 def test_an_id_that_is_there_twice(kind: type[Either]) -> None:
     """Entries that no ledger could have written are refused."""
-    ledger = kind(0, 5, 5, 10, 10, 10)
+    ledger = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="twice"):
         ledger.load(PENDING, ["a", "a"], numbers, numbers, times, times, np.zeros(2))
@@ -170,7 +189,7 @@ def test_an_id_that_is_there_twice(kind: type[Either]) -> None:
 
 def test_an_id_that_is_no_text_changes_nothing() -> None:
     """An id that UTF-8 cannot hold is an error before any event is taken."""
-    ledger = _core.Ledger(0, 5, 5, 10, 10, 10)
+    ledger = _core.Ledger(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     with pytest.raises(UnicodeEncodeError):
         take(ledger, [("a", 0, 0, 1, 0.0), ("\ud800", 0, 0, 2, 0.0)])
     assert (ledger.clock, ledger.count(PENDING), sum(ledger.counts)) == (None, 0, 0)
@@ -178,7 +197,7 @@ def test_an_id_that_is_no_text_changes_nothing() -> None:
 
 def test_columns_of_different_lengths() -> None:
     """The native ledger reads nothing beyond a column that is too short."""
-    ledger = _core.Ledger(0, 5, 5, 10, 10, 10)
+    ledger = _core.Ledger(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     short, numbers = np.zeros(1, np.int64), np.zeros(2, np.uint32)
     steps, learns = np.zeros((5, 4), np.int64), np.zeros(4, np.uint8)
     kinds = np.zeros(2, np.uint8)
@@ -193,7 +212,7 @@ def test_columns_of_different_lengths() -> None:
 @pytest.mark.large(1_000_000, reference=1)
 def test_a_million_that_wait_are_small(size: int) -> None:
     """An entry with an id of 16 characters takes at most 120 bytes of the ledger."""
-    ledger = _core.Ledger(0, 10**9, 5, 10**7, 10, 10)
+    ledger = _core.Ledger(0, 10**9, 5, FOREVER, 10**7, 10, 10, 10**9)
     for first in range(0, size, 10_000):
         take(ledger, [(f"{i:016d}", 0, 0, i, 0.0) for i in range(first, first + 10_000)])
     assert ledger.count(PENDING) == size

@@ -2,30 +2,30 @@
 // which ids are done with.
 //
 // Governing rule: the same contract as `abers/_ledger.py`, which is the specification; events come
-// in order of arrival, and time is their own.
+// in order of arrival, and time is their own: each model has a clock (`clocks.hpp`).
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "clocks.hpp"
 #include "waiting.hpp"
 
 namespace abers {
 
-constexpr std::int64_t kNoClock = std::numeric_limits<std::int64_t>::min() / 4;
+constexpr std::int64_t kUnstamped = kForever - 1;  // of an entry whose clock began anew
 
 struct Event {
   Name name;
   bool is_label;
   std::uint32_t key;
   std::int64_t time;
-  double value;
+  double value;  // of a label its value, of an observation the bytes of its features
 };
 
 // A step of a calibrator: a prediction, or a label that is learned.
@@ -34,19 +34,20 @@ struct Settled {
   std::int64_t row;  // of the event that brought it about
   std::uint32_t slot;
   std::uint32_t key;
-  std::int64_t time;  // of the observation
-  std::int64_t told;  // of the label
+  std::int64_t time;   // of the observation
+  std::int64_t told;   // of the label
+  std::int64_t clock;  // of the model; kNoClock where it is not known yet
   double value;
 };
 
-// An observation that waited in vain.
+// An observation that waits no longer for a label.
 struct Dropped {
   std::int64_t row;  // of the event that ended the wait
   std::uint32_t slot;
   std::uint32_t key;
 };
 
-// A label that waited in vain.
+// A label whose observation did not come.
 struct Unknown {
   std::int64_t row;  // of the event whose time ended the wait
   std::string id;
@@ -61,6 +62,7 @@ enum Count : std::size_t {
   kDuplicateLabels,
   kLateLabels,
   kLateEvents,
+  kAheadEvents,
   kExpired,
   kEvicted,
   kUnknownLabels,
@@ -70,14 +72,17 @@ enum Count : std::size_t {
 
 class Ledger {
  public:
-  Ledger(std::int64_t lateness, std::int64_t wait, std::int64_t memory, std::size_t max_pending,
-         std::size_t max_early, std::size_t max_finished)
+  Ledger(std::int64_t lateness, std::int64_t wait, std::int64_t memory, std::int64_t jump,
+         std::size_t max_pending, std::size_t max_early, std::size_t max_finished,
+         std::size_t max_bytes)
       : lateness_(lateness),
         wait_(wait),
         memory_(memory),
+        clock_(jump),
         max_pending_(max_pending),
         max_early_(max_early),
-        max_finished_(max_finished) {}
+        max_finished_(max_finished),
+        max_bytes_(max_bytes) {}
 
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
@@ -87,13 +92,9 @@ class Ledger {
 
   void take(std::int64_t row, const Event& event) {
     row_ = row;
-    if (event.time > clock_) {
-      clock_ = event.time;
-      expire();
-    } else if (event.time < clock_ - lateness_) {
-      ++counts[kLateEvents];
-    }
+    tick(event);
     event.is_label ? settle(event) : observe(event);
+    fit();
   }
 
   // Tells of an event that comes soon.
@@ -106,12 +107,17 @@ class Ledger {
     for (Waiting& store : stores_) store.recycle();
   }
 
-  std::int64_t clock() const { return clock_; }
-  void set_clock(std::int64_t clock) { clock_ = clock; }
+  // Begins anew with the clock of a model; what waits then waits as if it came by then.
+  void restart(std::uint32_t model) {
+    clocks.at(model) = {};
+    for (Waiting& store : stores_) store.stamp_all(model, kUnstamped);
+  }
+
   Waiting& store(Store which) { return stores_[which]; }
   const Waiting& store(Store which) const { return stores_[which]; }
 
   std::array<std::int64_t, kCounts> counts{};
+  std::vector<Clock> clocks;      // by number of the model
   std::vector<Settled> steps;     // since they were cleared
   std::vector<Unknown> unknowns;  // since they were cleared
   std::vector<Dropped> dropped;   // since they were cleared
@@ -121,20 +127,59 @@ class Ledger {
   Waiting& early() { return stores_[kEarly]; }
   Waiting& finished() { return stores_[kFinished]; }
 
+  void tick(const Event& event) {
+    const std::uint32_t model = event.name.model;
+    if (model >= clocks.size()) clocks.resize(model + 1);
+    Clock& clock = clocks[model];
+    switch (clock_.tick(clock, event.name, event.time)) {
+      case Tick::kStays:
+        break;
+      case Tick::kMoves:
+        expire(model);
+        break;
+      case Tick::kAhead:
+        ++counts[kAheadEvents];
+        break;
+      case Tick::kAgreed:
+        ++counts[kAheadEvents];
+        // The events that agreed came at the clock that they made.
+        for (const Candidate& one : clock_.agreed) stamp({model, one.hash, one.id}, clock.time);
+        expire(model);
+        break;
+      case Tick::kBegun:
+        counts[kAheadEvents] += static_cast<std::int64_t>(clock.candidates.size());
+        for (Waiting& store : stores_) store.stamp_all(model, clock.time);
+        break;
+    }
+    if (event.time < clock.time - lateness_) ++counts[kLateEvents];
+  }
+
+  void stamp(const Name& name, std::int64_t stored) {
+    for (Waiting& store : stores_) {
+      if (const std::uint32_t slot = store.find(name)) store.stamp(slot, stored);
+    }
+  }
+
+  std::int64_t now(std::uint32_t model) const {
+    const std::int64_t time = clocks[model].time;
+    return time == kNoClock ? kUnstamped : time;
+  }
+
   void observe(const Event& event) {
     if (pending().find(event.name) || finished().find(event.name)) {
       ++counts[kDuplicateObservations];
       return;
     }
-    const std::uint32_t slot = pending().add(event.name, event.key, event.time, clock_, 0);
-    steps.push_back({false, row_, slot, event.key, event.time, 0, 0});
+    const std::uint32_t slot =
+        pending().add(event.name, event.key, event.time, now(event.name.model), event.value);
+    step(slot, 0, false, 0);
     if (const std::uint32_t label = early().find(event.name)) {
       const std::int64_t told = early()[label].time;
       const double value = early()[label].value;
       early().take(label);
       pair(slot, told, value);
     }
-    if (pending().count() > max_pending_) drop_pending(kEvicted);
+    if (pending().count() > max_pending_) drop_pending(pending().oldest(), kEvicted);
   }
 
   void settle(const Event& event) {
@@ -145,16 +190,22 @@ class Ledger {
     } else if (early().find(event.name)) {
       ++counts[kDuplicateLabels];
     } else {
-      early().add(event.name, 0, event.time, clock_, event.value);
+      early().add(event.name, 0, event.time, now(event.name.model), event.value);
       ++counts[kEarlyLabels];
-      if (early().count() > max_early_) drop_early();
+      if (early().count() > max_early_) drop_early(early().oldest());
     }
   }
 
   void pair(std::uint32_t slot, std::int64_t told, double value) {
-    const Entry& entry = pending()[slot];
-    steps.push_back({true, row_, slot, entry.key, entry.time, told, value});
+    step(slot, told, true, value);
     finish(slot, true);
+  }
+
+  void step(std::uint32_t slot, std::int64_t told, bool learns, double value) {
+    const Entry& entry = pending()[slot];
+    const Clock& clock = clocks[entry.model];
+    steps.push_back({learns, row_, slot, entry.key, entry.time, told,
+                     clock.known ? clock.time : kNoClock, value});
   }
 
   // Moves an observation from those that wait to those that are done with.
@@ -162,33 +213,51 @@ class Ledger {
     const Entry& entry = pending()[slot];
     const Name name = entry.name();
     const auto text = pending().take(slot);
-    finished().add(name, labelled, 0, clock_, 0);
-    if (finished().count() > max_finished_) {
-      finished().take(finished().oldest());
-      ++counts[kForgotten];
+    finished().add(name, labelled, 0, now(name.model), 0);
+    if (finished().count() > max_finished_) forget();
+  }
+
+  void forget() {
+    finished().take(finished().oldest());
+    ++counts[kForgotten];
+  }
+
+  void expire(std::uint32_t model) {
+    const std::int64_t now = clocks[model].time - lateness_;
+    while (const std::uint32_t slot = over(pending(), model, wait_, now)) {
+      drop_pending(slot, kExpired);
+    }
+    while (const std::uint32_t slot = over(early(), model, wait_, now)) drop_early(slot);
+    while (const std::uint32_t slot = over(finished(), model, memory_, now)) finished().take(slot);
+  }
+
+  // The oldest entry of a model if its span is over, otherwise 0.
+  static std::uint32_t over(const Waiting& store, std::uint32_t model, std::int64_t span,
+                            std::int64_t now) {
+    const std::uint32_t oldest = store.oldest_of(model);
+    return oldest && store[oldest].stored + span < now ? oldest : 0;
+  }
+
+  // Makes room for the bytes of what waits: finished ids go first, observations last.
+  void fit() {
+    while (pending().payload() + early().payload() + finished().payload() > max_bytes_) {
+      if (finished().count()) {
+        forget();
+      } else if (early().count()) {
+        drop_early(early().oldest());
+      } else {
+        drop_pending(pending().oldest(), kEvicted);
+      }
     }
   }
 
-  void expire() {
-    while (over(pending(), wait_)) drop_pending(kExpired);
-    while (over(early(), wait_)) drop_early();
-    while (over(finished(), memory_)) finished().take(finished().oldest());
-  }
-
-  bool over(const Waiting& store, std::int64_t span) const {
-    const std::uint32_t oldest = store.oldest();
-    return oldest && store[oldest].stored + span < clock_ - lateness_;
-  }
-
-  void drop_pending(Count reason) {
-    const std::uint32_t slot = pending().oldest();
+  void drop_pending(std::uint32_t slot, Count reason) {
     ++counts[reason];
     dropped.push_back({row_, slot, pending()[slot].key});
     finish(slot, false);
   }
 
-  void drop_early() {
-    const std::uint32_t slot = early().oldest();
+  void drop_early(std::uint32_t slot) {
     const Entry& label = early()[slot];
     ++counts[kUnknownLabels];
     unknowns.push_back({row_, std::string(label.id()), label.model, label.time, label.value});
@@ -198,12 +267,13 @@ class Ledger {
   std::int64_t lateness_;
   std::int64_t wait_;
   std::int64_t memory_;
+  ModelClock clock_;
   std::size_t max_pending_;
   std::size_t max_early_;
   std::size_t max_finished_;
-  std::int64_t clock_ = kNoClock;
+  std::size_t max_bytes_;
   std::int64_t row_ = 0;
-  std::array<Waiting, kStores> stores_;
+  std::array<Waiting, kStores> stores_{Waiting(true), Waiting(false), Waiting(false)};
 };
 
 }  // namespace abers

@@ -27,7 +27,7 @@ using Table = nb::ndarray<std::int64_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb
 
 constexpr std::size_t kAhead = 8;  // events
 
-enum StepColumn : std::size_t { kRow, kSlot, kKey, kTime, kTold, kStepColumns };
+enum StepColumn : std::size_t { kRow, kSlot, kKey, kTime, kTold, kClock, kStepColumns };
 
 void require(bool condition) {
   if (!condition) throw nb::value_error("columns differ in length");
@@ -43,6 +43,12 @@ Name name_of(PyObject* id, std::uint32_t model) {
   return {model, static_cast<std::uint32_t>(mixed >> 32), {text, static_cast<std::size_t>(length)}};
 }
 
+// Bytes of features stand in a column of doubles.
+double sized(double bytes) {
+  if (!(bytes >= 0 && bytes <= kForever)) throw nb::value_error("bytes of features out of range");
+  return bytes;
+}
+
 // Takes events, and writes the steps they bring about: their number, the unknown labels, and how
 // many observations were dropped.
 nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
@@ -56,8 +62,10 @@ nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
           steps.shape(0) == kStepColumns && steps.shape(1) == 2 * n);
   std::vector<Event> events(n);  // all of them before any is taken: an id may be no text
   for (std::size_t i = 0; i < n; ++i) {
-    events[i] = {name_of(nb::handle(ids[i]).ptr(), models.data()[i]), kinds.data()[i] != 0,
-                 keys.data()[i], times.data()[i], values.data()[i]};
+    const bool is_label = kinds.data()[i] != 0;
+    const double value = values.data()[i];
+    events[i] = {name_of(nb::handle(ids[i]).ptr(), models.data()[i]), is_label, keys.data()[i],
+                 times.data()[i], is_label ? value : sized(value)};
   }
   ledger.steps.clear();
   ledger.unknowns.clear();
@@ -76,6 +84,7 @@ nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
     out[kKey * 2 * n + i] = step.key;
     out[kTime * 2 * n + i] = step.time;
     out[kTold * 2 * n + i] = step.told;
+    out[kClock * 2 * n + i] = step.clock;
   }
   Unknowns unknowns;
   for (const Unknown& label : ledger.unknowns) {
@@ -138,27 +147,71 @@ void load(Ledger& ledger, std::size_t number, const Texts& ids,
   for (std::size_t i = 0; i < n; ++i) {
     const Name name = name_of(nb::handle(ids[i]).ptr(), models.data()[i]);
     if (store.find(name)) throw nb::value_error("an id is there twice");
-    store.add(name, keys.data()[i], times.data()[i], stored.data()[i], values.data()[i]);
+    const double value = values.data()[i];
+    store.add(name, keys.data()[i], times.data()[i], stored.data()[i],
+              number == Ledger::kPending ? sized(value) : value);
   }
+}
+
+// Id and time of the event, and its number in the model.
+using Proposal = nb::typed<nb::tuple, nb::str, std::int64_t, std::int64_t>;
+using Proposals = nb::typed<nb::list, Proposal>;
+// Time, whether it is known, events so far, candidates.
+using Clocks =
+    nb::typed<nb::list, nb::typed<nb::tuple, std::int64_t, bool, std::int64_t, Proposals>>;
+
+// Lists the clocks, by number of the model.
+Clocks clocks(const Ledger& ledger) {
+  Clocks found;
+  for (const Clock& clock : ledger.clocks) {
+    Proposals candidates;
+    for (const Candidate& one : clock.candidates) {
+      candidates.append(
+          nb::make_tuple(nb::str(one.id.data(), one.id.size()), one.time, one.number));
+    }
+    found.append(nb::make_tuple(clock.time, clock.known, clock.events, candidates));
+  }
+  return found;
+}
+
+// Has these clocks instead.
+void set_clocks(Ledger& ledger, const Clocks& given) {
+  std::vector<Clock> made;
+  for (const nb::handle row : given) {
+    const auto one = nb::cast<nb::tuple>(row);
+    Clock clock{
+        nb::cast<std::int64_t>(one[0]), nb::cast<bool>(one[1]), nb::cast<std::int64_t>(one[2]), {}};
+    const auto model = static_cast<std::uint32_t>(made.size());
+    for (const nb::handle candidate : nb::cast<nb::list>(one[3])) {
+      const auto parts = nb::cast<nb::tuple>(candidate);
+      const Name name = name_of(nb::object(parts[0]).ptr(), model);
+      clock.candidates.push_back({std::string(name.id), name.hash, nb::cast<std::int64_t>(parts[1]),
+                                  nb::cast<std::int64_t>(parts[2])});
+    }
+    made.push_back(std::move(clock));
+  }
+  ledger.clocks = std::move(made);
+}
+
+// The latest clock of all models, if there is one.
+std::optional<std::int64_t> latest(const Ledger& ledger) {
+  std::int64_t latest = kNoClock;
+  for (const Clock& clock : ledger.clocks) latest = std::max(latest, clock.time);
+  return latest == kNoClock ? std::nullopt : std::optional(latest);
 }
 
 }  // namespace
 
 void bind_ledger(nb::module_& m) {
   nb::class_<Ledger>(m, "Ledger")
-      .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::size_t, std::size_t,
-                    std::size_t>(),
-           "lateness"_a, "wait"_a, "memory"_a, "max_pending"_a, "max_early"_a, "max_finished"_a)
-      .def_prop_rw(
-          "clock",
-          [](const Ledger& ledger) {
-            const bool ticking = ledger.clock() != kNoClock;
-            return ticking ? std::optional(ledger.clock()) : std::nullopt;
-          },
-          [](Ledger& ledger, std::optional<std::int64_t> clock) {
-            ledger.set_clock(clock.value_or(kNoClock));
-          },
-          nb::arg().none())
+      .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t,
+                    std::size_t, std::size_t, std::size_t>(),
+           "lateness"_a, "wait"_a, "memory"_a, "jump"_a, "max_pending"_a, "max_early"_a,
+           "max_finished"_a, "max_bytes"_a)
+      .def_prop_ro("clock", &latest)
+      .def("clocks", &clocks)
+      .def("set_clocks", &set_clocks, "clocks"_a)
+      .def("restart", &Ledger::restart, "model"_a)
       .def_rw("counts", &Ledger::counts)
       .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a,
            "steps"_a, "learns"_a, "learned"_a)

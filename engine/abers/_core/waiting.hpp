@@ -1,8 +1,9 @@
 // Entries that are found by model and id, and kept in the order in which they came.
 //
-// Governing rule: an entry is a slot; slots are linked from the oldest to the newest, and a hash
-// table of slots finds them, so coming, leaving and being the oldest all cost the same, whatever
-// is held. A slot that is left is used again only after `recycle`.
+// Governing rule: an entry is a slot; slots are linked from the oldest to the newest, all of them
+// and those of each model, and a hash table of slots finds them, so coming, leaving and being the
+// oldest all cost the same, whatever is held. A slot that is left is used again only after
+// `recycle`.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,12 @@ struct Name {
   std::string_view id;
 };
 
+// The neighbours of an entry, or the newest and the oldest entry of a list.
+struct Links {
+  std::uint32_t before = 0;
+  std::uint32_t after = 0;
+};
+
 struct Entry {
   std::unique_ptr<char[]> text;
   std::uint32_t length = 0;
@@ -31,10 +38,10 @@ struct Entry {
   std::uint32_t hash = 0;
   std::uint32_t key = 0;
   std::int64_t time = 0;
-  std::int64_t stored = 0;  // the clock when it came
-  double value = 0;
-  std::uint32_t before = 0;
-  std::uint32_t after = 0;
+  std::int64_t stored = 0;  // the clock of its model when it came
+  double value = 0;         // of an early label its value, of an observation its features' bytes
+  Links all;
+  Links of_model;
 
   std::string_view id() const { return {text.get(), length}; }
   Name name() const { return {model, hash, id()}; }
@@ -111,12 +118,18 @@ class Slots {
 
 class Waiting {
  public:
-  Waiting() : entries_(1) {}  // slot 0 links the newest entry to the oldest
+  // Whether values count the bytes of features.
+  explicit Waiting(bool has_features) : entries_(1), has_features_(has_features) {}
 
   std::size_t count() const { return count_; }
   std::size_t capacity() const { return entries_.size(); }
-  std::uint32_t oldest() const { return entries_[0].after; }
-  std::uint32_t after(std::uint32_t slot) const { return entries_[slot].after; }
+  // Bytes of the ids, and of features.
+  std::size_t payload() const { return payload_; }
+  std::uint32_t oldest() const { return entries_[0].all.after; }
+  std::uint32_t after(std::uint32_t slot) const { return entries_[slot].all.after; }
+  std::uint32_t oldest_of(std::uint32_t model) const {
+    return model < models_.size() ? models_[model].after : 0;
+  }
   const Entry& operator[](std::uint32_t slot) const { return entries_[slot]; }
   std::uint32_t find(const Name& name) const { return slots_.find(entries_, name); }
   void fetch(const Name& name) const { slots_.fetch(name.hash); }
@@ -141,11 +154,10 @@ class Waiting {
     entry.time = time;
     entry.stored = stored;
     entry.value = value;
-    entry.before = entries_[0].before;
-    entry.after = 0;
-    entries_[entry.before].after = slot;
-    entries_[0].before = slot;
+    if (name.model >= models_.size()) models_.resize(name.model + 1);
+    link(slot);
     slots_.insert(name.hash, slot);
+    payload_ += payload_of(entry);
     ++count_;
     return slot;
   }
@@ -154,11 +166,25 @@ class Waiting {
   std::unique_ptr<char[]> take(std::uint32_t slot) {
     Entry& entry = entries_[slot];
     slots_.erase(entry.hash, slot);
-    entries_[entry.before].after = entry.after;
-    entries_[entry.after].before = entry.before;
+    unlink(slot);
+    payload_ -= payload_of(entry);
     left_.push_back(slot);
     --count_;
     return std::move(entry.text);
+  }
+
+  // Sets when an entry came: then, and after all others.
+  void stamp(std::uint32_t slot, std::int64_t stored) {
+    unlink(slot);
+    entries_[slot].stored = stored;
+    link(slot);
+  }
+
+  // Sets when all entries of a model came.
+  void stamp_all(std::uint32_t model, std::int64_t stored) {
+    for (std::uint32_t slot = oldest_of(model); slot; slot = entries_[slot].of_model.after) {
+      entries_[slot].stored = stored;
+    }
   }
 
   void recycle() {
@@ -172,15 +198,46 @@ class Waiting {
       if (entry.text) texts += std::max<std::size_t>(32, (entry.length + 8 + 15) / 16 * 16);
     }
     return texts + entries_.size() * sizeof(Entry) + slots_.bytes() +
+           models_.capacity() * sizeof(Links) +
            (free_.capacity() + left_.capacity()) * sizeof(std::uint32_t);
   }
 
  private:
-  std::deque<Entry> entries_;
+  std::size_t payload_of(const Entry& entry) const {
+    return entry.length + (has_features_ ? static_cast<std::size_t>(entry.value) : 0);
+  }
+
+  // The ends of a list stand in its `ends`: the oldest after them, the newest before.
+  void link(std::uint32_t slot) {
+    append(entries_[0].all, &Entry::all, slot);
+    append(models_[entries_[slot].model], &Entry::of_model, slot);
+  }
+
+  void unlink(std::uint32_t slot) {
+    remove(entries_[0].all, &Entry::all, slot);
+    remove(models_[entries_[slot].model], &Entry::of_model, slot);
+  }
+
+  void append(Links& ends, Links Entry::* links, std::uint32_t slot) {
+    entries_[slot].*links = {ends.before, 0};
+    (ends.before ? (entries_[ends.before].*links).after : ends.after) = slot;
+    ends.before = slot;
+  }
+
+  void remove(Links& ends, Links Entry::* links, std::uint32_t slot) {
+    const Links gone = entries_[slot].*links;
+    (gone.before ? (entries_[gone.before].*links).after : ends.after) = gone.after;
+    (gone.after ? (entries_[gone.after].*links).before : ends.before) = gone.before;
+  }
+
+  std::deque<Entry> entries_;  // slot 0 has the ends of the list of all
+  std::vector<Links> models_;  // the ends of the list of each model
   Slots slots_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> left_;
   std::size_t count_ = 0;
+  std::size_t payload_ = 0;
+  bool has_features_;
 };
 
 }  // namespace abers

@@ -1,8 +1,7 @@
 """Which events may come in: what the processor checks before anything is changed.
 
 Governing rule: an event that is refused changes nothing but a counter, and the
-checks of an event depend on nothing but itself, the clock, and the models seen
-so far. A batch in which nothing is unusual is checked a column at a time, any
+checks of an event depend on nothing but itself and the models seen so far. A batch in which nothing is unusual is checked a column at a time, any
 other one event at a time; what is let in is the same.
 """
 
@@ -54,7 +53,7 @@ class Admitted(NamedTuple):
     scores
         Array of shape (n, width of a score); 0 for labels.
     values
-        Labels, as the task's `value` gave them; 0 for observations.
+        Labels, as the task's `value` gave them; of an observation the bytes of its features.
     refused
         Dead letters of the others.
     """
@@ -119,10 +118,7 @@ class Admission:
         self.keys: dict[tuple[str, str], int] = {}
 
     def admit(
-        self,
-        events: Events,
-        clock: int | None,
-        accepted: Callable[[Event, float], None] | None = None,
+        self, events: Events, accepted: Callable[[Event, float], None] | None = None
     ) -> Admitted:
         """Let in what may come in.
 
@@ -130,31 +126,29 @@ class Admission:
         ----------
         events
             A batch, in order of arrival.
-        clock
-            The largest event time accepted before it; None before the first.
         accepted
-            Told of each event that comes in, with its label or 0, before the next one is
-            looked at.
+            Called with each event that comes in, and its row of `values`, before the next one
+            is looked at.
 
         Returns
         -------
         Admitted
             The events that come in, and dead letters of the others.
         """
-        taken = self._plain(events, clock) if accepted is None else None
+        taken = self._plain(events) if accepted is None else None
         if taken is None:
-            return self._sifted(events, clock, accepted)
+            return self._sifted(events, accepted)
         return self._numbered(events, np.arange(len(events)), *taken, [])
 
     # A column at a time
 
-    def _plain(self, events: Events, clock: int | None) -> tuple[_Named, Floats, Floats] | None:
+    def _plain(self, events: Events) -> tuple[_Named, Floats, Floats] | None:
         """Give names, scores and values if nothing is unusual, so that all of a batch comes in."""
         plain = (
             self._by_features is None
             and len(events) > 0
             and core.are_names(events.ids.tolist())
-            and self._plain_times(events.times, events.recorded, clock)
+            and self._plain_times(events.times, events.recorded)
         )
         named = _named(events) if plain else None
         if named is None or not self._has_room(named):
@@ -162,15 +156,13 @@ class Admission:
         found = self._task.columns(events)
         return None if found is None else (named, *found)
 
-    def _plain_times(self, times: Column, recorded: Column | None, clock: int | None) -> bool:
+    def _plain_times(self, times: Column, recorded: Column | None) -> bool:
         if times.dtype != np.int64 or (recorded is not None and recorded.dtype != np.int64):
             return False
         if not -self._latest < times.min() <= times.max() < self._latest:
             return False
-        if recorded is not None:  # times are small, so this difference cannot overflow
-            return bool((times - self._settings.max_ahead <= recorded).all())
-        latest = int(times[0]) if clock is None else clock
-        return bool(times.max() <= latest + self._settings.max_jump)
+        # Times are small, so this difference cannot overflow.
+        return recorded is None or bool((times - self._settings.max_ahead <= recorded).all())
 
     def _has_room(self, named: _Named) -> bool:
         most = self._settings.max_models
@@ -205,10 +197,7 @@ class Admission:
     # An event at a time
 
     def _sifted(
-        self,
-        events: Events,
-        clock: int | None,
-        accepted: Callable[[Event, float], None] | None,
+        self, events: Events, accepted: Callable[[Event, float], None] | None
     ) -> Admitted:
         rows: list[int] = []
         refused: list[DeadLetter] = []
@@ -217,13 +206,13 @@ class Admission:
         for row, event in enumerate(events):
             try:
                 value = self._value(event)
-                self._check(event, clock)
+                self._check(event)
                 if self._by_features is not None and type(event) is Observation:
+                    values[row] = value
                     value = self._score(event, self._by_features)
             except _Refused as why:
                 refused.append(DeadLetter(why.reason, str(why), event, row))
                 continue
-            clock = event.time if clock is None else max(clock, event.time)
             self.models.setdefault(event.model, len(self.models))
             if type(event) is Observation:
                 self.keys.setdefault((event.model, event.segment), len(self.keys))
@@ -239,7 +228,7 @@ class Admission:
         return self._numbered(taken, kept, named, scores[kept], values[kept], refused)
 
     def _value(self, event: Event) -> Any:  # noqa: ANN401 - as the task has it
-        """Check score, features or label."""
+        """Check score, features or label; of features, return their bytes."""
         try:
             if type(event) is Label:
                 return self._task.value(event.value)
@@ -250,7 +239,7 @@ class Admission:
             raise _Refused("bad-score", str(error)) from None
         except LabelError as error:
             raise _Refused("bad-label", str(error)) from None
-        return _check_features(event)
+        return _features_bytes(event)
 
     def _score(self, event: Observation, score: Callable[[Observation], Any]) -> Any:  # noqa: ANN401
         try:
@@ -266,7 +255,7 @@ class Admission:
         except ScoreError as error:
             raise _Refused("bad-score", str(error)) from None
 
-    def _check(self, event: Event, clock: int | None) -> None:
+    def _check(self, event: Event) -> None:
         """Check all but the value."""
         id_, time = event.id, event.time
         if not is_text(id_) or not id_:
@@ -277,25 +266,21 @@ class Admission:
         if type(time) is not int or not -self._latest < time < self._latest:
             detail = f"time {shown(time)} is no whole number of ms within {self._latest} of zero"
             raise _Refused("bad-time", detail)
-        self._check_future(event, clock)
+        self._check_future(event)
         self._check_crowd(event)
 
-    def _check_future(self, event: Event, clock: int | None) -> None:
-        recorded = event.recorded
-        if recorded is not None:
-            if type(recorded) is not int:
-                detail = f"recorded {shown(recorded)} is no whole number of milliseconds"
-                raise _Refused("bad-time", detail)
-            ahead, limit, name = event.time - recorded, self._settings.max_ahead, "max_ahead"
-        elif clock is None:
+    def _check_future(self, event: Event) -> None:
+        recorded, limit = event.recorded, self._settings.max_ahead
+        if recorded is None:
             return
-        else:
-            ahead, limit, name = event.time - clock, self._settings.max_jump, "max_jump"
+        if type(recorded) is not int:
+            detail = f"recorded {shown(recorded)} is no whole number of milliseconds"
+            raise _Refused("bad-time", detail)
+        ahead = event.time - recorded
         if ahead > limit:
-            since = "all events before it" if recorded is None else "the time it was written"
             detail = (
-                f"time {event.time} is {shown(ahead)} ms ahead of {since}, {name} allows {limit}; "
-                f"repair the producer's clock, or raise {name}"
+                f"time {event.time} is {shown(ahead)} ms ahead of the time it was written, "
+                f"max_ahead allows {limit}; repair the producer's clock, or raise max_ahead"
             )
             raise _Refused("time-in-future", detail)
 
@@ -315,13 +300,13 @@ class Admission:
         raise _Refused("too-many-models", detail)
 
 
-def _check_features(event: Event) -> None:
+def _features_bytes(event: Event) -> int:
     x = getattr(event, "x", None)
     if type(x) is not dict:
         detail = f"x={shown(x)} is no mapping of features; send those that the learner scores"
         raise _Refused("bad-features", detail)
     try:  # what cannot be saved now would stop every snapshot while it waits
-        msgspec.msgpack.encode(x)
+        return len(msgspec.msgpack.encode(x))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         detail = f"features of {shown(event.id)} cannot be kept ({error}); send what JSON can hold"
         raise _Refused("bad-features", detail) from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers._ledger import NO_CLOCK
 from abers.stream.bets import Bets, alarms
 from abers.stream.columns import objects
 from abers.stream.grouping import by_key
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abers.regression import PredictiveDistribution
     from abers.stream.admission import Admitted
     from abers.stream.columns import Rows
     from abers.stream.events import Alarm
@@ -53,6 +55,8 @@ class Taken(NamedTuple):
         Event time of the observation.
     told
         Event time of the label that is learned.
+    clocks
+        Clock of the model; `NO_CLOCK` where it is not known yet.
     values
         What is learned.
     """
@@ -63,6 +67,7 @@ class Taken(NamedTuple):
     keys: Integers
     times: Integers
     told: Integers
+    clocks: Integers
     values: Floats
 
 
@@ -132,6 +137,7 @@ class Answering:
         self.waiting = Waiting() if task.distributions else None
         self.calibrators: list[Calibrator] = []
         self.monitors: list[Monitor] | None = [] if settings.monitors else None
+        self._aging = settings.max_age is not None or settings.half_life is not None
         tested = settings.monitors and settings.tests
         self.bets = Bets(task.bets, settings.max_pending) if tested else None
 
@@ -179,27 +185,29 @@ class Answering:
         predicts = ~learns
         predicted, causes = slots[predicts], taken.rows[predicts]
         rows[predicted, :width] = admitted.scores[causes]
-        steps = Steps(taken.learns, rows[slots, :width], taken.values, taken.times)
+        times, delays = _timed(taken)
+        steps = Steps(taken.learns, rows[slots, :width], taken.values, times)
+        # Before the clock is known, a wrong time could make a calibrator forget all that comes.
+        usable = predicts | (taken.clocks != NO_CLOCK) | (not self._aging)
         if known is None:
-            answers = self._run(steps, taken.keys, predicts)
+            answers = self._run(steps, taken.keys, predicts, usable)
         else:
             answers = known
-            self._learn(steps, taken.keys, learns)
+            self._learn(steps, taken.keys, learns & usable)
         rows[predicted, width:] = answers.rows
         said = answers._replace(rows=rows[predicted])
         if self.waiting is not None and answers.bands is not None:
             self.waiting.keep(predicted.tolist(), answers.bands)
         seen = admitted.events.heads().take(causes)
         predictions = self._task.predictions(seen, said)
-        waited = None if self.waiting is None else self.waiting.settle(slots[learns].tolist())
+        waited = self._settle(slots[learns].tolist(), dropped.slots.tolist())
         if self.monitors is None and not outcomes:
             return Answered(answers, predictions, None, None, [])
         settled, values, of = rows[slots[learns]], taken.values[learns], taken.keys[learns]
         if waited is not None:
             settled = np.hstack((settled, judged(waited, values)))
         self._judge(settled, values, of)
-        delays = taken.told[learns] - taken.times[learns]
-        told = Judged(of, delays, settled, values)
+        told = Judged(of, delays[learns], settled, values)
         raised = self._bet(taken, dropped, said.rows, settled, keys)
         if not outcomes:
             return Answered(answers, predictions, None, told, raised)
@@ -213,8 +221,23 @@ class Answering:
         )
         return Answered(answers, predictions, self._task.outcomes(spoken), told, raised)
 
-    def _run(self, steps: Steps, keys: Integers, asked: NDArray[np.bool_]) -> Answers:
-        """Run the steps of each calibrator, and give the answers to those that are `asked`."""
+    def _settle(
+        self, settled: Sequence[int], dropped: Sequence[int]
+    ) -> list[PredictiveDistribution] | None:
+        """Take out the distributions whose labels came, and those that wait no longer."""
+        if self.waiting is None:
+            return None
+        taken = self.waiting.settle(settled)
+        self.waiting.drop(dropped)
+        return taken
+
+    def _run(
+        self, steps: Steps, keys: Integers, asked: NDArray[np.bool_], usable: NDArray[np.bool_]
+    ) -> Answers:
+        """Run the usable steps of each calibrator, and give the answers to those `asked`."""
+        if not usable.all():
+            columns: list[Any] = [column[usable] for column in steps]
+            steps, keys, asked = Steps(*columns), keys[usable], asked[usable]
         answers = np.empty((len(keys), self._task.answer_width))
         held = np.empty(len(keys), np.int64)
         bands = np.empty(len(keys), object) if self._task.distributions else None
@@ -251,3 +274,13 @@ class Answering:
             return
         for key, rows in by_key(keys):
             self.monitors[key].update(settled[rows], values[rows])
+
+
+def _timed(taken: Taken) -> tuple[Integers, Integers]:
+    """Return the times of observations, and the delays of labels, as far as clocks believe them.
+
+    A time that is later than the clock of its model is taken for the clock.
+    """
+    believed = np.where(taken.clocks == NO_CLOCK, np.iinfo(np.int64).max, taken.clocks)
+    times = np.minimum(taken.times, believed)
+    return times, np.minimum(taken.told, believed) - times

@@ -58,6 +58,7 @@ _LEDGER = (  # in the order of its counts
     "duplicate_labels",
     "late_labels",
     "late_events",
+    "ahead_events",
     "expired",
     "evicted",
     "unknown_labels",
@@ -112,15 +113,17 @@ class Deciding:
             settings.lateness,
             settings.label_wait,
             memory,
+            settings.jump,
             settings.max_pending,
             settings.max_early,
             settings.dedup_max,
+            settings.max_bytes,
         )
         self._counters = dict.fromkeys(COUNTERS, 0)
 
     @property
     def clock(self) -> int | None:
-        """The largest event time accepted so far; None before the first."""
+        """The latest clock of all models; None before the first event."""
         clock: int | None = self.ledger.clock
         return clock
 
@@ -152,6 +155,7 @@ class Deciding:
             decided = self._at_once(events)
         else:
             decided = self._one_by_one(events, self.learning)
+            self.learning.drop(decided.dropped.slots.tolist())
         refused = decided.admitted.refused
         decided.letters.extend((letter.row or 0, letter) for letter in refused)
         self._count(events.labels, decided, [letter.reason for _, letter in decided.letters])
@@ -180,12 +184,13 @@ class Deciding:
         decided = self._paired(admitted)
         if self.learning is not None:
             decided = self._learned_again(decided, self.learning)
+            self.learning.drop(decided.dropped.slots.tolist())
         reasons = [letter.reason for _, letter in decided.letters]
         self._count(labels, decided, [*reasons, *refused])
         return decided
 
     def _at_once(self, events: Events) -> Decided:
-        return self._paired(self.admission.admit(events, self.clock))
+        return self._paired(self.admission.admit(events))
 
     def _paired(self, admitted: Admitted) -> Decided:
         taken, unknown, dropped = self._enter(
@@ -200,7 +205,8 @@ class Deciding:
         return Decided(admitted, taken, letters, dropped)
 
     def forget(self, model: str) -> None:
-        """Begin anew with the learner of a model, if it has one of its own."""
+        """Begin anew with the clock of a model, and with its learner if that is its own."""
+        self.ledger.restart(self.admission.models[model])
         if self.learning is not None:
             self.learning.by_model.pop(model, None)
 
@@ -228,8 +234,8 @@ class Deciding:
             letters.extend((number, self._unknown(label)) for label in unknown)
             letters.extend((number, failed) for failed in self._learn(event, taken, learning))
 
-        admitted = self.admission.admit(events, self.clock, accepted)
-        columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 7
+        admitted = self.admission.admit(events, accepted)
+        columns = zip(*parts, strict=True) if parts else [[np.empty(0, np.int64)]] * 8
         taken = Taken(*(np.concatenate(list(column)) for column in columns))
         columns = zip(*gone, strict=True) if gone else [[np.empty(0, np.int64)]] * 3
         dropped = Dropped(*(np.concatenate(list(column)) for column in columns))
@@ -269,15 +275,15 @@ class Deciding:
     ) -> tuple[Taken, list[Unknown], Dropped]:
         """Let the ledger decide what becomes of events."""
         most = 2 * len(ids)  # an observation whose label waited makes two steps
-        steps, learns = np.empty((5, most), np.int64), np.empty(most, np.uint8)
+        steps, learns = np.empty((6, most), np.int64), np.empty(most, np.uint8)
         learned = np.empty(most)
         count, unknown, gone = self.ledger.take(
             ids, kinds, models, keys, times, values, steps, learns, learned
         )
-        row, slot, key, time, told = steps[:, :count]
+        row, slot, key, time, told, clock = steps[:, :count]
         dropped = Dropped(*np.empty((3, gone), np.int64))
         self.ledger.dropped(*dropped)
-        taken = Taken(learns[:count], row, slot, key, time, told, learned[:count])
+        taken = Taken(learns[:count], row, slot, key, time, told, clock, learned[:count])
         return taken, unknown, dropped
 
     def _count(self, labels: NDArray[np.bool_], decided: Decided, reasons: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from abers._shown import shown
 from abers.stream.events import Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from abers.learners import Learner
     from abers.stream.answering import Taken
@@ -92,6 +92,11 @@ class Learning:
                 self._learner(event.model).learn(x or {}, *self._lesson(value, event.id))
             except Exception as error:  # noqa: BLE001 - whatever a learner raises
                 yield told, value, _sentence(event, error)
+
+    def drop(self, slots: Sequence[int]) -> None:
+        """Keep the features in some slots no longer."""
+        for slot in slots:
+            self.features[slot] = None
 
     def _learner(self, model: str) -> Learner:
         if self.given is not None:

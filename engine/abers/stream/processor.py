@@ -65,7 +65,8 @@ class Processor:
     **Rules.** An event that cannot be used becomes a `DeadLetter` and changes nothing but a
     counter. A second observation or label with the same id is ignored and counted. Labels
     that come before their observation wait for it. Expiry, and all other limits in time, go
-    by the events' own time: the clock is the largest time accepted so far.
+    by the events' own time. Each model has a clock, the largest time of its events; an event
+    further ahead than `max_jump` is used, but moves the clock only where others agree.
 
     Examples
     --------
@@ -97,7 +98,7 @@ class Processor:
 
     @property
     def clock(self) -> int | None:
-        """The largest event time accepted so far; None before the first."""
+        """The latest clock of all models, in milliseconds; None before the first event."""
         return self._deciding.clock
 
     @property
@@ -157,8 +158,8 @@ class Processor:
         Parameters
         ----------
         model
-            Its calibrators, monitors and bets begin anew, those of all its segments, and its
-            learner, unless that is one for all models. Observations that wait for labels go on
+            Its calibrators, monitors and bets begin anew, those of all its segments, its clock,
+            and its learner, unless that is one for all models. Observations that wait for labels go on
             waiting, and their labels are learned.
 
         Raises

@@ -122,6 +122,7 @@ def _admitted(entry: Entry, names: _Names, task: Task) -> Admitted:
     models, keys = _numbers(entry, names, told)
     scores, values = np.zeros((n, task.score_width)), np.zeros(n)
     scores[~told] = _table(entry.scores, n - int(told.sum()), task.score_width, "scores")
+    values[~told] = _sizes(entry, n - int(told.sum()))
     values[told] = _column(entry.values, "<f8", int(told.sum()), "values")
     _require(len(entry.ids) == n and all(entry.ids), "ids")
     extra = _spread(msgspec.json.decode(entry.extra) if entry.extra else [], batch == 0, "extra")
@@ -157,6 +158,14 @@ def _answers(entry: Entry, task: Task, count: int) -> Answers | None:
         return None
     rows = _table(entry.answers, count, task.answer_width, "answers")
     return Answers(rows, _column(entry.held, "<i8", count, "held"))
+
+
+def _sizes(entry: Entry, count: int) -> Any:  # noqa: ANN401 - an array, or 0 for all
+    """Count the bytes of the features of observations, as admission does."""
+    if entry.features is None:
+        return 0.0
+    _require(len(entry.features) == count, "features")
+    return [float(len(msgspec.msgpack.encode(x))) for x in entry.features]
 
 
 def _table(given: bytes, rows: int, width: int, what: str) -> NDArray[np.float64]:

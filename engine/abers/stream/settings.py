@@ -46,6 +46,7 @@ QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits
 _MOST_FOLDS = 100
+_PARTS = 10  # of the shortest span: one wrong time makes things at most so much older
 _SECOND = 1000
 _DAY = 24 * 3600 * _SECOND
 
@@ -90,7 +91,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_ahead
         How far an event time may be ahead of the time its record was written.
     max_jump
-        How far it may be ahead of the largest so far, where that is not known.
+        How far one event alone moves the clock of its model; further, three events of different
+        ids must agree. None is a tenth of the shortest span of time in these settings.
     dedup_for, dedup_max
         How long, and how many, finished ids are remembered to know a duplicate by; None
         remembers them for `label_wait`.
@@ -98,6 +100,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         How many observations wait for labels at most; beyond that the oldest goes.
     max_early
         How many labels wait for observations at most; beyond that the oldest goes.
+    max_bytes
+        How many bytes the ids and features of all that waits, and finished ids, take at most;
+        beyond that the oldest finished ids go first, then labels, then observations.
     max_models
         How many models, and how many segments of all models, are kept apart at most.
     monitors
@@ -130,11 +135,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     label_wait: int = 7 * _DAY
     lateness: int = 0
     max_ahead: int = 300 * _SECOND
-    max_jump: int = 366 * _DAY
+    max_jump: int | None = None
     dedup_for: int | None = None
     dedup_max: int = 1_000_000
     max_pending: int = 1_000_000
     max_early: int = 100_000
+    max_bytes: int = 1 << 29
     max_models: int = 1_000
     monitors: bool = True
     tests: bool = True
@@ -144,7 +150,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        for name in ("label_wait", "lateness", "max_ahead", "max_jump"):
+        for name in ("label_wait", "lateness", "max_ahead", "max_bytes"):
             self._require(name, 0, LARGEST_TIME)
         self._require("dedup_max", 0, _MOST)
         self._require("folds", 2, _MOST_FOLDS)
@@ -158,8 +164,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if sum(one is not None for one in (self.window, self.max_age, self.half_life)) > 1:
             msg = "window, max_age and half_life exclude each other; give at most one"
             raise ParameterError(msg)
-        if self.dedup_for is not None:
-            self._require("dedup_for", 0, LARGEST_TIME)
+        for name in ("dedup_for", "max_jump"):
+            if getattr(self, name) is not None:
+                self._require(name, 0, LARGEST_TIME)
         if self.distributions not in DISTRIBUTIONS:
             msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
@@ -168,6 +175,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         self._keep("thresholds", _real, "numbers")
         self._keep("support", _real, "numbers")
         self._require_task()
+
+    @property
+    def jump(self) -> int:
+        """How far one event alone moves the clock of its model, in milliseconds."""
+        if self.max_jump is not None:
+            return self.max_jump
+        spans = (self.label_wait, self.dedup_for, self.max_age, self.half_life)
+        return min((span for span in spans if span), default=LARGEST_TIME) // _PARTS
 
     def _require_task(self) -> None:
         if self.task not in (tasks := tuple(CALIBRATORS)):

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 import abers
-from abers._ledger import PENDING
+from abers._ledger import NO_CLOCK, PENDING, QUORUM
 from abers._sealed import REMEDY, seal, unseal
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
-MAGIC = b"abersPS\x02"
-_BEFORE = b"abersPS\x01"  # its monitors have no reliability diagrams
+MAGIC = b"abersPS\x03"
 _WHAT = "a snapshot of a processor"
 
 
@@ -62,10 +61,19 @@ class _Entries(msgspec.Struct, array_like=True):
     values: bytes
 
 
+class Clock(msgspec.Struct, array_like=True):
+    """The clock of a model; of each candidate the id, the time, and the number of the event."""
+
+    time: int
+    known: bool
+    events: int
+    candidates: list[tuple[str, int, int]]
+
+
 class State(msgspec.Struct, omit_defaults=True):
     """All that a processor remembers, but its learners."""
 
-    clock: int | None
+    clocks: list[Clock]
     counters: dict[str, int]
     models: list[str]
     keys: list[tuple[str, str]]
@@ -97,7 +105,7 @@ def state(processor: Processor) -> bytes:
     stores, slots = zip(*(_entries(ledger, store) for store in range(3)), strict=True)
     waiting = slots[PENDING]
     held = State(
-        clock=ledger.clock,
+        clocks=[Clock(*clock) for clock in ledger.clocks()],
         counters=processor.counters,
         models=list(deciding.admission.models),
         keys=list(deciding.admission.keys),
@@ -157,7 +165,7 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
 
 
 def _payload(blob: bytes) -> memoryview:
-    return unseal(_BEFORE if blob.startswith(_BEFORE) else MAGIC, blob, _WHAT)
+    return unseal(MAGIC, blob, _WHAT)
 
 
 def require_whole(blob: bytes) -> None:
@@ -213,7 +221,7 @@ def _fill(processor: Processor, held: State) -> None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
         _require(len(answering.monitors) == len(answering.calibrators), "monitors")
     deciding.counters = held.counters
-    ledger.clock = held.clock
+    ledger.set_clocks(_clocks(held))
     for store, entries in enumerate(held.stores):
         _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
     count = ledger.count(PENDING)
@@ -236,6 +244,21 @@ def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like a
 
 
 # The ledger
+
+
+def _clocks(held: State) -> list[tuple[int, bool, int, list[tuple[str, int, int]]]]:
+    """Check the clocks of a state, one for each of its models."""
+    _require(len(held.clocks) == len(held.models), "clocks")
+    for clock in held.clocks:
+        times = [time for _, time, _ in clock.candidates]
+        ids = {id_ for id_, _, _ in clock.candidates}
+        _require(0 <= clock.events <= LARGEST_TIME, "clocks")
+        _require(len(ids) == len(times) < QUORUM, "clocks")
+        begun = clock.known or bool(times)
+        _require(clock.time == NO_CLOCK if not begun else abs(clock.time) < LARGEST_TIME, "clocks")
+        _require(all(abs(time) < LARGEST_TIME for time in times), "clocks")
+        _require(all(0 < number <= clock.events for _, _, number in clock.candidates), "clocks")
+    return [(one.time, one.known, one.events, one.candidates) for one in held.clocks]
 
 
 def _entries(ledger: Ledger, store: int) -> tuple[_Entries, NDArray[np.int64]]:
@@ -262,9 +285,9 @@ def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int
     _require(store != PENDING or bool((key < keys).all()), "keys")
     for column in (time, stored):
         _require(bool(((column > -LARGEST_TIME) & (column < LARGEST_TIME)).all()), "times")
-    ledger.load(
-        store, ids, model, key, time, stored, np.frombuffer(saved.values, "<f8").astype(float)
-    )
+    values = np.frombuffer(saved.values, "<f8").astype(float)
+    _require(store != PENDING or bool(((values >= 0) & (values < LARGEST_TIME)).all()), "values")
+    ledger.load(store, ids, model, key, time, stored, values)
 
 
 def _bytes(column: NDArray[Any]) -> bytes:

@@ -72,9 +72,13 @@ class Waiting:
     def settle(self, slots: Sequence[int]) -> list[PredictiveDistribution]:
         """Give what waits in some slots, and keep it no longer."""
         settled = self._at(slots)
+        self.drop(slots)
+        return settled
+
+    def drop(self, slots: Sequence[int]) -> None:
+        """Keep what waits in some slots no longer."""
         for slot in slots:
             self._by_slot[slot] = None
-        return settled
 
     def pack(self, slots: Sequence[int]) -> Packed:
         """Give what waits in some slots in canonical form."""

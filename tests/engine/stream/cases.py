@@ -183,7 +183,8 @@ LIMITS: dict[str, st.SearchStrategy[Any]] = {
     "label_wait": st.sampled_from((FOREVER, FOREVER, 20, 20, 5, 2, 0)),
     "lateness": st.sampled_from((0, 0, 3, 12)),
     "max_ahead": st.sampled_from((FOREVER, 6, 0)),
-    "max_jump": st.sampled_from((FOREVER, 300, 6)),
+    "max_jump": st.sampled_from((2**53, 2**53, 300, 6, 0, None)),
+    "max_bytes": st.sampled_from((FOREVER, FOREVER, 300, 10, 0)),
     "dedup_for": st.sampled_from((None, None, 20, 2, 0)),
     "dedup_max": st.sampled_from((FOREVER, FOREVER, 3, 1, 0)),
     "max_pending": st.sampled_from((FOREVER, FOREVER, 3, 1)),
@@ -234,7 +235,8 @@ def stream(n: int, seed: int = 0, *, every: int = 300) -> list[Event]:
             made.append((time + float(rng.exponential(600.0)), observation))
             made.append((time + float(rng.exponential(900.0)), Label(id_, time, model, value=1)))
         if rng.integers(every) == 0:
-            made.append((time, msgspec.structs.replace(observation, time=time * 1000)))
+            wrong = msgspec.structs.replace(observation, time=time * 1000, recorded=time)
+            made.append((time, wrong))
             made.append((time, Label(f"never-{i}", time, model, value=0)))
             made.append((time, Observation(f"bad-{i}", time, model, score=None)))
     return [e for _, e in sorted(made, key=lambda pair: pair[0])]

@@ -8,20 +8,26 @@ in which they are looked at:
    learner the features are a dictionary. A label is 0 or 1.
 2. *Validity.* The id is a text that is not empty, model and segment are texts, the time is a
    whole number less than 2**53 (and 2**50 half-lives) from zero.
-3. *Future.* The time is at most `max_ahead` after the record was written or, where that is not
-   known, at most `max_jump` after the clock.
+3. *Future.* The time is at most `max_ahead` after the record was written, where that is known.
 4. *Caps.* At most `max_models` models, and as many segments of all models. Then the learner
    scores, which has to give what rule 1 asks for.
-5. *Clock.* An event that passed 1-4 moves the clock to its time if that is later, and is late
-   if its time is more than `lateness` behind. Its model and segment are known from now on.
-6. *Expiry.* What was stored more than a span before the clock less the lateness goes:
+5. *Clock.* An event that passed 1-4 moves the clock of its model to its time if that is later, by
+   at most the jump. One further ahead is a candidate, and of three candidates of different ids
+   among the last 100 events of the model the earliest is the clock, or one that is later by at
+   most the jump. A clock begins with the first three ids: with the median of their times, or one
+   later by at most the jump; before, nothing expires, and calibrators that forget by time learn
+   nothing. An event is late if its time is more than `lateness` behind the clock. Its model and
+   segment are known from now on. For calibrators no observation is later than the clock.
+6. *Expiry.* What was stored more than a span before the clock of its model less the lateness
+   goes; what made the clock jump was stored at the clock that it made. These go:
    observations that wait (then remembered as gone), labels that wait, remembered ids.
 7. *Duplicates* of what waits or is remembered are counted and change nothing more.
 8. *An observation* is predicted, and settled at once if its label waits; else it waits.
 9. *A label* settles its observation if that waits: the calibrator learns the score of the
    prediction, the learner the features. Else it waits.
 
-Beyond its limit each list loses its oldest entry.
+Beyond its limit each list loses its oldest entry. Beyond `max_bytes` of ids and features the
+oldest finished id goes, or else the oldest early label, or else the oldest observation.
 """
 
 from __future__ import annotations
@@ -69,6 +75,7 @@ COUNTERS = (
     "duplicate_labels",
     "late_labels",
     "late_events",
+    "ahead_events",
     "expired",
     "evicted",
     "unknown_labels",
@@ -113,6 +120,41 @@ class Finished(NamedTuple):
     labelled: bool
 
 
+class Candidate(NamedTuple):
+    """A time that a clock may move to, and the number of its event in its model."""
+
+    id: str
+    time: int
+    number: int
+
+
+class Clock:
+    """The clock of a model: its last 100 candidates, and how many events there were."""
+
+    def __init__(self, jump: int) -> None:
+        """Begin without a time."""
+        self.jump, self.time, self.known, self.events = jump, 0, False, 0
+        self.candidates: list[Candidate] = []
+
+    def far(self) -> list[Candidate]:
+        """List the candidates that are still far ahead, and recent."""
+        recent = [one for one in self.candidates if self.events - one.number < 100]
+        return [one for one in recent if one.time - self.time > self.jump]
+
+    def add(self, event: Event) -> bool:
+        """Add a candidate, unless its id is one."""
+        if event.id in [one.id for one in self.candidates]:
+            return False
+        self.candidates.append(Candidate(event.id, event.time, self.events))
+        return True
+
+    def settle(self, times: list[int]) -> None:
+        """Be the first of these times, or one that follows closely enough."""
+        self.time = times[0]
+        for time in times:
+            self.time = time if time - self.time <= self.jump else self.time
+
+
 class Naive:
     """A processor that obeys the rules, and nothing else."""
 
@@ -122,7 +164,7 @@ class Naive:
         """Begin with nothing."""
         self.settings, self.learner, self.outcomes = settings, learner, outcomes
         self.counters = dict.fromkeys(COUNTERS, 0)
-        self.clock: int | None = None
+        self.clocks: dict[str, Clock] = {}
         self.models: list[str] = []
         self.calibrators: list[tuple[str, str, Any]] = []
         self.pending: list[Pending] = []
@@ -143,10 +185,18 @@ class Naive:
         """Apply one event."""
         return self.process_many([event])
 
+    @property
+    def clock(self) -> int | None:
+        """The latest of all clocks."""
+        return max((clock.time for clock in self.clocks.values()), default=None)
+
     def summary(self) -> dict[str, Any]:
         """List what waits and what is remembered, oldest first."""
         return {
-            "clock": self.clock,
+            "clocks": [
+                (clock.time, clock.known, clock.events, [tuple(one) for one in clock.candidates])
+                for clock in self.clocks.values()
+            ],
             "models": self.models,
             "segments": [(model, segment, len(c)) for model, segment, c in self.calibrators],
             "pending": [Stored(*entry[:3]) for entry in self.pending],
@@ -162,18 +212,17 @@ class Naive:
         if reason is not None:
             self.dead(reason, event, self.row)
             return
-        self.clock = event.time if self.clock is None else max(self.clock, event.time)
-        if event.time < self.clock - self.settings.lateness:
-            self.count("late_events")
         if event.model not in self.models:
             self.models.append(event.model)
+            self.clocks[event.model] = Clock(self.settings.jump)
         if isinstance(event, Observation):
             self.calibrator(event)
-        self.expire()
+        self.tick(event, self.clocks[event.model])
         if isinstance(event, Observation):
             self.observe(event)
         else:
             self.label(msgspec.structs.replace(event, value=self.told(event.value)))
+        self.fit()
 
     # Rules 1 to 4
 
@@ -222,11 +271,9 @@ class Naive:
 
     def in_future(self, event: Event) -> str | None:
         """Rule 3."""
-        if event.recorded is not None:
-            far = event.time > event.recorded + self.settings.max_ahead
-        else:
-            far = self.clock is not None and event.time > self.clock + self.settings.max_jump
-        return "time-in-future" if far else None
+        if event.recorded is None or event.time <= event.recorded + self.settings.max_ahead:
+            return None
+        return "time-in-future"
 
     def too_many(self, event: Event) -> str | None:
         """Rule 4."""
@@ -262,27 +309,94 @@ class Naive:
         """Give a label as it is learned."""
         return int(value)
 
+    # Rule 5
+
+    def tick(self, event: Event, clock: Clock) -> None:
+        """Let the time of an event move the clock of its model."""
+        clock.events += 1
+        if not clock.known:
+            self.begin(event, clock)
+        elif event.time - clock.time > clock.jump:
+            self.count("ahead_events")
+            self.propose(event, clock)
+        elif event.time > clock.time:
+            clock.time = event.time
+            self.expire(event.model)
+        if event.time < clock.time - self.settings.lateness:
+            self.count("late_events")
+
+    def begin(self, event: Event, clock: Clock) -> None:
+        """Wait for three ids to know the clock, unless no time can be too far ahead."""
+        if clock.jump == 2**53:
+            clock.time, clock.known = event.time, True
+            return
+        if not clock.add(event):
+            return
+        times = sorted(one.time for one in clock.candidates)
+        clock.settle(times[1:] if len(times) == 3 else times)
+        if len(times) == 3:
+            clock.known, clock.candidates = True, clock.far()
+            for _ in clock.candidates:
+                self.count("ahead_events")
+            self.stamp(event.model, None, clock.time)
+
+    def propose(self, event: Event, clock: Clock) -> None:
+        """Move the clock far if three ids agree."""
+        clock.candidates = clock.far()
+        if not clock.add(event) or len(clock.candidates) < 3:
+            return
+        agreed = clock.candidates
+        clock.settle(sorted(one.time for one in agreed))
+        clock.candidates = clock.far()
+        for one in agreed:
+            self.stamp(event.model, one.id, clock.time)
+        self.expire(event.model)
+
+    def stamp(self, model: str, id_: str | None, at: int) -> None:
+        """Have the entries of an id come last, and at a time; all of a model without an id."""
+        self.pending = stamped(self.pending, model, id_, at)
+        self.early = stamped(self.early, model, id_, at)
+        self.finished = stamped(self.finished, model, id_, at)
+
     # Rule 6
 
-    def expire(self) -> None:
+    def expire(self, model: str) -> None:
         """Let go what has waited, or has been remembered, for too long."""
         wait, memory = self.settings.label_wait, self.settings.dedup_for
-        for pending in [entry for entry in self.pending if self.over(entry.at, wait)]:
+        for pending in [one for one in self.pending if self.over(one, model, wait)]:
             self.count("expired")
             self.drop(pending)
-        for early in [entry for entry in self.early if self.over(entry.at, wait)]:
+        for early in [one for one in self.early if self.over(one, model, wait)]:
             self.give_up(early)
         memory = wait if memory is None else memory
-        self.finished = [entry for entry in self.finished if not self.over(entry.at, memory)]
+        self.finished = [one for one in self.finished if not self.over(one, model, memory)]
 
-    def over(self, at: int, span: int) -> bool:
-        """Tell whether a span that began then is over."""
-        return at + span < self.now() - self.settings.lateness
+    def over(self, entry: Pending | Early | Finished, model: str, span: int) -> bool:
+        """Tell whether a span that began with an entry is over."""
+        return entry.model == model and entry.at + span < self.now(model) - self.settings.lateness
 
-    def now(self) -> int:
-        """Give the clock, which the first event has set."""
-        assert self.clock is not None
-        return self.clock
+    def now(self, model: str) -> int:
+        """Give the clock of a model."""
+        return self.clocks[model].time
+
+    def fit(self) -> None:
+        """Make room for the bytes of ids and features."""
+        while self.size() > self.settings.max_bytes:
+            if self.finished:
+                self.finished.pop(0)
+                self.count("forgotten")
+            elif self.early:
+                self.give_up(self.early[0])
+            else:
+                self.count("evicted")
+                self.drop(self.pending[0])
+
+    def size(self) -> int:
+        """Count the bytes of ids and features."""
+        ids = sum(len(one.id.encode()) for one in [*self.pending, *self.early, *self.finished])
+        if self.learner is None:
+            return ids
+        return ids + sum(len(msgspec.msgpack.encode(one.observation.x)) for one in self.pending)
 
     def drop(self, entry: Pending) -> None:
         """Stop waiting for a label."""
@@ -297,7 +411,7 @@ class Naive:
 
     def remember(self, model: str, id_: str, *, labelled: bool) -> None:
         """Remember an id that is done with, the newest at the cost of the oldest."""
-        self.finished.append(Finished(model, id_, self.now(), labelled))
+        self.finished.append(Finished(model, id_, self.now(model), labelled))
         if len(self.finished) > self.settings.dedup_max:
             self.finished.pop(0)
             self.count("forgotten")
@@ -310,7 +424,7 @@ class Naive:
             self.count("duplicate_observations")
             return
         prediction = self.predict(event)
-        entry = Pending(event.model, event.id, self.now(), event, prediction)
+        entry = Pending(event.model, event.id, self.now(event.model), event, prediction)
         self.pending.append(entry)
         early = self.find(self.early, event)
         if early is not None:
@@ -361,8 +475,14 @@ class Naive:
 
     def when(self, event: Observation) -> dict[str, float]:
         """Give the time of an observation to a calibrator that forgets by time."""
-        aging = self.settings.max_age is not None or self.settings.half_life is not None
-        return {"time": event.time} if aging else {}
+        if not self.aging():
+            return {}
+        clock = self.clocks[event.model]
+        return {"time": min(event.time, clock.time) if clock.known else event.time}
+
+    def aging(self) -> bool:
+        """Tell whether calibrators forget by time."""
+        return self.settings.max_age is not None or self.settings.half_life is not None
 
     def label(self, event: Label) -> None:
         """Use a label that is no duplicate, or let it wait."""
@@ -375,7 +495,7 @@ class Naive:
             self.settle(entry, event)
         else:
             self.count("early_labels")
-            self.early.append(Early(event.model, event.id, self.now(), event))
+            self.early.append(Early(event.model, event.id, self.now(event.model), event))
             if len(self.early) > self.settings.max_early:
                 self.give_up(self.early[0])
 
@@ -383,8 +503,9 @@ class Naive:
         """Learn what a label says of an observation."""
         observation, prediction = entry.observation, entry.prediction
         self.pending.remove(entry)
-        when = self.when(observation)
-        self.calibrator(observation).learn_one(prediction.score, event.value, **when)
+        if self.clocks[event.model].known or not self.aging():
+            when = self.when(observation)
+            self.calibrator(observation).learn_one(prediction.score, event.value, **when)
         self.count("labels")
         self.remember(event.model, event.id, labelled=True)
         if self.outcomes:
@@ -429,6 +550,14 @@ class Naive:
         """Put an event out that cannot be used; the wording is the processor's own."""
         self.count(f"dead:{reason}")
         self.outputs.append(DeadLetter(reason, reason, event, row))
+
+
+def stamped(entries: list[Any], model: str, id_: str | None, at: int) -> list[Any]:
+    """Have the entries of an id come last, and at a time; without an id all of a model, in place."""
+    if id_ is None:
+        return [one._replace(at=at) if one.model == model else one for one in entries]
+    found = [one for one in entries if (one.model, one.id) == (model, id_)]
+    return [one for one in entries if one not in found] + [one._replace(at=at) for one in found]
 
 
 def is_text(name: object) -> bool:

@@ -30,7 +30,7 @@ def lab(id_: str, time: int = 0, value: Any = 1, **fields: Any) -> Label:  # noq
 
 def processor(**options: Any) -> Processor:  # noqa: ANN401
     """Make a processor with these settings, and the widest limits."""
-    return Processor(Settings(**{"max_jump": FOREVER, "label_wait": FOREVER} | options))
+    return Processor(Settings(**{"max_jump": 2**53, "label_wait": FOREVER} | options))
 
 
 def counted(p: Processor, **expected: int) -> bool:

@@ -184,7 +184,7 @@ TestMultiClassLife = MultiClassLife.TestCase
 TestRegressionLife = RegressionLife.TestCase
 
 
-LIMITED = Settings(label_wait=2_000, max_pending=45, max_early=10, dedup_max=200)
+LIMITED = Settings(label_wait=2_000, max_pending=49, max_early=10, dedup_max=200)
 
 
 @pytest.mark.parametrize("size", [1, 7, 200, 10_000])

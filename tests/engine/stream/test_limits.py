@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from tests.engine.stream.cases import Scorer, stream
+from tests.engine.stream.cases import MODELS, Scorer, stream
 from tests.engine.stream.naive import COUNTERS
 from tests.engine.stream.speaking import (
     NOW,
@@ -121,14 +121,6 @@ def test_too_many_at_once(unusual: list[Event]) -> None:
     assert kinds(said)[len(unusual) :] == ["too-many-models"] * 2
 
 
-@pytest.mark.parametrize("unusual", [[], [obs("")]], ids=["plain", "with a dead letter"])
-def test_jumps_within_a_batch(unusual: list[Event]) -> None:
-    """Each event may be `max_jump` ahead of those before it, of the same batch too."""
-    p = Processor(Settings(max_jump=5, lateness=9))
-    said = p.process_many([*unusual, obs("a", 0), obs("b", 5), obs("c", 10), obs("d", 16)])
-    assert kinds(said)[len(unusual) :] == ["Prediction"] * 3 + ["time-in-future"]
-
-
 def test_refused_event_brings_no_model() -> None:
     """An event that is refused leaves the place of its model free."""
     p = processor(max_models=1)
@@ -165,7 +157,8 @@ def test_counters_add_up(learner: Scorer | None) -> None:
     for name, count in p.counters.items():
         if name.startswith("dead:"):
             assert count == counts[name.removeprefix("dead:")]
-    p.process(obs("last", 2 * NOW, recorded=2 * NOW, x={}))  # now no label waits any longer
+    for model in MODELS:  # now no label waits any longer
+        p.process_many([obs(f"last-{i}", 2 * NOW, model=model, x={}) for i in range(3)])
     identities(p, waiting=0)
 
 

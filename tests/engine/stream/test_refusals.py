@@ -80,15 +80,15 @@ def test_extreme_times(time: int) -> None:
 
 def test_order_of_reasons() -> None:
     """Of several faults the value is named before the id, the model, the time and the future."""
-    p = Processor(Settings(max_models=1, max_jump=10))
+    p = Processor(Settings(max_models=1, max_ahead=10))
     p.process(obs("a", 0, model="m"))
     event: dict[str, Any] = {"id_": "", "time": None, "model": None, "score": None}
     assert refused(p, obs(**event)) == "bad-score"
     assert refused(p, obs(**event | {"score": 0.5})) == "bad-id"
     assert refused(p, obs(**event | {"score": 0.5, "id_": "b"})) == "bad-model"
     assert refused(p, obs("b", None, 0.5, model="n")) == "bad-time"  # type: ignore[arg-type]
-    assert refused(p, obs("b", 11, 0.5, model="n")) == "time-in-future"
-    assert refused(p, obs("b", 10, 0.5, model="n")) == "too-many-models"
+    assert refused(p, obs("b", 11, 0.5, model="n", recorded=0)) == "time-in-future"
+    assert refused(p, obs("b", 10, 0.5, model="n", recorded=0)) == "too-many-models"
 
 
 def test_row_of_a_dead_letter() -> None:

@@ -1,0 +1,128 @@
+// The clocks of the models of a stream: event time that one wrong time cannot move far.
+//
+// Governing rule: the same contract as `abers/_ledger.py`, which is the specification. An event
+// moves the clock of its model at once by at most `jump`; further only where `kQuorum` ids agree.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "waiting.hpp"
+
+namespace abers {
+
+constexpr std::int64_t kNoClock = -(std::int64_t{1} << 61);
+constexpr std::int64_t kForever = std::int64_t{1} << 53;  // of a jump: no time is too far ahead
+constexpr std::size_t kQuorum = 3;     // ids that agree where a clock begins, or moves far
+constexpr std::int64_t kRecent = 100;  // events of their model within which they come
+
+// A time that a clock may move to.
+struct Candidate {
+  std::string id;
+  std::uint32_t hash;
+  std::int64_t time;
+  std::int64_t number;  // of the event, in its model
+};
+
+struct Clock {
+  std::int64_t time = kNoClock;
+  bool known = false;
+  std::int64_t events = 0;
+  std::vector<Candidate> candidates;  // fewer than kQuorum between two events
+};
+
+// What an event does to the clock of its model.
+enum class Tick : std::uint8_t {
+  kStays,
+  kMoves,
+  kAhead,   // a candidate, or an id that is one
+  kAgreed,  // the last of a quorum: the clock moves far
+  kBegun,   // the clock is known from now on
+};
+
+class ModelClock {
+ public:
+  explicit ModelClock(std::int64_t jump) : jump_(jump) {}
+
+  // Those of a quorum after `kAgreed` and `kBegun`.
+  std::vector<Candidate> agreed;
+
+  Tick tick(Clock& clock, const Name& name, std::int64_t time) {
+    ++clock.events;
+    if (!clock.known) return begin(clock, name, time);
+    if (time > clock.time + jump_) return propose(clock, name, time);
+    if (time <= clock.time) return Tick::kStays;
+    clock.time = time;
+    return Tick::kMoves;
+  }
+
+ private:
+  bool near(std::int64_t earlier, std::int64_t later) const { return later <= earlier + jump_; }
+
+  static bool proposed(const Clock& clock, const Name& name) {
+    return std::any_of(clock.candidates.begin(), clock.candidates.end(),
+                       [&](const Candidate& one) { return one.id == name.id; });
+  }
+
+  static void add(Clock& clock, const Name& name, std::int64_t time) {
+    clock.candidates.push_back({std::string(name.id), name.hash, time, clock.events});
+  }
+
+  // Keeps the candidates that are recent, and further ahead of the clock than the jump.
+  void prune(Clock& clock) const {
+    std::erase_if(clock.candidates, [&](const Candidate& one) {
+      return near(clock.time, one.time) || one.number <= clock.events - kRecent;
+    });
+  }
+
+  static std::vector<std::int64_t> times(const Clock& clock) {
+    std::vector<std::int64_t> sorted;
+    for (const Candidate& one : clock.candidates) sorted.push_back(one.time);
+    std::sort(sorted.begin(), sorted.end());
+    return sorted;
+  }
+
+  // Until enough ids came the clock is provisional: of two that disagree the earlier one. Then it
+  // is the median of three, or the latest that is near it.
+  Tick begin(Clock& clock, const Name& name, std::int64_t time) {
+    if (jump_ >= kForever) {
+      clock.time = time;
+      clock.known = true;
+      return Tick::kBegun;
+    }
+    if (proposed(clock, name)) return Tick::kStays;
+    add(clock, name, time);
+    const std::vector<std::int64_t> sorted = times(clock);
+    clock.time = sorted.size() > 1 && near(sorted[0], sorted[1]) ? sorted[1] : sorted[0];
+    if (sorted.size() < kQuorum) return Tick::kStays;
+    clock.time = near(sorted[1], sorted[2]) ? sorted[2] : sorted[1];
+    clock.known = true;
+    prune(clock);
+    return Tick::kBegun;
+  }
+
+  // Invariant: candidates are of different ids, and each is further ahead than the jump.
+  Tick propose(Clock& clock, const Name& name, std::int64_t time) {
+    prune(clock);
+    if (proposed(clock, name)) return Tick::kAhead;
+    add(clock, name, time);
+    if (clock.candidates.size() < kQuorum) return Tick::kAhead;
+    const std::vector<std::int64_t> sorted = times(clock);
+    clock.time = sorted[0];
+    for (const std::int64_t later : sorted) {
+      if (near(clock.time, later)) clock.time = later;
+    }
+    agreed = clock.candidates;
+    prune(clock);
+    return Tick::kAgreed;
+  }
+
+  std::int64_t jump_;
+};
+
+}  // namespace abers
