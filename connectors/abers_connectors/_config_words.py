@@ -54,7 +54,7 @@ def described(config: Config) -> dict[str, str]:
         **(_inputs(config) if kafka is None else service_inputs(kafka)),
         **_records(config),
         **(_outputs(config.output) if kafka is None else service_outputs(kafka, config.output)),
-        **_limits(config.limits),
+        **_limits(config.limits, config.settings().jump),
         **({"state": _state(config.state)} if kafka is None else service_rest(config, kafka)),
         "monitoring": "on" if config.monitoring.enabled else "off",
         **_alerts(config.alerts),
@@ -166,16 +166,16 @@ def _place(path: str, direction: str) -> str:
     return f"standard {direction}" if path == STANDARD else path
 
 
-def _limits(limits: Limits) -> dict[str, str]:
+def _limits(limits: Limits, jump: int) -> dict[str, str]:
     memory = limits.label_wait if limits.dedup_for is None else limits.dedup_for
     pending, early = f"{limits.max_pending:,}", f"{limits.max_early:,}"
     return {
         "waiting": f"{duration(limits.label_wait)} for a label or an observation; "
         f"at most {pending} observations and {early} labels",
         "late": f"an event over {duration(limits.lateness)} behind the latest one",
-        "too far ahead": f"an event over {duration(limits.max_ahead)} ahead of its record, or "
-        f"{duration(limits.max_jump)} ahead of the latest event",
-        "duplicates": f"known for {duration(memory)}, among the last {limits.dedup_max:,} "
+        "too far ahead": f"an event over {duration(limits.max_ahead)} ahead of its record",
+        "clocks": f"one event alone moves that of its model by at most {duration(jump)}",
+        "duplicates": f"known for {duration(memory + limits.lateness)}, among the last {limits.dedup_max:,} "
         "finished ids",
         "models": f"at most {limits.max_models:,}, and as many segments in all",
     }

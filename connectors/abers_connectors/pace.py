@@ -22,6 +22,9 @@ __all__ = ["Pace", "speed"]
 _TOGETHER = 0.02  # seconds: events due within them are processed together
 _SHORTEST = 1e-6  # seconds that are not worth a sleep, nor resolved by every clock
 _LONGEST = 3600.0  # seconds of one sleep; the system refuses very long ones
+_DAY = 24 * 3600 * 1000
+_YEAR = 366 * _DAY
+_AGREED = 3  # events, before a long gap is believed
 _MEANWHILE = 0.25  # seconds of one sleep, where there is something to be done in between
 
 
@@ -53,13 +56,13 @@ def speed(text: str) -> float | None:
 class Pace:
     """Lets events through at a multiple of the speed at which they happened.
 
+    One wrong time holds nothing up: of events more than a day ahead of all before them the first
+    two come at once, and where they are more than a year ahead, nobody waits for the year.
+
     Parameters
     ----------
     speed
         The multiple.
-    max_jump
-        An event that is further ahead of all before it, in milliseconds, is let through at
-        once: the processor refuses it, and it is not worth waiting for.
     clock, sleep
         Those of the machine, in seconds.
     """
@@ -67,13 +70,12 @@ class Pace:
     def __init__(
         self,
         speed: float,
-        max_jump: int,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._milliseconds = 1000 * speed  # of event time in a second
-        self._max_jump = max_jump
+        self._far = 0  # events in a row that were further ahead than a day
         self._clock, self._sleep = clock, sleep
         self._started = False
         self._began = 0.0  # when the first event came
@@ -113,7 +115,12 @@ class Pace:
         if not self._started:
             self._started, self._began = True, self._clock()
             self._first = self._latest = time_
-        if time_ > self._latest + self._max_jump:
+        ahead = time_ - self._latest
+        self._far = self._far + 1 if ahead > _DAY else 0
+        if 0 < self._far < _AGREED:
+            return
+        if ahead > _YEAR:
+            self._began, self._first, self._latest = self._clock(), time_, time_
             return
         self._latest = max(time_, self._latest)
         while (seconds := (time_ - self._now()) / self._milliseconds) > _SHORTEST:

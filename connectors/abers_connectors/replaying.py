@@ -122,7 +122,7 @@ def planned(words: Words) -> Plan:
     job = _of_words(words, delay) if delay is not None else _of_config(words)
     if since is not None or until is not None:
         job = job._replace(source=_part(job.source, since, until))
-    pace = None if multiple is None else Pace(multiple, job.settings.max_jump)
+    pace = None if multiple is None else Pace(multiple)
     return Plan(job, pace, delay, configured)
 
 

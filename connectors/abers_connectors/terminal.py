@@ -52,6 +52,7 @@ _REST = {
     "duplicate_labels": "of an id that was labelled already, ignored",
     "late_labels": "came after their observation was given up, ignored",
     "late_events": "behind by more than limits.lateness, used all the same",
+    "ahead_events": "ahead by more than limits.max_jump, used all the same",
     "expired": "observations given up after limits.label_wait",
     "evicted": "observations given up, as limits.max_pending waited",
     "forgotten": "finished ids beyond limits.dedup_max",

@@ -41,7 +41,8 @@ class Decoded(NamedTuple):
     Parameters
     ----------
     events
-        In the order of the records; `recorded` is the timestamp of the record, where it has one.
+        In the order of the records; `recorded` is the timestamp of the record, where it has one, or
+        the time of its arrival, where that is known and earlier.
     rows
         Index of the record of each event.
     dead
@@ -66,16 +67,22 @@ class Decoder:
     partitions
         How many the inputs have: with more than one a record needs a key, since otherwise
         nothing brings a label to its observation.
+    now
+        The wall clock in milliseconds, of a service whose records have just arrived: a producer
+        whose clock is wrong gives the same wrong time to a record as to its event. What is refused
+        by it stands in the changelog.
     """
 
-    def __init__(self, config: Config, *, partitions: int) -> None:
+    def __init__(
+        self, config: Config, *, partitions: int, now: Callable[[], int] | None = None
+    ) -> None:
         reads = config.reads()
         self._inputs = (
             _Input(fields.mixed(config.fields(), reads)),
             _Input(fields.labels(config.label_fields(), reads)),
         )
         self._limit = config.input.max_record_bytes
-        self._keyed = partitions > 1
+        self._keyed, self._now = partitions > 1, now
 
     def decode(self, records: Sequence[Record], inputs: Sequence[int]) -> Decoded:
         """Decode some records.
@@ -110,7 +117,11 @@ class Decoder:
         for part, one in zip(rows, self._inputs, strict=True):
             parts.extend(one.read(records, part, dead))
         events, order = _in_order(parts)
-        return Decoded(_recorded(events, records, order), order, sorted(dead), tombstones)
+        stamps = [records[row].timestamp for row in order]
+        if self._now is not None:
+            arrived = self._now()
+            stamps = [arrived if stamp < 0 else min(stamp, arrived) for stamp in stamps]
+        return Decoded(_recorded(events, stamps), order, sorted(dead), tombstones)
 
 
 class _Input:
@@ -196,9 +207,8 @@ def _in_order(parts: Sequence[tuple[list[int], Events]]) -> tuple[Events, Sequen
     return events.take(order), rows[order].tolist()
 
 
-def _recorded(events: Events, records: Sequence[Record], rows: Sequence[int]) -> Events:
-    """Tell events when their records were written."""
-    stamps = [records[row].timestamp for row in rows]
+def _recorded(events: Events, stamps: Sequence[int]) -> Events:
+    """Set when the records of events were written."""
     if stamps and min(stamps) >= 0:
         return replace(events, recorded=column(stamps))
     if not stamps or max(stamps) < 0:

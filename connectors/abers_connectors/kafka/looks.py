@@ -45,6 +45,7 @@ NEEDED = {
 """What we must be allowed to do with a topic, by its key in the configuration."""
 
 NO_TOPIC, NOT_ALLOWED = 3, 29  # codes of Kafka's protocol
+_HOUR = 3_600_000  # what brokers allow by default since Kafka 4
 _LARGEST = 1 << 20  # bytes of a batch of records in the changelog
 
 
@@ -188,6 +189,21 @@ def _times(topics: Topics, config: Config) -> Iterator[Finding]:
                 yield Finding(one.where, text)
 
 
+def _clocks(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Look for inputs that accept records of a producer whose clock is far ahead."""
+    del config
+    key = "message.timestamp.after.max.ms"
+    for one in (topics[role] for role in INPUTS if role in topics):
+        created = one.settings.get("message.timestamp.type") == "CreateTime"
+        if created and int(one.settings.get(key, _HOUR)) > _HOUR:
+            text = (
+                f"topic {one.name} has {key}={one.settings[key]} and accepts records whose time is "
+                "far ahead, which come after all others where inputs are merged; set it to "
+                f"{_HOUR} or less"
+            )
+            yield Finding(one.where, text, fatal=False)
+
+
 LOOKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
     existence,
     _permissions,
@@ -195,4 +211,5 @@ LOOKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
     forgetting,
     _retention,
     _times,
+    _clocks,
 )

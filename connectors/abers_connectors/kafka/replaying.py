@@ -214,7 +214,7 @@ def _section(config: Config, told: Words) -> Kafka:
 
 def _pace(config: Config, told: Words) -> Pace | None:
     multiple = speed(told.speed)
-    return None if multiple is None else Pace(multiple, config.limits.max_jump)
+    return None if multiple is None else Pace(multiple)
 
 
 def _redone(

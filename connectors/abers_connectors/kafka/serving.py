@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
@@ -189,7 +190,7 @@ def opened(
             producer=producer,
             reader=log,
             restore=restorer.restore,
-            decoder=Decoder(config, partitions=partitions),
+            decoder=Decoder(config, partitions=partitions, now=lambda: time.time_ns() // 1_000_000),
             wording=Wording(max_bytes=_MOST_BYTES, publish_from=kafka.publish_from),
             topics=topics,
             limits=Limits(

@@ -279,7 +279,7 @@ class Admission:
         ahead = event.time - recorded
         if ahead > limit:
             detail = (
-                f"time {event.time} is {shown(ahead)} ms ahead of the time it was written, "
+                f"time {event.time} is {shown(ahead)} ms ahead of its record, "
                 f"max_ahead allows {limit}; repair the producer's clock, or raise max_ahead"
             )
             raise _Refused("time-in-future", detail)

@@ -120,6 +120,15 @@ def test_a_record_without_a_timestamp_has_none() -> None:
     assert [event.recorded for event in decoded(Read(GOOD, timestamp=-1)).events] == [None]
 
 
+def test_arrival_bounds_the_time_of_a_record() -> None:
+    """No record of a service was written after it arrived, whatever its producer says."""
+    decoder = Decoder(configured(), partitions=1, now=lambda: 100)
+    records = [Read(GOOD, timestamp=stamp) for stamp in (-1, 99, 4_070_908_800_000)]
+    found = decoder.decode(records, [0, 0, 0])
+    assert [event.recorded for event in found.events] == [100, 99, 100]
+
+
+
 def test_a_key_is_needed_where_partitions_are_many() -> None:
     """Without one nothing brings a label to its observation; a tombstone needs none."""
     records = [Read(GOOD, key=None), Read(GOOD), Read(None, key=None)]

@@ -289,7 +289,7 @@ def test_time_passes_as_it_did(
         now[0] += seconds
 
     history = History([stage.topics["observations"]], broker.client, patience=20)
-    pace = Pace(2.0, config.limits.max_jump, clock=lambda: now[0], sleep=sleep)
+    pace = Pace(2.0, clock=lambda: now[0], sleep=sleep)
     afresh = Afresh(config, history, history.part(), pace)
     batches, shares = [], []
     for batch in afresh.batches():

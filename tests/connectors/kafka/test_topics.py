@@ -165,6 +165,17 @@ def test_an_output_that_refuses_old_times_is_fatal(broker: Broker, topics: Make)
     only(found, "message.timestamp.before.max.ms=1000")
 
 
+def test_an_input_that_accepts_times_far_ahead(broker: Broker, topics: Make) -> None:
+    """An input whose brokers accept records of next year is a finding, and not fatal."""
+    year = str(366 * DAY)
+    seen = topics("in", message_timestamp_after_max_ms=year)
+    out = topics("out", message_timestamp_after_max_ms=year)
+    dead = topics("dead", message_timestamp_after_max_ms=year)
+    found = check(created(broker, observations=seen, predictions=out, dead_letters=dead), {})
+    assert fatal(found) == set()
+    only(found, "kafka.observations", f"message.timestamp.after.max.ms={year}", "3600000 or less")
+
+
 def test_the_same_key_in_other_partitions_is_fatal(
     broker: Broker, produce: Callable[..., list[int]]
 ) -> None:
