@@ -222,8 +222,8 @@ def test_words() -> None:
         "waiting": "7 days for a label or an observation; "
         "at most 1,000,000 observations and 100,000 labels",
         "late": "an event over 0 seconds behind the latest one",
-        "too far ahead": "an event over 5 minutes ahead of its record, or "
-        "366 days ahead of the latest event",
+        "too far ahead": "an event over 5 minutes ahead of its record",
+        "clocks": "one event alone moves that of its model by at most 1,008 minutes",
         "duplicates": "known for 7 days, among the last 1,000,000 finished ids",
         "models": "at most 1,000, and as many segments in all",
         "application": "abers, instance 0",

@@ -218,11 +218,15 @@ class Naive:
         if isinstance(event, Observation):
             self.calibrator(event)
         self.tick(event, self.clocks[event.model])
+        before = len(self.outputs)
         if isinstance(event, Observation):
             self.observe(event)
         else:
             self.label(msgspec.structs.replace(event, value=self.told(event.value)))
+        # Labels that leave room for an event come out before what is said of it.
+        said, self.outputs = self.outputs, self.outputs[:before]
         self.fit()
+        self.outputs += said[before:]
 
     # Rules 1 to 4
 

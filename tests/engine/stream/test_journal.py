@@ -258,7 +258,7 @@ def test_what_is_judged() -> None:
 
 def test_letters_of_different_events() -> None:
     """Labels that waited in vain, and those that were not learned, come in the order of events."""
-    settings = Settings(label_wait=5)
+    settings = Settings(label_wait=5, max_jump=2**53)
     live, other = (Processor(settings, learner=Scorer()) for _ in range(2))
     early, late = obs("b", 10, x={"fail": "learn"}), obs("c", 20, x={"fail": "learn"})
     batch: list[Event] = [lab("a", 0), early, lab("b", 10), lab("d", 10), late, lab("c", 20)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
+import msgspec
 import pytest
 from tests.engine.stream.cases import MODELS, Scorer, stream
 from tests.engine.stream.naive import COUNTERS
@@ -128,6 +130,51 @@ def test_refused_event_brings_no_model() -> None:
         [obs("a", model="m", score=None), lab("a", model="n", value=5), obs("", model="o")]
     )
     assert kinds(p.process(obs("a", model="p"))) == ["Prediction"]
+
+
+# Bytes
+
+
+def held(p: Processor) -> int:
+    """Count the bytes of the ledger; they cannot be seen otherwise."""
+    return sys.getsizeof(p._deciding.ledger)  # noqa: SLF001
+
+
+def test_finished_ids_leave_room_first() -> None:
+    """Beyond `max_bytes` the oldest finished ids go, then labels that wait, then observations."""
+    p = processor(max_bytes=6)
+    p.process_many([obs("aa"), lab("aa"), lab("ee"), obs("bb")])
+    assert p.counters["forgotten"] == 0
+    p.process(obs("cc"))
+    assert (p.counters["forgotten"], p.counters["dead:unknown-id"]) == (1, 0)
+    assert kinds(p.process(obs("dd"))) == ["unknown-id", "Prediction"]
+    assert (p.counters["evicted"], p.waiting) == (0, (3, 0))
+    p.process(obs("ff"))
+    assert (p.counters["evicted"], p.waiting[0]) == (1, 3)
+
+
+def test_features_count() -> None:
+    """The features of what waits count among its bytes, as MessagePack, until they are learned."""
+    x = {"a": 0.5, "more": "x" * 100}
+    size = len(msgspec.msgpack.encode(x))
+    p = Processor(Settings(max_bytes=2 * (size + 1) + 1), learner=Scorer())
+    p.process_many([obs(id_, x=x) for id_ in "abc"])
+    assert (p.counters["evicted"], p.waiting[0]) == (1, 2)
+    p.process(lab("b"))
+    p.process(obs("d", x=x))
+    assert (p.counters["evicted"], p.waiting[0]) == (1, 2)
+    assert sum(one is not None for one in p._deciding.learning.features) == 2  # type: ignore[union-attr]  # noqa: SLF001
+
+
+@pytest.mark.native
+def test_long_ids_take_no_more_than_the_bytes_allowed() -> None:
+    """Two thousand ids of 200 bytes with labels hold no more than `max_bytes` allows."""
+    p = processor(max_bytes=100_000)
+    for i in range(2_000):
+        name = f"{i:0200d}"
+        p.process_many([obs(name), lab(name)])
+    assert p.counters["labels"] == 2_000
+    assert held(p) < 100_000 * 3  # an entry, its text and its place in the table
 
 
 # Counters

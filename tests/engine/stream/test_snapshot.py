@@ -178,6 +178,7 @@ OTHER: dict[str, Any] = {
     "dedup_max": 1,
     "max_pending": 1,
     "max_early": 1,
+    "max_bytes": 1,
     "max_models": 1,
     "monitors": False,
     "tests": False,
