@@ -166,6 +166,8 @@ class Limits(Section):
     max_pending: Count = 1_000_000
     max_early: Count = 100_000
     max_models: Count = 1_000
+    max_id_bytes: Count = 256
+    max_name_bytes: Count = 256
 
 
 class State(Section):

@@ -15,7 +15,7 @@ import numpy as np
 
 from abers._backend import core
 from abers._shown import shown
-from abers._texts import is_text
+from abers._texts import fits, is_text
 from abers.exceptions import LabelError, ScoreError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
@@ -153,10 +153,10 @@ class Admission:
         plain = (
             self._by_features is None
             and len(events) > 0
-            and core.are_names(events.ids.tolist())
+            and core.are_names(events.ids.tolist(), self._settings.max_id_bytes)
             and self._plain_times(events.times, events.recorded, clock)
         )
-        named = _named(events) if plain else None
+        named = _named(events, self._settings.max_name_bytes) if plain else None
         if named is None or not self._has_room(named):
             return None
         found = self._task.columns(events)
@@ -235,7 +235,7 @@ class Admission:
                 accepted(event, values[row])
         kept = np.array(rows, np.int64)
         taken = events.take(kept)
-        named = cast("_Named", _named(taken))  # each has been looked at
+        named = cast("_Named", _named(taken, self._settings.max_name_bytes))  # each is checked
         return self._numbered(taken, kept, named, scores[kept], values[kept], refused)
 
     def _value(self, event: Event) -> Any:  # noqa: ANN401 - as the task has it
@@ -274,11 +274,22 @@ class Admission:
         for name in (event.model, event.segment if type(event) is Observation else ""):
             if not is_text(name):
                 raise _Refused("bad-model", f"model or segment {shown(name)} is no text")
+        self._check_lengths(event)
         if type(time) is not int or not -self._latest < time < self._latest:
             detail = f"time {shown(time)} is no whole number of ms within {self._latest} of zero"
             raise _Refused("bad-time", detail)
         self._check_future(event, clock)
         self._check_crowd(event)
+
+    def _check_lengths(self, event: Event) -> None:
+        most = self._settings.max_id_bytes
+        if not fits(event.id, most):
+            raise _too_long("id", event.id, "max_id_bytes", most)
+        most = self._settings.max_name_bytes
+        if not fits(event.model, most):
+            raise _too_long("model", event.model, "max_name_bytes", most)
+        if type(event) is Observation and not fits(event.segment, most):
+            raise _too_long("segment", event.segment, "max_name_bytes", most)
 
     def _check_future(self, event: Event, clock: int | None) -> None:
         recorded = event.recorded
@@ -315,6 +326,14 @@ class Admission:
         raise _Refused("too-many-models", detail)
 
 
+def _too_long(what: str, text: str, name: str, most: int) -> _Refused:
+    detail = (
+        f"{what} {shown(text)} takes {len(text.encode()):,} bytes, and {name}={most}; "
+        f"shorten it, or raise {name}"
+    )
+    return _Refused("too-long", detail)
+
+
 def _check_features(event: Event) -> None:
     x = getattr(event, "x", None)
     if type(x) is not dict:
@@ -327,10 +346,10 @@ def _check_features(event: Event) -> None:
         raise _Refused("bad-features", detail) from None
 
 
-def _named(events: Events) -> _Named | None:
-    """Look at the names of a batch; None if one of them is no text."""
+def _named(events: Events, most: int) -> _Named | None:
+    """Look at the names of a batch; None if one is no text, or takes more than `most` bytes."""
     seen = ~events.labels
-    models, segments = _distinct(events.models), _distinct(events.segments[seen])
+    models, segments = _distinct(events.models, most), _distinct(events.segments[seen], most)
     if models is None or segments is None:
         return None
     (model, names), (segment, parts) = models, segments
@@ -346,9 +365,9 @@ def _named(events: Events) -> _Named | None:
     return _Named(names, model, named, place[pair])
 
 
-def _distinct(texts: Column) -> tuple[Numbers, list[str]] | None:
+def _distinct(texts: Column, most: int) -> tuple[Numbers, list[str]] | None:
     numbers = np.empty(len(texts), np.uint32)
-    names = core.distinct(texts.tolist(), numbers)
+    names = core.distinct(texts.tolist(), numbers, most)
     return None if names is None else (numbers, names)
 
 

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from abers.stream.outputs import Outputs
     from abers.stream.processor import Processor
 
-__all__ = ["Entry", "marked", "take"]
+__all__ = ["FIRST_COUNTERS", "Entry", "marked", "take"]
+
+FIRST_COUNTERS = 23
+"""How many counters the first format has; those of later releases stand behind them."""
 
 _DIGEST = 8
 _JSON = msgspec.json.Encoder()
@@ -71,7 +74,8 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     extra
         JSON: what is passed through for each observation of the batch; empty if none has any.
     counters
-        All counters after the batch.
+        All counters after the batch; of those that the first format does not have, the last ones
+        are left out while they are 0.
     """
 
     settings: bytes
@@ -133,9 +137,16 @@ def take(processor: Processor, events: Events) -> tuple[Outputs, Entry]:
         held=_bytes(answers.held) if known else b"",
         features=None if processor._deciding.learning is None else _features(admitted.events, seen),
         extra=extra,
-        counters=[*processor.counters.values()],
+        counters=_counted(processor.counters),
     )
     return outputs, entry
+
+
+def _counted(counters: dict[str, int]) -> list[int]:
+    found = [*counters.values()]
+    while len(found) > FIRST_COUNTERS and not found[-1]:
+        found.pop()
+    return found
 
 
 def _since(known: dict[Any, int], number: int) -> list[Any]:

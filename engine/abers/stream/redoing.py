@@ -8,6 +8,7 @@ what an entry says is looked at before anything is changed, and what came of it 
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from abers.exceptions import AbersError, StateError
 from abers.stream.admission import Admitted
 from abers.stream.columns import Events, objects
 from abers.stream.deciding import COUNTERS
+from abers.stream.journal import FIRST_COUNTERS
 from abers.stream.settings import LARGEST_TIME
 from abers.stream.tasks import Answers
 
@@ -75,10 +77,13 @@ def _redone(processor: Processor, entry: Entry) -> Outputs:
 
 def _require_order(entry: Entry, counters: dict[str, int]) -> None:
     """Refuse an entry that does not come next, while nothing is changed yet."""
-    if len(entry.counters) != len(COUNTERS):
-        msg = f"the entry has {len(entry.counters)} counters, not {len(COUNTERS)}; {REMEDY}"
+    if not FIRST_COUNTERS <= len(entry.counters) <= len(COUNTERS):
+        msg = (
+            f"the entry has {len(entry.counters)} counters, and this version of abers writes "
+            f"{FIRST_COUNTERS} to {len(COUNTERS)}; {REMEDY}"
+        )
         raise StateError(msg)
-    before = _events(dict(zip(COUNTERS, entry.counters, strict=True))) - len(entry.labels)
+    before = _events(dict(zip(COUNTERS, entry.counters, strict=False))) - len(entry.labels)
     if before != _events(counters):
         msg = (
             f"the entry was decided after {before} events, and the processor has taken "
@@ -94,7 +99,7 @@ def _events(counters: dict[str, int]) -> int:
 def _require_equal(entry: Entry, counters: dict[str, int]) -> None:
     differing = [
         f"{name} {there} where it was {was}"
-        for (name, there), was in zip(counters.items(), entry.counters, strict=True)
+        for (name, there), was in zip_longest(counters.items(), entry.counters, fillvalue=0)
         if there != was
     ]
     if differing:

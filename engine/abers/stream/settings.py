@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from abers._shown import shown
+from abers._texts import fits
 from abers.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         How many labels wait for observations at most; beyond that the oldest goes.
     max_models
         How many models, and how many segments of all models, are kept apart at most.
+    max_id_bytes
+        How many bytes an id has at most, in UTF-8.
+    max_name_bytes
+        How many bytes a model, a segment or a class has at most, in UTF-8.
     monitors
         Whether predictions are scored when their labels arrive.
     tests
@@ -136,6 +141,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_pending: int = 1_000_000
     max_early: int = 100_000
     max_models: int = 1_000
+    max_id_bytes: int = 256
+    max_name_bytes: int = 256
     monitors: bool = True
     tests: bool = True
     tests_after: int = 200
@@ -152,6 +159,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         self._require("alarm_distance", 2, _MOST)
         for name in ("max_pending", "max_early", "max_models", "alarm_quiet"):
             self._require(name, 1, _MOST)
+        self._require("max_id_bytes", 1, _MOST)
+        self._require("max_name_bytes", 1, _MOST)
         for name in ("window", "max_age", "half_life"):
             if getattr(self, name) is not None:
                 self._require(name, 1, _MOST if name == "window" else LARGEST_TIME)
@@ -184,6 +193,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         distinct = len({*self.classes}) == len(self.classes)
         if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
             msg = f"classes={shown(self.classes)} are not two or more different texts"
+            raise ParameterError(msg)
+        if long := [one for one in self.classes if not fits(one, self.max_name_bytes)]:
+            msg = (
+                f"class {shown(long[0])} takes {len(long[0].encode()):,} bytes, and "
+                f"max_name_bytes={self.max_name_bytes}; shorten it, or raise max_name_bytes"
+            )
             raise ParameterError(msg)
         if self.classes and not several:
             msg = f"classes={shown(self.classes)} belong to a multiclass task; leave them out"

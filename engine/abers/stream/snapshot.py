@@ -27,6 +27,8 @@ from abers._sealed import REMEDY, seal, unseal
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
+from abers.stream.deciding import COUNTERS
+from abers.stream.journal import FIRST_COUNTERS
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
@@ -42,6 +44,7 @@ __all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"
 MAGIC = b"abersPS\x02"
 _BEFORE = b"abersPS\x01"  # its monitors have no reliability diagrams
 _WHAT = "a snapshot of a processor"
+_FIRST = COUNTERS[:FIRST_COUNTERS]
 
 
 class _Ids(msgspec.Struct, array_like=True):
@@ -98,7 +101,7 @@ def state(processor: Processor) -> bytes:
     waiting = slots[PENDING]
     held = State(
         clock=ledger.clock,
-        counters=processor.counters,
+        counters=_counted(processor.counters),
         models=list(deciding.admission.models),
         keys=list(deciding.admission.keys),
         calibrators=[calibrator.to_bytes() for calibrator in answering.calibrators],
@@ -202,7 +205,7 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
 def _fill(processor: Processor, held: State) -> None:
     answering, task, deciding = processor._answering, processor._task, processor._deciding
     ledger, admission, learning = deciding.ledger, deciding.admission, deciding.learning
-    _require(held.counters.keys() == processor.counters.keys(), "counters")
+    _require({*_FIRST} <= held.counters.keys() <= processor.counters.keys(), "counters")
     _require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
     admission.models.update({name: number for number, name in enumerate(held.models)})
     admission.keys.update({pair: number for number, pair in enumerate(held.keys)})
@@ -212,7 +215,7 @@ def _fill(processor: Processor, held: State) -> None:
     if answering.monitors is not None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
         _require(len(answering.monitors) == len(answering.calibrators), "monitors")
-    deciding.counters = held.counters
+    deciding.counters = processor.counters | held.counters
     ledger.clock = held.clock
     for store, entries in enumerate(held.stores):
         _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
@@ -228,6 +231,11 @@ def _fill(processor: Processor, held: State) -> None:
     if learning is not None:
         _require(len(held.features) == count, "features")
         learning.features += held.features
+
+
+def _counted(counters: dict[str, int]) -> dict[str, int]:
+    """Leave out what has not happened of what the first format does not count."""
+    return {name: count for name, count in counters.items() if count or name in _FIRST}
 
 
 def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka import released
+from tests.engine.stream.naive import COUNTERS
 
 from abers import ParameterError, StateError
 from abers._sealed import seal
@@ -238,7 +239,7 @@ def test_golden(path: Path) -> None:
     """A changelog of every released format is redone to what it was when it was written."""
     expected = json.loads(path.with_suffix(".json").read_text())
     found = released.lived(released.frames(path.read_bytes()))
-    assert found["counters"] == expected["counters"]
+    expected["counters"] = dict.fromkeys(COUNTERS, 0) | expected["counters"]
     if path != released.present():  # other formats may write the state otherwise
         found["state"] = expected["state"]
     assert found == expected

@@ -6,7 +6,7 @@ holds, whatever came, in whatever batches, from the beginning or from a snapshot
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import hypothesis
@@ -23,7 +23,7 @@ from tests.engine.stream.test_tasks import TASKS
 from abers import ParameterError, StateError
 from abers.stream import DeadLetter, Entry, Event, Events, Observation, Outputs, Processor, Settings
 from abers.stream.deciding import COUNTERS
-from abers.stream.journal import marked
+from abers.stream.journal import FIRST_COUNTERS, marked
 from abers.stream.settings import CALIBRATORS
 
 KEY = b"a secret"
@@ -84,7 +84,8 @@ def followed(live: Processor, other: Processor, batch: list[Event]) -> None:
     assert [(one.row, one.reason) for _, one in letters] == entry.refused
     assert told(other.redo(through(entry))) == told(outputs, len(entry.refused))
     assert other.state_bytes() == live.state_bytes()
-    assert other.counters == live.counters == dict(zip(COUNTERS, entry.counters, strict=True))
+    written = dict(zip_longest(COUNTERS, entry.counters, fillvalue=0))
+    assert other.counters == live.counters == written
     assert other.clock == live.clock
 
 
@@ -290,6 +291,30 @@ def test_what_cannot_be_passed_on(extra: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match="extra fields cannot be written down"):
         live.take_noted(Events.of([obs("a"), obs("b", extra=extra)]))
     assert live.state_bytes() == Processor().state_bytes()
+
+
+@pytest.mark.parametrize("count", [FIRST_COUNTERS, len(COUNTERS)])
+def test_counters_of_the_first_format(count: int) -> None:
+    """An entry may leave out counters that the first format does not have, if they are 0."""
+    (entry,) = noted([obs("a"), lab("a")])
+    assert len(entry.counters) == FIRST_COUNTERS
+    longer = entry.counters + [0] * (count - FIRST_COUNTERS)
+    other = Processor()
+    other.redo(msgspec.structs.replace(entry, counters=longer))
+    assert (other.counters["labels"], other.counters["dead:too-long"]) == (1, 0)
+
+
+def test_counters_since_the_first_format() -> None:
+    """What a later release counts is in the entry as soon as it happens."""
+    (entry,) = noted([obs("a"), obs("x" * 257)])
+    assert entry.refused == [(1, "too-long")]
+    assert len(entry.counters) == len(COUNTERS)
+    other = Processor()
+    other.redo(through(entry))
+    assert other.counters["dead:too-long"] == 1
+    fewer = msgspec.structs.replace(entry, counters=entry.counters[: FIRST_COUNTERS - 1])
+    with pytest.raises(StateError, match="has 22 counters"):
+        Processor().redo(fewer)
 
 
 # Entries that do not fit

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream import released
 from tests.engine.stream.cases import EVENTS, MODELS, SETTINGS, Scorer, plain, stream
+from tests.engine.stream.naive import COUNTERS
 
 import abers.stream.snapshot as saved
 from abers import StateError, VennAbers
@@ -179,6 +180,8 @@ OTHER: dict[str, Any] = {
     "max_pending": 1,
     "max_early": 1,
     "max_models": 1,
+    "max_id_bytes": 1,
+    "max_name_bytes": 1,
     "monitors": False,
     "tests": False,
     "tests_after": 10,
@@ -332,10 +335,22 @@ def test_golden(path: Path) -> None:
     restored = Processor.restore(path.read_bytes(), released.SETTINGS)
     assert restored.position == expected["position"] == released.POSITION
     assert restored.clock == expected["clock"]
-    assert restored.counters == expected["counters"]
+    assert restored.counters == dict.fromkeys(COUNTERS, 0) | expected["counters"]
     if path == released.present():
         assert released.digest(restored) == expected["state"]
-    assert released.spoken(restored) == expected["spoken"]
+    *said, counters = expected["spoken"]
+    assert released.spoken(restored) == [*said, dict.fromkeys(COUNTERS, 0) | counters]
+
+
+def test_counters_since_the_first_format() -> None:
+    """What a later release counts is saved as soon as it happens, and never before."""
+    processor = Processor()
+    processor.process(Observation("a", 0, score=0.5))
+    assert "dead:too-long" not in saved.read(processor.snapshot())[1].counters
+    processor.process(Observation("x" * 257, 0, score=0.5))
+    restored = Processor.restore(processor.snapshot(), Settings())
+    assert restored.counters == processor.counters
+    assert restored.counters["dead:too-long"] == 1
 
 
 def test_golden_formats() -> None:
