@@ -8,7 +8,6 @@ what an entry says is looked at before anything is changed, and what came of it 
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -97,9 +96,10 @@ def _events(counters: dict[str, int]) -> int:
 
 
 def _require_equal(entry: Entry, counters: dict[str, int]) -> None:
+    were = entry.counters + [0] * (len(counters) - len(entry.counters))
     differing = [
         f"{name} {there} where it was {was}"
-        for (name, there), was in zip_longest(counters.items(), entry.counters, fillvalue=0)
+        for (name, there), was in zip(counters.items(), were, strict=True)
         if there != was
     ]
     if differing:

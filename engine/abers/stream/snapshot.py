@@ -153,10 +153,12 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
     payload = _payload(bytes(blob))
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
-        return whole, msgspec.msgpack.decode(whole.state, type=State)
+        held = msgspec.msgpack.decode(whole.state, type=State)
     except (msgspec.MsgspecError, ValueError) as error:
         msg = f"snapshot is garbled ({error}); {REMEDY}"
         raise StateError(msg) from None
+    held.counters |= {name: held.counters.get(name, 0) for name in COUNTERS[FIRST_COUNTERS:]}
+    return whole, held
 
 
 def _payload(blob: bytes) -> memoryview:
@@ -205,7 +207,7 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
 def _fill(processor: Processor, held: State) -> None:
     answering, task, deciding = processor._answering, processor._task, processor._deciding
     ledger, admission, learning = deciding.ledger, deciding.admission, deciding.learning
-    _require({*_FIRST} <= held.counters.keys() <= processor.counters.keys(), "counters")
+    _require(held.counters.keys() == processor.counters.keys(), "counters")
     _require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
     admission.models.update({name: number for number, name in enumerate(held.models)})
     admission.keys.update({pair: number for number, pair in enumerate(held.keys)})
@@ -215,7 +217,7 @@ def _fill(processor: Processor, held: State) -> None:
     if answering.monitors is not None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
         _require(len(answering.monitors) == len(answering.calibrators), "monitors")
-    deciding.counters = processor.counters | held.counters
+    deciding.counters = held.counters
     ledger.clock = held.clock
     for store, entries in enumerate(held.stores):
         _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
