@@ -69,7 +69,7 @@ def test_bad_models(model: Any) -> None:  # noqa: ANN401
 def test_too_long(text: str) -> None:
     """Ids, models and segments of more than 256 bytes are refused, and named by their beginning."""
     p = processor()
-    wrong = [
+    wrong: list[Event] = [
         obs(text),
         lab(text),
         obs("a", model=text),
@@ -142,7 +142,7 @@ def test_row_of_a_dead_letter() -> None:
         *(obs("bad", model=model) for model in BAD_MODELS),
         *(obs("bad", segment=model) for model in BAD_MODELS),
         *(lab("bad", time) for time in BAD_TIMES),
-        *(obs("bad", **{name: "é" * 129}) for name in ("model", "segment")),
+        *(obs("bad", model="é" * 129), obs("bad", segment="é" * 129)),
         *(lab("bad", model="a" * 257), lab("a" * 257), obs("a" * 257)),
     ],
     ids=lambda bad: repr(bad)[:60],
