@@ -16,7 +16,7 @@ import numpy as np
 from abers._backend import core
 from abers._shown import shown
 from abers._texts import fits, is_text
-from abers.exceptions import LabelError, ScoreError
+from abers.exceptions import LabelError, ScoreError, SettingsError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Numbers = NDArray[np.uint32]
 
-__all__ = ["Admission", "Admitted"]
+__all__ = ["Admission", "Admitted", "require_room"]
 
 
 class Admitted(NamedTuple):
@@ -324,6 +324,36 @@ class Admission:
             return
         detail = f"{what} is new, and max_models={most} are there already; raise max_models"
         raise _Refused("too-many-models", detail)
+
+
+def require_room(settings: Settings, count: int, names: list[str], ids: list[str]) -> None:
+    """Refuse what is held already if it is more, or longer, than the settings let in.
+
+    Parameters
+    ----------
+    settings
+        The limits.
+    count
+        How many models, or pairs of model and segment, are held, whichever are more.
+    names, ids
+        Of models and segments, and of observations.
+
+    Raises
+    ------
+    SettingsError
+        If a limit is too low.
+    """
+    name_bytes = max((len(name.encode()) for name in names), default=0)
+    short = core.are_names(ids, settings.max_id_bytes)
+    id_bytes = 0 if short else max(len(one.encode()) for one in ids)
+    for name, least, what in (
+        ("max_models", count, f"{count:,} models or segments"),
+        ("max_name_bytes", name_bytes, f"a model or segment of {name_bytes:,} bytes"),
+        ("max_id_bytes", id_bytes, f"an id of {id_bytes:,} bytes"),
+    ):
+        if least > (most := getattr(settings, name)):
+            msg = f"the state holds {what}, and {name}={most}; set {name} to {least} or more"
+            raise SettingsError(msg)
 
 
 def _too_long(what: str, text: str, name: str, most: int) -> _Refused:

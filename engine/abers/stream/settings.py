@@ -2,7 +2,7 @@
 
 Governing rule: two processors with equal settings that are fed the same events
 hold the same state, so all that makes a difference stands here, and a snapshot
-carries it.
+carries it. A state goes on only with equal settings, but for those of admission.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = [
     "CALIBRATORS",
     "DISTRIBUTIONS",
     "LARGEST_TIME",
+    "OF_ADMISSION",
     "OF_PROBABILITIES",
     "QUANTILES",
     "Settings",
@@ -43,6 +44,9 @@ DISTRIBUTIONS = ("none", "judged", "told")
 """What becomes of whole distributions, the usual one first."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
+
+OF_ADMISSION = ("max_models", "max_id_bytes", "max_name_bytes")
+"""Settings that decide only what comes in: they may change where all that is held still fits."""
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits

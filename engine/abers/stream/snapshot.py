@@ -25,11 +25,12 @@ import abers
 from abers._ledger import PENDING
 from abers._sealed import REMEDY, seal, unseal
 from abers._shown import shown
-from abers.exceptions import AbersError, StateError
+from abers.exceptions import AbersError, SettingsError, StateError
+from abers.stream.admission import require_room
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
 from abers.stream.deciding import COUNTERS
 from abers.stream.journal import FIRST_COUNTERS
-from abers.stream.settings import LARGEST_TIME, Settings
+from abers.stream.settings import LARGEST_TIME, OF_ADMISSION, Settings
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
@@ -174,6 +175,9 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
     """Fill an empty processor with what `dump` gave."""
     whole, held = read(blob)
     _refuse_other(whole.settings, processor.settings)
+    names = [*held.models, *(segment for _, segment in held.keys)]
+    count = max(len(held.models), len(held.keys))
+    require_room(processor.settings, count, names, [])
     learning = processor._deciding.learning
     if learning is not None:
         learning.given, learning.by_model = _learners(whole, _required(key))
@@ -182,6 +186,8 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
         raise StateError(msg)
     try:
         _fill(processor, held)
+    except SettingsError:
+        raise
     except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
@@ -194,14 +200,14 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
     differing = [
         f"{name} was {shown(before[name])} and is {shown(now[name])}"
         for name in before
-        if before[name] != now[name]
+        if before[name] != now[name] and name not in OF_ADMISSION
     ]
     if differing:
         msg = (
             f"the snapshot was made with other settings: {'; '.join(differing)}; "
             "set them back, or start without the snapshot"
         )
-        raise StateError(msg)
+        raise SettingsError(msg)
 
 
 def _fill(processor: Processor, held: State) -> None:
@@ -220,7 +226,8 @@ def _fill(processor: Processor, held: State) -> None:
     deciding.counters = held.counters
     ledger.clock = held.clock
     for store, entries in enumerate(held.stores):
-        _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
+        ids = _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
+        require_room(processor.settings, 0, [], ids)
     count = ledger.count(PENDING)
     answering.make_room(len(held.keys), count + 1)
     rows = np.frombuffer(held.rows, "<f8")
@@ -260,7 +267,8 @@ def _entries(ledger: Ledger, store: int) -> tuple[_Entries, NDArray[np.int64]]:
     return _Entries(_Ids("".join(ids), _bytes(lengths)), *[_bytes(one) for one in columns]), slots
 
 
-def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> None:
+def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> list[str]:
+    """Load a store; its ids."""
     ends = accumulate(np.frombuffer(saved.ids.lengths, "<u4").tolist(), initial=0)
     ids = [saved.ids.text[start:end] for start, end in pairwise(ends)]
     _require(all(ids) and sum(map(len, ids)) == len(saved.ids.text), "ids")
@@ -275,6 +283,7 @@ def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int
     ledger.load(
         store, ids, model, key, time, stored, np.frombuffer(saved.values, "<f8").astype(float)
     )
+    return ids
 
 
 def _bytes(column: NDArray[Any]) -> bytes:
