@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river import LEARNERS, REGRESSORS, make, make_multi, make_regressor
-from abers.stream.settings import CALIBRATORS, DISTRIBUTIONS, OF_PROBABILITIES, QUANTILES, ascend
+from abers.stream.settings import (
+    CALIBRATORS,
+    DISTRIBUTIONS,
+    OF_PROBABILITIES,
+    QUANTILES,
+    Settings,
+    ascend,
+)
 from abers_connectors._config_kafka_checks import service
 from abers_connectors._config_layers import Problem
 from abers_connectors._config_types import is_number, shown
 from abers_connectors._config_values import Values, is_name
+from abers_connectors._paths import constant
 from abers_connectors._suggest import closest
 from abers_connectors.files.naming import STANDARD, kind_of
 
@@ -30,6 +38,7 @@ _FORMATS = ("csv", "jsonl", "parquet")
 _SUFFIXES = "end its name in .csv or .jsonl (.gz or .zst may follow), or in .parquet"
 _OUTPUTS = ("output.predictions", "output.outcomes", "output.dead_letters")
 _INPUTS = ("input.observations", "input.labels")
+_NAMES = ("input.fields.model", "input.fields.segment", "input.label_fields.model")
 
 
 def dead_letters_beside(predictions: str) -> str:
@@ -58,7 +67,7 @@ def conflicts(values: Mapping[str, Any]) -> Iterator[Problem]:
     """
     found = Values(values)
     of_files = (_inputs, _outputs, _files) if found.get("kafka") is None else ()
-    for check in (_task, _forgetting, _second_input, *of_files, service, _learner):
+    for check in (_task, _lengths, _forgetting, _second_input, *of_files, service, _learner):
         for path, text in check(found):
             yield Problem(tuple(path.split(".")), text)
 
@@ -78,6 +87,21 @@ def _task(values: Values) -> Iterator[tuple[str, str]]:
     yield from _distribution(values, kind)
     yield from _scores(values, kind, classes if named else None)
     yield from _calibrator(values, kind)
+
+
+def _lengths(values: Values) -> Iterator[tuple[str, str]]:
+    """Look for names that are longer than those of records may be."""
+    given = values.get("limits.max_name_bytes")
+    most = given if type(given) is int else Settings().max_name_bytes
+    classes = values.get("task.classes")
+    named = [("task.classes", one) for one in classes if isinstance(one, str)] if classes else []
+    for path, field in values.texts(*_NAMES).items():
+        named.append((path, constant(field) or ""))
+    for path, name in named:
+        size = len(name.encode("utf-8", "surrogatepass"))
+        if size > most:
+            advice = f"shorten it, or raise limits.max_name_bytes = {most}"
+            yield path, f"{shown(name)} takes {size:,} bytes; {advice}"
 
 
 def _calibrator(values: Values, kind: str) -> Iterator[tuple[str, str]]:

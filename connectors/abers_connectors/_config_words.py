@@ -178,4 +178,6 @@ def _limits(limits: Limits, jump: int) -> dict[str, str]:
         "duplicates": f"known for {duration(memory + limits.lateness)}, among the last {limits.dedup_max:,} "
         "finished ids",
         "models": f"at most {limits.max_models:,}, and as many segments in all",
+        "lengths": f"ids of at most {limits.max_id_bytes:,} bytes; models, segments and classes "
+        f"of at most {limits.max_name_bytes:,}",
     }

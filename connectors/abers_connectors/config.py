@@ -167,6 +167,8 @@ class Limits(Section):
     max_early: Count = 100_000
     max_bytes: Annotated[int, Field(ge=0)] = 1 << 29
     max_models: Count = 1_000
+    max_id_bytes: Count = 256
+    max_name_bytes: Count = 256
 
 
 class State(Section):

@@ -1,7 +1,8 @@
 """The texts of a batch, looked at once: the executable specification of the native one.
 
 Governing rule: a text is a `str` and of no other type, and can be written down,
-which half of a surrogate pair cannot; nothing is decided here, only told.
+which half of a surrogate pair cannot; its length is that of its UTF-8, in bytes.
+Nothing is decided here, only reported.
 """
 
 from __future__ import annotations
@@ -12,21 +13,29 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["are_names", "distinct", "is_text"]
+__all__ = ["are_names", "distinct", "fits", "is_text"]
 
 
-def are_names(texts: list[Any]) -> bool:
-    """Tell whether all are texts of at least one character that can be written down."""
-    return all(is_text(text) and text for text in texts)
+def are_names(texts: list[Any], most: int) -> bool:
+    """Return whether all are non-empty texts of at most so many bytes."""
+    return all(is_text(text) and text and fits(text, most) for text in texts)
 
 
-def distinct(texts: list[Any], numbers: NDArray[np.uint32]) -> list[str] | None:
-    """Write the number of each text, in order of appearance; the texts, or None if one is none."""
-    if not all(map(is_text, texts)):
+def distinct(texts: list[Any], numbers: NDArray[np.uint32], most: int) -> list[str] | None:
+    """Write the number of each text, in order of appearance.
+
+    Return the texts, or None if one of them is no text or takes more than `most` bytes.
+    """
+    if not all(is_text(text) and fits(text, most) for text in texts):
         return None
     known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     numbers[:] = [known[text] for text in texts]
     return [*known]
+
+
+def fits(text: str, most: int) -> bool:
+    """Return whether a text takes at most so many bytes."""
+    return len(text) <= most and len(text.encode()) <= most
 
 
 def is_text(text: object) -> bool:

@@ -13,6 +13,7 @@ an error that blames the input leaves the state as it was. ::
     │   ├── NotHeldError      removing an observation that is not there
     │   └── ForgettingError   removing from a calibrator that forgets by itself
     ├── StateError (also a ValueError)         saved state that cannot be used
+    │   └── SettingsError                      with these settings, though it is whole
     ├── RecordError (also a ValueError)        a record of an input that cannot be used
     ├── ConfigError (also a ValueError)        a configuration with mistakes, all of them
     ├── DeadLettersError                       too many records cannot be used
@@ -43,6 +44,7 @@ __all__ = [
     "ParameterError",
     "RecordError",
     "ScoreError",
+    "SettingsError",
     "StateError",
     "TimeError",
     "WeightError",
@@ -87,6 +89,10 @@ class ForgettingError(InputError):
 
 class StateError(AbersError, ValueError):
     """Saved state is damaged, of an unknown version, or of another kind."""
+
+
+class SettingsError(StateError):
+    """Saved state is whole, and does not go together with the settings given."""
 
 
 class RecordError(AbersError, ValueError):

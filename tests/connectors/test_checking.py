@@ -80,6 +80,7 @@ def test_the_least() -> None:
         "clocks": "one event alone moves that of its model by at most 1,008 minutes",
         "duplicates": "known for 7 days, among the last 1,000,000 finished ids",
         "models": "at most 1,000, and as many segments in all",
+        "lengths": "ids of at most 256 bytes; models, segments and classes of at most 256",
         "state": "none is kept",
         "monitoring": "on",
     }

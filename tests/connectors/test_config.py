@@ -51,6 +51,8 @@ def test_settings() -> None:
         limits__max_pending=7,
         limits__max_early=8,
         limits__max_models=9,
+        limits__max_id_bytes=10,
+        limits__max_name_bytes=11,
         monitoring={
             "enabled": False,
             "tests": False,
@@ -72,6 +74,8 @@ def test_settings() -> None:
         max_pending=7,
         max_early=8,
         max_models=9,
+        max_id_bytes=10,
+        max_name_bytes=11,
         monitors=False,
         tests=False,
         tests_after=9,
@@ -89,7 +93,8 @@ def test_limits_are_those_of_the_processor() -> None:
 @pytest.mark.parametrize(("count", "span"), [(MOST, LARGEST_TIME), (1, 1)])
 def test_extreme_limits(count: int, span: int) -> None:
     """The processor takes whatever is accepted here."""
-    counts = dict.fromkeys(["dedup_max", "max_pending", "max_early", "max_models"], count)
+    names = ["dedup_max", "max_pending", "max_early", "max_models", "max_id_bytes"]
+    counts = dict.fromkeys(names, count) | {"max_name_bytes": max(count, len("default"))}
     times = ["label_wait", "lateness", "max_ahead", "max_jump", "dedup_for"]
     config = loaded(limits=counts | dict.fromkeys(times, span), calibrator__half_life=span)
     assert Processor(config.settings()).process(Observation("a", 0, score=0.5))

@@ -154,6 +154,17 @@ MISTAKES = {
     'classes: ["cat", "dog"]',
     "task = {kind = 'multiclass', classes = ['a', 'b', 'a']}": "task.classes: name two or more "
     'different classes: ["cat", "dog"]',
+    f"task = {{kind = 'multiclass', classes = ['a', '{'b' * 257}']}}": (
+        f'task.classes: "{"b" * 59}… takes 257 bytes; shorten it, or raise '
+        "limits.max_name_bytes = 256"
+    ),
+    f"input.fields.model = 'const:{'m' * 300}'": (
+        f'input.fields.model: "{"m" * 59}… takes 300 bytes; shorten it, or raise '
+        "limits.max_name_bytes = 256"
+    ),
+    "limits.max_name_bytes = 3\ninput.fields.segment = 'const:east'": (
+        'input.fields.segment: "east" takes 4 bytes; shorten it, or raise limits.max_name_bytes = 3'
+    ),
     "task.classes = ['a', 'b']": 'task.classes: is for the task "multiclass"; leave it out',
     "task = {kind = 'regression', classes = ['a', 'b']}": "task.classes: is for the task "
     '"multiclass"; leave it out',

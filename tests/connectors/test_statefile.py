@@ -149,6 +149,16 @@ def test_other_settings_are_refused(path: Path) -> None:
         StateFile(str(path), FILES).load(Settings(window=7), outcomes=True)
 
 
+def test_max_models_may_be_raised(path: Path) -> None:
+    """A state goes on under other limits of admission, unless it exceeds one of them."""
+    StateFile(str(path), FILES).save(used(), POSITION)
+    loaded = StateFile(str(path), FILES).load(Settings(max_models=2_000), outcomes=True)
+    assert loaded.settings.max_models == 2_000
+    message = r"abers\.state: the state holds a model or segment of 7 bytes, and max_name_bytes=6"
+    with pytest.raises(StateError, match=message):
+        StateFile(str(path), FILES).load(Settings(max_name_bytes=6), outcomes=True)
+
+
 @pytest.mark.parametrize("cut", [0, 5, -1])
 def test_a_damaged_file_is_refused(path: Path, cut: int) -> None:
     """Cut anywhere, the file is named and not used."""

@@ -30,15 +30,17 @@ _ANYTHING = st.one_of(
     st.sampled_from([1, None, b"a", np.str_("a")]),
 )
 
+_MOST = st.integers(1, 12) | st.just(2**31 - 1)
+
 
 @pytest.mark.native
-@given(st.lists(_ANYTHING, max_size=8))
-def test_backends_agree(texts: list[object]) -> None:
-    """Both say the same of any list."""
-    assert core.are_names(texts) == _texts.are_names(texts)
+@given(st.lists(_ANYTHING | st.text(st.sampled_from("aé日🐦"), max_size=6), max_size=8), _MOST)
+def test_backends_agree(texts: list[object], most: int) -> None:
+    """Both say the same of any list, whatever is allowed."""
+    assert core.are_names(texts, most) == _texts.are_names(texts, most)
     native, plain = np.zeros((2, len(texts)), np.uint32)
-    names = core.distinct(texts, native)
-    assert names == _texts.distinct(texts, plain)
+    names = core.distinct(texts, native, most)
+    assert names == _texts.distinct(texts, plain, most)
     if names is not None:
         np.testing.assert_array_equal(native, plain)
 
@@ -47,7 +49,7 @@ def test_backends_agree(texts: list[object]) -> None:
 def test_distinct_gives_order_of_appearance(module: ModuleType) -> None:
     """Equal texts have one number, though they are different objects."""
     numbers = np.empty(5, np.uint32)
-    names = module.distinct(["b", str(b"a", "ascii"), "b", "c", "a"], numbers)
+    names = module.distinct(["b", str(b"a", "ascii"), "b", "c", "a"], numbers, 1)
     assert names == ["b", "a", "c"]
     assert numbers.tolist() == [0, 1, 0, 2, 1]
 
@@ -66,11 +68,33 @@ def test_distinct_gives_order_of_appearance(module: ModuleType) -> None:
 )
 def test_are_names(module: ModuleType, texts: list[object], *, are: bool) -> None:
     """A name is a text of at least one character, of the type str, without a surrogate."""
-    assert module.are_names(texts) is are
+    assert module.are_names(texts, 100) is are
+
+
+@pytest.mark.parametrize("module", [core, _texts])
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("abc", 3), ("aé", 3), ("ß" * 9, 18), ("日本", 6), ("a日", 4), ("🐦", 4), ("é🐦", 6)],
+)
+def test_lengths_are_bytes(module: ModuleType, text: str, size: int) -> None:
+    """A text fits if its UTF-8 has at most so many bytes."""
+    assert len(text.encode()) == size
+    for most, fits in ((size, True), (size - 1, False)):
+        assert module.are_names([text], most) is fits
+        assert (module.distinct([text], np.empty(1, np.uint32), most) is not None) is fits
+
+
+@pytest.mark.parametrize("module", [core, _texts])
+def test_no_text_is_short(module: ModuleType) -> None:
+    """Every text of a list is measured, also a text that follows itself."""
+    texts, numbers = ["a", "a", "long", "long"], np.empty(4, np.uint32)
+    assert not module.are_names(texts, 3)
+    assert module.distinct(texts, numbers, 3) is None
+    assert module.distinct(texts, numbers, 4) == ["a", "long"]
 
 
 @pytest.mark.native
 def test_lengths_must_agree() -> None:
     """Numbers of another length are refused before anything is written."""
     with pytest.raises(ValueError, match="differ in length"):
-        core.distinct(["a"], np.empty(2, np.uint32))
+        core.distinct(["a"], np.empty(2, np.uint32), 9)

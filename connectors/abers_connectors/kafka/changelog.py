@@ -20,7 +20,7 @@ from abers.stream import Entry  # noqa: TC001 - msgspec reads the annotations
 
 __all__ = ["LIMIT", "MAGIC", "Applied", "Assembler", "encode"]
 
-MAGIC = b"abersCL\x01"  # the last byte is the version of the format
+MAGIC = b"abersCL\x02"  # the last byte is the version of the format
 LIMIT = 512 * 1024  # bytes of a record; brokers and clients take twice as many by default
 
 _WHAT = "a record of a changelog"

@@ -8,11 +8,9 @@ it. If the two do not meet, nothing goes on.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers.exceptions import StateError
-from abers.stream.snapshot import read
+from abers.exceptions import SettingsError, StateError
 from abers_connectors.kafka.changelog import Applied, Assembler
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.shard import NONE, Place, Shard
@@ -153,7 +151,7 @@ class Restorer:
                 shard = self._load(blob)
                 place = self._expected(shard.place, number)
             except StateError as error:
-                yield Weighed(name, None, self._unfit(name, blob, error))
+                yield Weighed(name, None, _unfit(name, error))
                 continue
             if bounds.start <= place.changelog <= bounds.end:
                 yield Weighed(name, shard, None)
@@ -172,7 +170,7 @@ class Restorer:
         for one in self.weighed(number, bounds):
             if one.shard is not None:
                 return one.shard
-            if isinstance(one.error, _OtherSettingsError):
+            if isinstance(one.error, SettingsError):
                 raise one.error
             if isinstance(one.error, _GapError):
                 gap = gap or one.error
@@ -181,14 +179,6 @@ class Restorer:
         if gap is not None and bounds.start > 0:
             raise gap
         return None
-
-    def _unfit(self, name: str, blob: bytes, error: StateError) -> StateError:
-        """Tell settings that were changed, which somebody can change back, from damage."""
-        with suppress(StateError):
-            if read(blob)[0].settings != self._home.settings:
-                msg = f"snapshot {name}: {error}, or derive the state anew by {REBUILD}"
-                return _OtherSettingsError(msg)
-        return error
 
     def _load(self, blob: bytes) -> Shard:
         processor = self._home.loaded(blob)
@@ -265,6 +255,13 @@ class Restorer:
             raise StateError(msg)
 
 
+def _unfit(name: str, error: StateError) -> StateError:
+    """Tell settings that were changed, which somebody can change back, from damage."""
+    if isinstance(error, SettingsError):
+        return SettingsError(f"snapshot {name}: {error}, or derive the state anew by {REBUILD}")
+    return error
+
+
 def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> StateError:
     offsets = ", ".join("none" if one is None else f"@{one}" for one in committed)
     msg = (
@@ -277,7 +274,3 @@ def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> St
 
 class _GapError(StateError):
     """The changelog does not reach a snapshot."""
-
-
-class _OtherSettingsError(StateError):
-    """A snapshot is whole, and of other settings than the configuration's."""

@@ -33,13 +33,15 @@ class TreeCheck {
  private:
   using P = Point<A>;
 
-  static void require(bool holds, const std::string& what, const std::string& state) {
-    if (!holds) throw CheckFailure("invariant broken: " + what + "\n" + state);
+  // The state is a function, for writing it down takes far longer than checking it.
+  template <class State>
+  static void require(bool holds, const char* what, const State& state) {
+    if (!holds) throw CheckFailure(std::string("invariant broken: ") + what + "\n" + state());
   }
 
   std::vector<P> leaf_points(const Leaf<A>& bucket, const P& start) const {
     std::vector<P> all;
-    const std::string state = dump(bucket);
+    const auto state = [&] { return dump(bucket); };
     for (std::size_t i = 0; i < bucket.size(); ++i) {
       const auto step = bucket.increment(i);
       require(step.dx > 0 || std::isinf(bucket.score(i)), "a group has no weight", state);
@@ -62,7 +64,7 @@ class TreeCheck {
   std::vector<P> node_points(Ref ref, const P& start) const {
     const Node<A>& n = tree_.node(ref);
     const Fork& fork = tree_.fork(ref);
-    const std::string state = dump(n, fork);
+    const auto state = [&] { return dump(n, fork); };
     std::vector<P> all = points(fork.left, start);
     const std::vector<P> right = points(fork.right, Tree<A>::start_of_right(n, start));
     const P sum = tree_.total(fork.left);

@@ -1,12 +1,14 @@
 // Python's way of looking at the texts of a batch once; see abers/_texts.py.
 //
 // Governing rule: a text is a Python str and of no other type, and can be written down as UTF-8,
-// which a surrogate cannot; nothing is decided here, only told.
+// which a surrogate cannot; its length is that of its UTF-8, in bytes. Nothing is decided here, only
+// reported.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -40,16 +42,48 @@ bool is_text(PyObject* object) {
   }
 }
 
-bool are_names(const Objects& texts) {
+template <class Character>
+std::size_t encoded_length(const void* text, std::size_t length) {
+  const auto* first = static_cast<const Character*>(text);
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < length; ++i) {
+    const Py_UCS4 one = first[i];
+    bytes += one < 0x80 ? 1 : one < 0x800 ? 2 : one < 0x10000 ? 3 : 4;
+  }
+  return bytes;
+}
+
+// Characters are counted only where their number alone does not decide.
+bool fits(PyObject* text, std::size_t most) {
+  const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
+  if (length > most) return false;
+  if (length <= most / 4) return true;
+  switch (PyUnicode_KIND(text)) {
+    case PyUnicode_1BYTE_KIND:
+      return encoded_length<Py_UCS1>(PyUnicode_DATA(text), length) <= most;
+    case PyUnicode_2BYTE_KIND:
+      return encoded_length<Py_UCS2>(PyUnicode_DATA(text), length) <= most;
+    default:
+      return encoded_length<Py_UCS4>(PyUnicode_DATA(text), length) <= most;
+  }
+}
+
+bool is_text_of(PyObject* object, std::size_t most) {
+  if (PyUnicode_CheckExact(object) && PyUnicode_IS_COMPACT_ASCII(object))  // nearly always
+    return static_cast<std::size_t>(PyUnicode_GET_LENGTH(object)) <= most;
+  return is_text(object) && fits(object, most);
+}
+
+bool are_names(const Objects& texts, std::size_t most) {
   PyObject* list = texts.ptr();
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
     PyObject* text = PyList_GET_ITEM(list, i);
-    if (!is_text(text) || PyUnicode_GET_LENGTH(text) == 0) return false;
+    if (!is_text_of(text, most) || PyUnicode_GET_LENGTH(text) == 0) return false;
   }
   return true;
 }
 
-std::optional<Names> distinct(const Objects& texts, const Numbers& numbers) {
+std::optional<Names> distinct(const Objects& texts, const Numbers& numbers, std::size_t most) {
   const std::size_t n = texts.size();
   if (numbers.size() != n) throw nb::value_error("columns differ in length");
   nb::dict known;  // number of each text
@@ -59,7 +93,7 @@ std::optional<Names> distinct(const Objects& texts, const Numbers& numbers) {
   for (std::size_t i = 0; i < n; ++i) {
     PyObject* text = PyList_GET_ITEM(texts.ptr(), static_cast<Py_ssize_t>(i));
     if (text != last) {
-      if (!is_text(text)) return std::nullopt;
+      if (!is_text_of(text, most)) return std::nullopt;
       const nb::handle key(text);
       if (PyObject* found = PyDict_GetItemWithError(known.ptr(), text)) {
         number = nb::cast<std::uint32_t>(nb::handle(found));
@@ -79,8 +113,8 @@ std::optional<Names> distinct(const Objects& texts, const Numbers& numbers) {
 }  // namespace
 
 void bind_texts(nb::module_& m) {
-  m.def("are_names", &are_names, "texts"_a);
-  m.def("distinct", &distinct, "texts"_a, "numbers"_a);
+  m.def("are_names", &are_names, "texts"_a, "most"_a);
+  m.def("distinct", &distinct, "texts"_a, "numbers"_a, "most"_a);
 }
 
 }  // namespace abers

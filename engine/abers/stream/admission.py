@@ -14,8 +14,8 @@ import numpy as np
 
 from abers._backend import core
 from abers._shown import shown
-from abers._texts import is_text
-from abers.exceptions import LabelError, ScoreError
+from abers._texts import fits, is_text
+from abers.exceptions import LabelError, ScoreError, SettingsError
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.settings import LARGEST_TIME
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Numbers = NDArray[np.uint32]
 
-__all__ = ["Admission", "Admitted"]
+__all__ = ["Admission", "Admitted", "require_room"]
 
 
 class Admitted(NamedTuple):
@@ -147,10 +147,10 @@ class Admission:
         plain = (
             self._by_features is None
             and len(events) > 0
-            and core.are_names(events.ids.tolist())
+            and core.are_names(events.ids.tolist(), self._settings.max_id_bytes)
             and self._plain_times(events.times, events.recorded)
         )
-        named = _named(events) if plain else None
+        named = _named(events, self._settings.max_name_bytes) if plain else None
         if named is None or not self._has_room(named):
             return None
         found = self._task.columns(events)
@@ -224,7 +224,7 @@ class Admission:
                 accepted(event, values[row])
         kept = np.array(rows, np.int64)
         taken = events.take(kept)
-        named = cast("_Named", _named(taken))  # each has been looked at
+        named = cast("_Named", _named(taken, self._settings.max_name_bytes))  # each is checked
         return self._numbered(taken, kept, named, scores[kept], values[kept], refused)
 
     def _value(self, event: Event) -> Any:  # noqa: ANN401 - as the task has it
@@ -263,11 +263,22 @@ class Admission:
         for name in (event.model, event.segment if type(event) is Observation else ""):
             if not is_text(name):
                 raise _Refused("bad-model", f"model or segment {shown(name)} is no text")
+        self._check_lengths(event)
         if type(time) is not int or not -self._latest < time < self._latest:
             detail = f"time {shown(time)} is no whole number of ms within {self._latest} of zero"
             raise _Refused("bad-time", detail)
         self._check_future(event)
         self._check_crowd(event)
+
+    def _check_lengths(self, event: Event) -> None:
+        most = self._settings.max_id_bytes
+        if not fits(event.id, most):
+            raise _too_long("id", event.id, "max_id_bytes", most)
+        most = self._settings.max_name_bytes
+        if not fits(event.model, most):
+            raise _too_long("model", event.model, "max_name_bytes", most)
+        if type(event) is Observation and not fits(event.segment, most):
+            raise _too_long("segment", event.segment, "max_name_bytes", most)
 
     def _check_future(self, event: Event) -> None:
         recorded, limit = event.recorded, self._settings.max_ahead
@@ -300,6 +311,44 @@ class Admission:
         raise _Refused("too-many-models", detail)
 
 
+def require_room(settings: Settings, count: int, names: list[str], ids: list[str]) -> None:
+    """Refuse what is held already if it is more, or longer, than the settings let in.
+
+    Parameters
+    ----------
+    settings
+        The limits.
+    count
+        How many models, or pairs of model and segment, are held, whichever are more.
+    names, ids
+        Of models and segments, and of observations.
+
+    Raises
+    ------
+    SettingsError
+        If a limit is too low.
+    """
+    name_bytes = max((len(name.encode()) for name in names), default=0)
+    short = core.are_names(ids, settings.max_id_bytes)
+    id_bytes = 0 if short else max(len(one.encode()) for one in ids)
+    for name, least, what in (
+        ("max_models", count, f"{count:,} models or segments"),
+        ("max_name_bytes", name_bytes, f"a model or segment of {name_bytes:,} bytes"),
+        ("max_id_bytes", id_bytes, f"an id of {id_bytes:,} bytes"),
+    ):
+        if least > (most := getattr(settings, name)):
+            msg = f"the state holds {what}, and {name}={most}; set {name} to {least} or more"
+            raise SettingsError(msg)
+
+
+def _too_long(what: str, text: str, name: str, most: int) -> _Refused:
+    detail = (
+        f"{what} {shown(text)} takes {len(text.encode()):,} bytes, and {name}={most}; "
+        f"shorten it, or raise {name}"
+    )
+    return _Refused("too-long", detail)
+
+
 def _features_bytes(event: Event) -> int:
     x = getattr(event, "x", None)
     if type(x) is not dict:
@@ -312,10 +361,10 @@ def _features_bytes(event: Event) -> int:
         raise _Refused("bad-features", detail) from None
 
 
-def _named(events: Events) -> _Named | None:
-    """Look at the names of a batch; None if one of them is no text."""
+def _named(events: Events, most: int) -> _Named | None:
+    """Look at the names of a batch; None if one is no text, or takes more than `most` bytes."""
     seen = ~events.labels
-    models, segments = _distinct(events.models), _distinct(events.segments[seen])
+    models, segments = _distinct(events.models, most), _distinct(events.segments[seen], most)
     if models is None or segments is None:
         return None
     (model, names), (segment, parts) = models, segments
@@ -331,9 +380,9 @@ def _named(events: Events) -> _Named | None:
     return _Named(names, model, named, place[pair])
 
 
-def _distinct(texts: Column) -> tuple[Numbers, list[str]] | None:
+def _distinct(texts: Column, most: int) -> tuple[Numbers, list[str]] | None:
     numbers = np.empty(len(texts), np.uint32)
-    names = core.distinct(texts.tolist(), numbers)
+    names = core.distinct(texts.tolist(), numbers, most)
     return None if names is None else (numbers, names)
 
 

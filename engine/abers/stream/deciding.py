@@ -48,6 +48,7 @@ REASONS = (
     "too-many-models",
     "learner-failed",
     "unknown-id",
+    "too-long",
 )
 """Why the processor makes a dead letter of an event."""
 

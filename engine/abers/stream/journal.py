@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from abers.exceptions import ParameterError
-from abers.stream.settings import Settings
+from abers.stream.settings import OF_ADMISSION, Settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,13 +95,14 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
 def marked(settings: Settings) -> bytes:
     """Digest settings; one that is left as it is by default counts for nothing.
 
-    So entries outlive a release in which there is one more setting.
+    So entries outlive a release in which there is one more setting. Those of admission count for
+    nothing either, since an entry says what came in.
     """
     usual = msgspec.structs.asdict(Settings())
     given = {
         name: value
         for name, value in sorted(msgspec.structs.asdict(settings).items())
-        if value != usual[name]
+        if value != usual[name] and name not in OF_ADMISSION
     }
     return blake2b(msgspec.msgpack.encode(given), digest_size=_DIGEST).digest()
 

@@ -14,8 +14,8 @@ import msgspec
 import numpy as np
 
 from abers._sealed import REMEDY
-from abers.exceptions import AbersError, StateError
-from abers.stream.admission import Admitted
+from abers.exceptions import AbersError, SettingsError, StateError
+from abers.stream.admission import Admitted, require_room
 from abers.stream.columns import Events, objects
 from abers.stream.deciding import COUNTERS
 from abers.stream.settings import LARGEST_TIME
@@ -46,8 +46,9 @@ def redo(processor: Processor, entry: Entry) -> Outputs:
     """Have a processor do what was decided; see `Processor.redo`."""
     if entry.settings != processor._mark:
         msg = "the entry was decided under other settings; set them back, or start without it"
-        raise StateError(msg)
+        raise SettingsError(msg)
     _require_order(entry, processor.counters)
+    _require_room(processor, entry)
     try:
         outputs = _redone(processor, entry)
     except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
@@ -85,6 +86,14 @@ def _require_order(entry: Entry, counters: dict[str, int]) -> None:
             f"{_events(counters)}; redo each entry once, in order"
         )
         raise StateError(msg)
+
+
+def _require_room(processor: Processor, entry: Entry) -> None:
+    admission = processor._deciding.admission
+    models = len(admission.models) + len(entry.new_models)
+    keys = len(admission.keys) + len(entry.new_keys)
+    names = [*entry.new_models, *(segment for _, segment in entry.new_keys)]
+    require_room(processor.settings, max(models, keys), names, entry.ids)
 
 
 def _events(counters: dict[str, int]) -> int:

@@ -2,7 +2,7 @@
 
 Governing rule: two processors with equal settings that are fed the same events
 hold the same state, so all that makes a difference stands here, and a snapshot
-carries it.
+carries it. A state goes on only with equal settings, but for those of admission.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from abers._shown import shown
+from abers._texts import fits
 from abers.exceptions import ParameterError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "CALIBRATORS",
     "DISTRIBUTIONS",
     "LARGEST_TIME",
+    "OF_ADMISSION",
     "OF_PROBABILITIES",
     "QUANTILES",
     "Settings",
@@ -42,6 +44,9 @@ DISTRIBUTIONS = ("none", "judged", "told")
 """What becomes of whole distributions, the usual one first."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
+
+OF_ADMISSION = ("max_models", "max_id_bytes", "max_name_bytes")
+"""Settings that decide only what comes in: they may change where all that is held still fits."""
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits
@@ -105,6 +110,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         beyond that the oldest finished ids go first, then labels, then observations.
     max_models
         How many models, and how many segments of all models, are kept apart at most.
+    max_id_bytes
+        How many bytes an id has at most, in UTF-8.
+    max_name_bytes
+        How many bytes a model, a segment or a class has at most, in UTF-8.
     monitors
         Whether predictions are scored when their labels arrive.
     tests
@@ -142,6 +151,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_early: int = 100_000
     max_bytes: int = 1 << 29
     max_models: int = 1_000
+    max_id_bytes: int = 256
+    max_name_bytes: int = 256
     monitors: bool = True
     tests: bool = True
     tests_after: int = 200
@@ -158,6 +169,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         self._require("alarm_distance", 2, _MOST)
         for name in ("max_pending", "max_early", "max_models", "alarm_quiet"):
             self._require(name, 1, _MOST)
+        self._require("max_id_bytes", 1, _MOST)
+        self._require("max_name_bytes", 1, _MOST)
         for name in ("window", "max_age", "half_life"):
             if getattr(self, name) is not None:
                 self._require(name, 1, _MOST if name == "window" else LARGEST_TIME)
@@ -199,6 +212,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         distinct = len({*self.classes}) == len(self.classes)
         if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
             msg = f"classes={shown(self.classes)} are not two or more different texts"
+            raise ParameterError(msg)
+        if long := [one for one in self.classes if not fits(one, self.max_name_bytes)]:
+            msg = (
+                f"class {shown(long[0])} takes {len(long[0].encode()):,} bytes, and "
+                f"max_name_bytes={self.max_name_bytes}; shorten it, or raise max_name_bytes"
+            )
             raise ParameterError(msg)
         if self.classes and not several:
             msg = f"classes={shown(self.classes)} belong to a multiclass task; leave them out"

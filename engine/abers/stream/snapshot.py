@@ -25,9 +25,10 @@ import abers
 from abers._ledger import NO_CLOCK, PENDING, QUORUM
 from abers._sealed import REMEDY, seal, unseal
 from abers._shown import shown
-from abers.exceptions import AbersError, StateError
+from abers.exceptions import AbersError, SettingsError, StateError
+from abers.stream.admission import require_room
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
-from abers.stream.settings import LARGEST_TIME, Settings
+from abers.stream.settings import LARGEST_TIME, OF_ADMISSION, Settings
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
@@ -158,10 +159,11 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
     payload = _payload(bytes(blob))
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
-        return whole, msgspec.msgpack.decode(whole.state, type=State)
+        held = msgspec.msgpack.decode(whole.state, type=State)
     except (msgspec.MsgspecError, ValueError) as error:
         msg = f"snapshot is garbled ({error}); {REMEDY}"
         raise StateError(msg) from None
+    return whole, held
 
 
 def _payload(blob: bytes) -> memoryview:
@@ -177,6 +179,9 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
     """Fill an empty processor with what `dump` gave."""
     whole, held = read(blob)
     _refuse_other(whole.settings, processor.settings)
+    names = [*held.models, *(segment for _, segment in held.keys)]
+    count = max(len(held.models), len(held.keys))
+    require_room(processor.settings, count, names, [])
     learning = processor._deciding.learning
     if learning is not None:
         learning.given, learning.by_model = _learners(whole, _required(key))
@@ -185,6 +190,8 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
         raise StateError(msg)
     try:
         _fill(processor, held)
+    except SettingsError:
+        raise
     except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
@@ -197,14 +204,14 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
     differing = [
         f"{name} was {shown(before[name])} and is {shown(now[name])}"
         for name in before
-        if before[name] != now[name]
+        if before[name] != now[name] and name not in OF_ADMISSION
     ]
     if differing:
         msg = (
             f"the snapshot was made with other settings: {'; '.join(differing)}; "
             "set them back, or start without the snapshot"
         )
-        raise StateError(msg)
+        raise SettingsError(msg)
 
 
 def _fill(processor: Processor, held: State) -> None:
@@ -223,7 +230,8 @@ def _fill(processor: Processor, held: State) -> None:
     deciding.counters = held.counters
     ledger.set_clocks(_clocks(held))
     for store, entries in enumerate(held.stores):
-        _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
+        ids = _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
+        require_room(processor.settings, 0, [], ids)
     count = ledger.count(PENDING)
     answering.make_room(len(held.keys), count + 1)
     rows = np.frombuffer(held.rows, "<f8")
@@ -273,7 +281,8 @@ def _entries(ledger: Ledger, store: int) -> tuple[_Entries, NDArray[np.int64]]:
     return _Entries(_Ids("".join(ids), _bytes(lengths)), *[_bytes(one) for one in columns]), slots
 
 
-def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> None:
+def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> list[str]:
+    """Load a store; its ids."""
     ends = accumulate(np.frombuffer(saved.ids.lengths, "<u4").tolist(), initial=0)
     ids = [saved.ids.text[start:end] for start, end in pairwise(ends)]
     _require(all(ids) and sum(map(len, ids)) == len(saved.ids.text), "ids")
@@ -288,6 +297,7 @@ def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int
     values = np.frombuffer(saved.values, "<f8").astype(float)
     _require(store != PENDING or bool(((values >= 0) & (values < LARGEST_TIME)).all()), "values")
     ledger.load(store, ids, model, key, time, stored, values)
+    return ids
 
 
 def _bytes(column: NDArray[Any]) -> bytes:

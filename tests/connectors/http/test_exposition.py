@@ -16,8 +16,12 @@ from prometheus_client.core import (
 )
 from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
+from tests.connectors.kafka.reads import Read
+from tests.connectors.kafka.works import Served
 
 from abers_connectors.http.exposition import exposition
+from abers_connectors.http.metrics import registry_of
+from abers_connectors.kafka.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -83,3 +87,20 @@ def test_the_media_type(accept: str) -> None:
         accept == OPEN,
         b"# EOF\n" if accept == OPEN else b"",
     )
+
+
+def test_long_names_are_no_metrics() -> None:
+    """A model whose name takes nearly a megabyte makes a dead letter, and no scrape larger."""
+    status, shard = Status(60.0), Served()
+    status.assign([("in", 0)])
+    status.restore(shard)
+    name = "m" * 900_000
+    observation = '{"id": "%s", "time": 1700000000000, "score": 0.5, "model": "%s"}'
+    label = '{"id": "%s", "time": 1700000000000, "label": 1, "model": "%s"}'
+    records = [Read((record % ("a", name)).encode()) for record in (observation, label)]
+    work = shard.take(*records)
+    status.commit(shard, work)
+    text, _ = exposition(registry_of(status), "")
+    assert b'abers_dead_letters_total{reason="too-long"} 2.0' in text
+    assert len(text) < 30_000
+    assert max(len(letter.value) for letter in work.outgoing) < 1_000_000

@@ -32,6 +32,7 @@ def test_a_seeded_service_goes_on_where_the_replay_ended(
     words = ("--until", str(CUT), "--output", "before.jsonl", "--save-state", "seed")
     ran = invoke("replay", "abers.toml", *words)
     assert ran.code == 0, ran.err
+    served.configure("limits.max_models = 2_000")  # a limit of admission may be raised
     served.serve("--seed", "seed")
     served.produce(*([one for one in part if one.time >= LAST] for part in (SEEN, TOLD)))
     served.serve()  # with no snapshot but the seed

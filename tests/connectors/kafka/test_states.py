@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 from tests.connectors.kafka.applications import PARTITIONS, Served
@@ -272,6 +273,26 @@ def test_settings_that_were_changed(served: Served, invoke: Invoke) -> None:
     assert ran.code == 0, ran.err
     served.produce(*_part(HALF, HALF + 10**9))
     served.serve()
+
+
+def test_limits_of_admission_that_were_changed(served: Served) -> None:
+    """The service goes on from snapshot and changelog if all that they hold fits."""
+    served.configure("limits.max_models = 1", every=50)
+    served.serve()
+    more = [
+        one._replace(event=msgspec.structs.replace(one.event, model=f"{one.event.model}-new"))
+        for one in _part(HALF, HALF + 10**9)[0]
+    ]
+    served.configure("limits.max_models = 2", every=10**6)  # no more snapshots
+    served.produce(more, [])
+    served.serve()
+    served.configure("limits.max_models = 3", every=10**6)
+    with served.log() as look:  # a snapshot of 1 model, and a changelog of 2
+        assert [len(shard.processor.keys) for shard in look.shards()] == [2] * PARTITIONS
+    served.configure("limits.max_models = 1", every=10**6)
+    code, err = served.refused()
+    assert code == 78
+    assert "the state holds 2 models or segments, and max_models=1; set max_models to 2" in err
 
 
 def test_words_that_do_not_go_together(served: Served, invoke: Invoke) -> None:

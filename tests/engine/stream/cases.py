@@ -117,6 +117,7 @@ def drawn(
         *({"id": value} for value in BAD_IDS),
         *({"model": value} for value in BAD_MODELS),
         {"segment": None},
+        *({name: "é" * 129} for name in ("id", "model", "segment")),
         *({"time": value} for value in BAD_TIMES),
         *wrong,
     ]
@@ -190,6 +191,7 @@ LIMITS: dict[str, st.SearchStrategy[Any]] = {
     "max_pending": st.sampled_from((FOREVER, FOREVER, 3, 1)),
     "max_early": st.sampled_from((FOREVER, FOREVER, 2, 1)),
     "max_models": st.sampled_from((FOREVER, FOREVER, 3, 2, 1)),
+    "max_id_bytes": st.sampled_from((256, 256, 2, 1)),
 }
 
 
@@ -203,7 +205,10 @@ def limited(**options: st.SearchStrategy[Any]) -> st.SearchStrategy[Settings]:
     )
 
 
-SETTINGS = limited(scores=st.sampled_from(("any", "probability")))
+SETTINGS = limited(
+    scores=st.sampled_from(("any", "probability")),
+    max_name_bytes=st.sampled_from((256, 256, 2, 1)),
+)
 
 
 def stream(n: int, seed: int = 0, *, every: int = 300) -> list[Event]:

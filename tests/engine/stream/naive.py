@@ -6,8 +6,8 @@ in which they are looked at:
 
 1. *Values.* A score is a finite real number (a probability where the settings say so); with a
    learner the features are a dictionary. A label is 0 or 1.
-2. *Validity.* The id is a text that is not empty, model and segment are texts, the time is a
-   whole number less than 2**53 (and 2**50 half-lives) from zero.
+2. *Validity.* The id is a text that is not empty, model and segment are texts, none of them is
+   too long in UTF-8, the time is a whole number less than 2**53 (and 2**50 half-lives) from zero.
 3. *Future.* The time is at most `max_ahead` after the record was written, where that is known.
 4. *Caps.* At most `max_models` models, and as many segments of all models. Then the learner
    scores, which has to give what rule 1 asks for.
@@ -64,6 +64,7 @@ REASONS = (
     "too-many-models",
     "learner-failed",
     "unknown-id",
+    "too-long",
 )
 COUNTERS = (
     "observations",
@@ -263,15 +264,23 @@ class Naive:
         """Rule 2."""
         if not is_text(event.id) or event.id == "":
             return "bad-id"
-        if not is_text(event.model):
+        segment = event.segment if isinstance(event, Observation) else ""
+        if not is_text(event.model) or not is_text(segment):
             return "bad-model"
-        if isinstance(event, Observation) and not is_text(event.segment):
-            return "bad-model"
+        if self.too_long(event):
+            return "too-long"
         if isinstance(event.time, bool) or not isinstance(event.time, int):
             return "bad-time"
         half_life = self.settings.half_life
         limit = 2**53 if half_life is None else min(2**53, half_life * 2**50)
         return None if abs(event.time) < limit else "bad-time"
+
+    def too_long(self, event: Event) -> bool:
+        """Measure what has a length."""
+        names = [event.model, event.segment if isinstance(event, Observation) else ""]
+        longest = max(len(name.encode()) for name in names)
+        limits = self.settings
+        return len(event.id.encode()) > limits.max_id_bytes or longest > limits.max_name_bytes
 
     def in_future(self, event: Event) -> str | None:
         """Rule 3."""

@@ -6,7 +6,7 @@ holds, whatever came, in whatever batches, from the beginning or from a snapshot
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from typing import Any
 
 import hypothesis
@@ -21,6 +21,7 @@ from tests.engine.stream.speaking import lab, obs, processor
 from tests.engine.stream.test_tasks import TASKS
 
 from abers import ParameterError, StateError
+from abers.exceptions import SettingsError
 from abers.stream import DeadLetter, Entry, Event, Events, Observation, Outputs, Processor, Settings
 from abers.stream.deciding import COUNTERS
 from abers.stream.journal import marked
@@ -84,7 +85,8 @@ def followed(live: Processor, other: Processor, batch: list[Event]) -> None:
     assert [(one.row, one.reason) for _, one in letters] == entry.refused
     assert told(other.redo(through(entry))) == told(outputs, len(entry.refused))
     assert other.state_bytes() == live.state_bytes()
-    assert other.counters == live.counters == dict(zip(COUNTERS, entry.counters, strict=True))
+    written = dict(zip_longest(COUNTERS, entry.counters, fillvalue=0))
+    assert other.counters == live.counters == written
     assert other.clock == live.clock
 
 
@@ -333,11 +335,52 @@ def test_other_settings() -> None:
     assert other.state_bytes() == Processor().state_bytes()
 
 
+WIDER = Settings(max_models=5, max_id_bytes=300, max_name_bytes=300)
+
+
+@pytest.mark.parametrize("wanted", [Settings(), WIDER], ids=["the default", "others"])
+def test_limits_of_admission(wanted: Settings) -> None:
+    """Entries are redone under any limits of admission that let in what they bring."""
+    batches: list[list[Event]] = [[obs("a", model="m"), lab("a", model="m")], [obs("b", model="n")]]
+    live, other = Processor(Settings(max_models=2)), Processor(wanted)
+    for batch in batches:
+        followed(live, other, batch)
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (obs("a", model="n"), "holds 2 models or segments, and max_models=1; set max_models to 2 "),
+        (obs("a", model="m", segment="s"), "2 models or segments, and max_models=1; set"),
+        (lab("a", model="n"), "2 models or segments, and max_models=1; set"),
+        (obs("abcé", model="m"), "an id of 5 bytes, and max_id_bytes=4; set max_id_bytes to 5 or"),
+    ],
+)
+def test_limits_of_admission_below_what_is_there(event: Event, message: str) -> None:
+    """An entry that brings more, or a longer id, than is let in is refused, and changes nothing."""
+    first, second = noted([obs("x", model="m")], [event])
+    other = Processor(Settings(max_models=1, max_id_bytes=4))
+    other.redo(first)
+    before = other.state_bytes()
+    with pytest.raises(SettingsError, match=message):
+        other.redo(second)
+    assert other.state_bytes() == before
+
+
+def test_long_names_of_an_entry() -> None:
+    """An entry that brings a longer model or segment than is let in is refused."""
+    for event in (obs("a", model="mno"), obs("a", model="m", segment="s\N{OHM SIGN}")):
+        (entry,) = noted([event])
+        with pytest.raises(SettingsError, match=r"a model or segment of . bytes"):
+            Processor(Settings(max_name_bytes=2)).redo(entry)
+
+
 def test_settings_left_at_their_defaults_do_not_count() -> None:
     """Settings are told apart by what is set, so that one more kind of setting is no matter."""
     assert marked(Settings()) == marked(Settings(lateness=0, task="binary"))
     assert marked(Settings(window=5)) != marked(Settings(window=6)) != marked(Settings())
     assert marked(Settings(window=5)).hex() == "48c056b90c0b8121"
+    assert marked(WIDER) == marked(Settings())
 
 
 COLUMNS = ("labels", "times", "models", "keys", "scores", "values", "answers", "held", "extra")

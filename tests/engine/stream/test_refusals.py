@@ -65,6 +65,35 @@ def test_bad_models(model: Any) -> None:  # noqa: ANN401
     assert refused(processor(), lab("a", model=model)) == "bad-model"
 
 
+@pytest.mark.parametrize("text", ["a" * 257, "é" * 129, "日" * 86, "🐦" * 65, "x" * 10**6])
+def test_too_long(text: str) -> None:
+    """Ids, models and segments of more than 256 bytes are refused, and named by their beginning."""
+    p = processor()
+    wrong: list[Event] = [
+        obs(text),
+        lab(text),
+        obs("a", model=text),
+        lab("a", model=text),
+        obs("a", segment=text),
+    ]
+    for event in wrong:
+        assert refused(p, event) == "too-long"
+        detail = only(p.process(event)).detail
+        assert f"{text[:5]}" in detail
+        assert f"takes {len(text.encode()):,} bytes" in detail
+        assert len(detail) < 200
+    assert (p.keys, p.waiting) == ([], (0, 0))
+
+
+def test_lengths_are_settings() -> None:
+    """Ids have a limit of their own, and models and segments share one."""
+    p = processor(max_id_bytes=3, max_name_bytes=2)
+    assert refused(p, obs("abcd")) == "too-long"
+    assert refused(p, obs("abc", model="mno")) == "too-long"
+    assert refused(p, obs("abc", model="mn", segment="sté")) == "too-long"
+    assert kinds(p.process(obs("abc", model="mn", segment="é"))) == ["Prediction"]
+
+
 @pytest.mark.parametrize("time", BAD_TIMES, ids=repr)
 def test_bad_times(time: Any) -> None:  # noqa: ANN401
     """A time is a whole number of milliseconds that a double and JSON can hold."""
@@ -79,13 +108,16 @@ def test_extreme_times(time: int) -> None:
 
 
 def test_order_of_reasons() -> None:
-    """Of several faults the value is named before the id, the model, the time and the future."""
+    """Of several faults the value comes first, then id, model, lengths, time and future."""
     p = Processor(Settings(max_models=1, max_ahead=10))
     p.process(obs("a", 0, model="m"))
     event: dict[str, Any] = {"id_": "", "time": None, "model": None, "score": None}
     assert refused(p, obs(**event)) == "bad-score"
     assert refused(p, obs(**event | {"score": 0.5})) == "bad-id"
     assert refused(p, obs(**event | {"score": 0.5, "id_": "b"})) == "bad-model"
+    long: dict[str, Any] = {"id_": "b" * 257, "time": None, "model": "n", "score": 0.5}
+    assert refused(p, obs(**long | {"model": None})) == "bad-model"
+    assert refused(p, obs(**long)) == "too-long"
     assert refused(p, obs("b", None, 0.5, model="n")) == "bad-time"  # type: ignore[arg-type]
     assert refused(p, obs("b", 11, 0.5, model="n", recorded=0)) == "time-in-future"
     assert refused(p, obs("b", 10, 0.5, model="n", recorded=0)) == "too-many-models"
@@ -110,6 +142,8 @@ def test_row_of_a_dead_letter() -> None:
         *(obs("bad", model=model) for model in BAD_MODELS),
         *(obs("bad", segment=model) for model in BAD_MODELS),
         *(lab("bad", time) for time in BAD_TIMES),
+        *(obs("bad", model="é" * 129), obs("bad", segment="é" * 129)),
+        *(lab("bad", model="a" * 257), lab("a" * 257), obs("a" * 257)),
     ],
     ids=lambda bad: repr(bad)[:60],
 )
@@ -173,9 +207,9 @@ def test_extreme_times_of_forgetting_calibrators(time: int, options: dict[str, i
     identities(p, waiting=0)
 
 
-@pytest.mark.parametrize("text", ["\0", "a" * 10_000, "Ω\n", "\x1f|,;", "\U0001f600"])
+@pytest.mark.parametrize("text", ["\0", "a" * 256, "é" * 128, "Ω\n", "\x1f|,;", "\U0001f600"])
 def test_any_text_is_a_name(text: str) -> None:
-    """Every text names an id, a model or a segment, and can be saved."""
+    """Every text of up to 256 bytes names an id, a model or a segment, and can be saved."""
     p = processor()
     p.process_many([obs(text, model=text, segment=text), lab(text), obs("x", extra={text: text})])
     p = Processor.restore(p.snapshot(), p.settings)

@@ -12,7 +12,7 @@ from abers import ParameterError
 from abers.stream import Processor, Settings
 
 SPANS = ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_for")
-NUMBERS = ("max_pending", "max_early", "max_models")
+NUMBERS = ("max_pending", "max_early", "max_models", "max_id_bytes", "max_name_bytes")
 FORGETTING = ("window", "max_age", "half_life")
 WHOLE = {"task": "regression", "distributions": "judged"}
 NO_NUMBERS = (-1, 1.0, "1", True, float("nan"), 10**30)
@@ -75,6 +75,10 @@ def test_unknown_settings_are_refused() -> None:
         ({"task": "multiclass", "classes": "ab"}, "classes='ab' is not a list of texts"),
         ({"task": "multiclass", "classes": ("a", "\ud800")}, "is not a list of texts"),
         ({"task": "multiclass", "classes": None}, "classes=None is not a list of texts"),
+        (
+            {"task": "multiclass", "classes": ("a", "é" * 129)},
+            "takes 258 bytes, and max_name_bytes=256; shorten it, or raise max_name_bytes",
+        ),
         ({"classes": ("a", "b")}, "belong to a multiclass task"),
         ({"task": "multiclass", "classes": ("a", "b"), "calibrator": "ivap"}, "one-vs-rest"),
         ({"calibrator": "ivapr"}, "none for a binary task"),

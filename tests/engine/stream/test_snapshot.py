@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream import released
 from tests.engine.stream.cases import EVENTS, MODELS, SETTINGS, Scorer, plain, stream
+from tests.engine.stream.naive import COUNTERS
 
 import abers.stream.snapshot as saved
 from abers import StateError, VennAbers
 from abers._sealed import seal, unseal
 from abers._shown import shown
+from abers.exceptions import SettingsError
 from abers.stream import Event, Label, Observation, Prediction, Processor, Settings
 
 if TYPE_CHECKING:
@@ -179,7 +181,6 @@ OTHER: dict[str, Any] = {
     "max_pending": 1,
     "max_early": 1,
     "max_bytes": 1,
-    "max_models": 1,
     "monitors": False,
     "tests": False,
     "tests_after": 10,
@@ -217,7 +218,52 @@ def test_all_other_settings() -> None:
 def test_every_setting_is_tried() -> None:
     """The tests above leave no setting out, but for those of another task."""
     of_others = {"task", "classes", "distributions", "support"}
-    assert of_others | {*OTHER} == set(Settings.__struct_fields__)
+    assert of_others | {*OTHER} | {*FITTING} == set(Settings.__struct_fields__)
+
+
+# Limits of admission: how many models and pairs, and how long the longest name and id in BLOB are
+FITTING = {"max_models": 9, "max_name_bytes": 2, "max_id_bytes": 9}
+
+
+@pytest.mark.parametrize("name", FITTING)
+@pytest.mark.parametrize("more", [0, 1, 10**6])
+def test_limits_of_admission_may_change(name: str, more: int) -> None:
+    """A state goes on under any of them that lets in what it holds, and saves the new one."""
+    other = msgspec.structs.replace(LIMITED, **{name: FITTING[name] + more})
+    restored = Processor.restore(BLOB, other)
+    assert restored.state_bytes() == fed().state_bytes()
+    again = Processor.restore(restored.snapshot(), other)
+    assert again.settings == other
+    assert again.process_many(AFTER) == fed().process_many(AFTER)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("max_models", "9 models or segments"),
+        ("max_name_bytes", "a model or segment of 2 bytes"),
+        ("max_id_bytes", "an id of 9 bytes"),
+    ],
+)
+def test_limits_of_admission_below_what_is_there(name: str, what: str) -> None:
+    """A limit that the state exceeds is refused with both, and with the least that will do."""
+    least = FITTING[name]
+    other = msgspec.structs.replace(LIMITED, **{name: least - 1})
+    with pytest.raises(SettingsError) as refusal:
+        Processor.restore(BLOB, other)
+    assert str(refusal.value) == (
+        f"the state holds {what}, and {name}={least - 1}; set {name} to {least} or more"
+    )
+
+
+def test_more_models_come_in() -> None:
+    """After `max_models` is raised, models that were refused come in."""
+    full = Processor(Settings(max_models=1))
+    full.process_many([Observation("a", 0, model, score=0.5) for model in ("m", "n")])
+    assert full.counters["dead:too-many-models"] == 1
+    wider = Processor.restore(full.snapshot(), Settings(max_models=2))
+    wider.process(Observation("a", 1, "n", score=0.5))
+    assert wider.keys == [("m", ""), ("n", "")]
 
 
 # Learners
@@ -333,10 +379,12 @@ def test_golden(path: Path) -> None:
     restored = Processor.restore(path.read_bytes(), released.SETTINGS)
     assert restored.position == expected["position"] == released.POSITION
     assert restored.clock == expected["clock"]
-    assert restored.counters == expected["counters"]
+    assert restored.counters == dict.fromkeys(COUNTERS, 0) | expected["counters"]
     if path == released.present():
         assert released.digest(restored) == expected["state"]
-    assert released.spoken(restored) == expected["spoken"]
+    *said, counters = expected["spoken"]
+    assert released.spoken(restored) == [*said, dict.fromkeys(COUNTERS, 0) | counters]
+
 
 
 def test_golden_formats() -> None:
