@@ -117,6 +117,8 @@ class Snapshots:
         partition: int,
         tick: Callable[[], None] = lambda: None,
         failed: Callable[[str], None] = _log.warning,
+        *,
+        oldest: bool = False,
     ) -> Iterator[tuple[str, bytes]]:
         """Give the snapshots of a shard, newest first, each read when it is asked for.
 
@@ -128,6 +130,8 @@ class Snapshots:
             Called whenever some of it has come; it may raise to give up.
         failed
             Told in a sentence what cannot be read.
+        oldest
+            Whether the oldest comes first instead.
 
         Yields
         ------
@@ -140,7 +144,7 @@ class Snapshots:
         except OSError as error:
             failed(f"snapshots of partition {partition} cannot be listed: {error}")
             return
-        for one in stored:
+        for one in reversed(stored) if oldest else stored:
             try:
                 blob = _whole(self._storage.read(one.name), tick)
             except FileNotFoundError:  # removed meanwhile, for a newer one

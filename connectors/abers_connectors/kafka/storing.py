@@ -70,16 +70,8 @@ class Storage:
         self._url, self._patience = url, patience
         self._found: tuple[Any, str] | None = None
         self._stuck: list[Thread] = []
-        try:
-            self._open()
-        except ImportError as error:  # fsspec says what to install
-            msg = f"snapshots in {url}: {error}"
-            raise MissingExtraError(msg) from error
-        except ValueError as error:
-            msg = f"snapshots in {url}: {error}; name a folder, or a URL that fsspec knows"
-            raise ParameterError(msg) from error
-        except Exception:  # noqa: BLE001, S110 - who needs the store asks again, and is told
-            pass
+        with suppress(OSError):  # who needs the store asks again, and is told
+            self._require_known()
 
     @property
     def root(self) -> str:
@@ -142,6 +134,18 @@ class Storage:
         """Remove a file, if nobody has done so before."""
         with suppress(FileNotFoundError):
             self._ask(lambda: self._open()[0].rm_file(name))
+
+    def _require_known(self) -> None:
+        """Refuse a URL for which there is no store, whether or not it can be reached."""
+        try:
+            self._ask(self._open)
+        except StorageError as error:
+            msg = f"snapshots in {self._url}: {error.__cause__}"
+            if isinstance(error.__cause__, ImportError):  # fsspec says what to install
+                raise MissingExtraError(msg) from error
+            if isinstance(error.__cause__, ValueError):
+                msg = f"{msg}; name a folder, or a URL that fsspec knows"
+                raise ParameterError(msg) from error
 
     def _open(self) -> tuple[Any, str]:
         """Open the store, which for some is to connect to it."""
