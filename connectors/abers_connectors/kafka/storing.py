@@ -123,11 +123,12 @@ class Storage:
                 self._ask(lambda: file.write(piece), _WRITING)  # noqa: B023 - done before the next
             self._ask(file.close, _WRITING)
             self._ask(renamed, _WRITING)
-        except SilentError:
-            raise  # it would not answer to this either; who writes next sweeps up
-        except BaseException:
-            with suppress(OSError):
-                self._ask(file.discard)
+        except BaseException as error:
+            if not isinstance(error, SilentError):  # it would not answer to this either
+                with suppress(OSError):
+                    self._ask(file.discard)
+            with suppress(AttributeError):
+                file.closed = True  # or what is left of it is sent when nobody holds it any more
             raise
 
     def remove(self, name: str) -> None:

@@ -6,6 +6,7 @@ how the calls of fsspec are used, and no test waits for longer than a store is l
 
 from __future__ import annotations
 
+import gc
 import logging
 from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -14,6 +15,7 @@ from uuid import uuid4
 import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractBufferedFile
 from tests.connectors.kafka.reads import Read
 
 from abers.exceptions import BrokerError
@@ -114,6 +116,45 @@ def test_an_error_of_the_store_is_an_oserror(call: str, ill: set[str]) -> None:
         snapshots.save(0, 2, b"new")  # the old one is one too many
     ill.clear()
     assert [blob for _, blob in snapshots.newest(0)][-1] == b"old"
+
+
+class Upload(AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is sent in blocks, as those of buckets are: its end sends what is left."""
+
+    sent: ClassVar[list[bool]] = []
+
+    def _initiate_upload(self) -> None:
+        """Begin."""
+
+    def _upload_chunk(self, final: bool = False) -> None:  # noqa: FBT001, FBT002 - as fsspec has it
+        self.sent.append(final)
+
+
+class Bucket(MemoryFileSystem):  # type: ignore[misc]
+    """A store to which files are sent in blocks."""
+
+    protocol = "bucket"
+    cachable = False
+
+    def _open(self, path: str, mode: str = "rb", **more: Any) -> Upload:  # noqa: ANN401
+        """Open a file to be sent."""
+        return Upload(self, path, mode, block_size=more["block_size"])
+
+
+def test_what_was_given_up_is_not_sent_at_last() -> None:
+    """Of a snapshot that breaks off no more is sent, also when its file is forgotten."""
+    fsspec.register_implementation("bucket", Bucket, clobber=True)
+    snapshots = Snapshots(f"bucket://{uuid4().hex}", "app")
+    Upload.sent.clear()
+
+    def broken() -> Iterator[bytes]:
+        yield bytes(9 << 20)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        snapshots.save(0, 1, broken())
+    gc.collect()
+    assert Upload.sent == [False]
 
 
 @pytest.mark.parametrize("call", ["ls", "_open"])
