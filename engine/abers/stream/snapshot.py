@@ -54,7 +54,7 @@ _encode = msgspec.msgpack.Encoder().encode
 class _Ids(msgspec.Struct, array_like=True):
     """Texts, one after the other, and the number of characters of each."""
 
-    text: str
+    text: msgspec.Raw  # a str, of which there need not be those of all stores at once
     lengths: memoryview
 
 
@@ -201,7 +201,14 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
         raise StateError(msg)
     try:
         _fill(processor, held)
-    except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
+    except (
+        ValueError,
+        IndexError,
+        KeyError,
+        TypeError,
+        AbersError,
+        msgspec.MsgspecError,
+    ) as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
     processor.position = whole.position
@@ -327,26 +334,23 @@ def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece
 
 def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> None:
     lengths, at = np.frombuffer(saved.ids.lengths, "<u4"), 0
-    columns = (
-        np.frombuffer(column, kind)
-        for column, kind in zip(
-            (saved.models, saved.keys, saved.times, saved.stored, saved.values),
-            ("<u4", "<u4", "<i8", "<i8", "<f8"),
-            strict=True,
-        )
-    )
-    model, key, time, stored, value = (one.astype(one.dtype.newbyteorder("=")) for one in columns)
-    _require({len(lengths)} == {*map(len, (model, key, time, stored, value))}, "columns")
+    text = msgspec.msgpack.decode(saved.ids.text, type=str)
+    model, key = np.frombuffer(saved.models, "<u4"), np.frombuffer(saved.keys, "<u4")
+    time, stored = np.frombuffer(saved.times, "<i8"), np.frombuffer(saved.stored, "<i8")
+    columns = (model, key, time, stored, np.frombuffer(saved.values, "<f8"))
+    _require({*map(len, columns)} == {len(lengths)}, "columns")
     _require(bool((model < models).all()), "models")
     _require(store != PENDING or bool((key < keys).all()), "keys")
     for column in (time, stored):
         _require(bool(((column > -LARGEST_TIME) & (column < LARGEST_TIME)).all()), "times")
     for part in _parts(len(lengths)):
         ends = [*accumulate(lengths[part].tolist(), initial=at)]
-        ids, at = [saved.ids.text[start:end] for start, end in pairwise(ends)], ends[-1]
+        ids, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
         _require(all(ids), "ids")
-        ledger.load(store, ids, model[part], key[part], time[part], stored[part], value[part])
-    _require(at == len(saved.ids.text), "ids")
+        # As the machine has numbers, and where it likes them.
+        some: Any = (one[part].astype(one.dtype.newbyteorder("="), copy=True) for one in columns)
+        ledger.load(store, ids, *some)
+    _require(at == len(text), "ids")
 
 
 # Learners
