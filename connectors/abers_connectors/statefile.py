@@ -126,10 +126,11 @@ class StateFile:
         position
             How far the inputs and outputs are.
         """
-        blob = processor.snapshot(position | {"files": self._files}, self._key)
+        pieces = processor.snapshot_pieces(position | {"files": self._files}, self._key)
         file = Whole(self.path)
         try:
-            file.write(blob)
+            for piece in pieces:
+                file.write(piece)
             file.close()
         except BaseException:
             file.discard()

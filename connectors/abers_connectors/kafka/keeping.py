@@ -69,7 +69,7 @@ class Keeping:
     ) -> None:
         self._home, self._every = home, every
         self._consumer, self._status, self._clock = consumer, status, clock
-        self._saver = None if snapshots is None else Saver(_saving(snapshots, trim))
+        self._saver = None if snapshots is None else Saver(snapshots.save, trim)
         self._unmatched = Unmatched()
         self._looked = clock()
         self._supervisor: Supervisor | None = supervisor
@@ -92,14 +92,15 @@ class Keeping:
             self._saver.close(0.0)
 
     def _save(self, saver: Saver, shards: Sequence[Shard]) -> None:
-        for shard in shards:
-            place = shard.place
-            if shard.unsaved < self._every or saver.busy(place.partition):
-                continue
-            shard.unsaved = 0
-            position, key = msgspec.to_builtins(place), self._home.key
-            snapshot = shard.processor.snapshot
-            saver.start(place.partition, place.changelog, lambda: snapshot(position, key))  # noqa: B023 - called at once, in a copy
+        """Begin a snapshot of the shard that has waited longest, if none is under way."""
+        due = [shard for shard in shards if shard.unsaved >= self._every]
+        if not due or saver.busy():
+            return
+        shard = max(due, key=lambda one: one.unsaved)
+        shard.unsaved = 0
+        place, make = shard.place, shard.processor.snapshot_pieces
+        position, key = msgspec.to_builtins(place), self._home.key
+        saver.start(place.partition, place.changelog, lambda: make(position, key))
 
     def _tell(self, saver: Saver) -> None:
         for one in saver.finished():
@@ -126,11 +127,3 @@ class Keeping:
         if told := self._unmatched.look(shards, self._status.usual_delay()):
             self._status.hint(told)
             _log.warning(told)
-
-
-def _saving(snapshots: Snapshots, trim: Callable[[int], None]) -> Callable[[int, int, bytes], None]:
-    def save(partition: int, offset: int, blob: bytes) -> None:
-        snapshots.save(partition, offset, blob)
-        trim(partition)
-
-    return save

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers.exceptions import SettingsError, StateError
+from abers.exceptions import BrokerError, SettingsError, StateError
+from abers.stream.snapshot import read
 from abers_connectors.kafka.changelog import Applied, Assembler
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.shard import NONE, Place, Shard
@@ -115,10 +116,38 @@ class Restorer:
         ------
         StateError
             If offsets, snapshots and changelog do not fit together, or records are lost.
+        BrokerError
+            If snapshots cannot be read now, and the changelog is not enough without them.
         """
+        unread: list[str] = []
+
+        def failed(sentence: str) -> None:
+            unread.append(sentence)
+            self._say(sentence)
+
+        try:
+            return self._restored(number, kept, tick, failed)
+        except _OtherSettingsError:
+            raise
+        except StateError as error:
+            if not unread:
+                raise
+            msg = (  # what is missing may be there when the place of snapshots is
+                f"{unread[0]}; without it: {error}. Ending, to be started again; see that "
+                "state.path can be read"
+            )
+            raise BrokerError(msg) from error
+
+    def _restored(
+        self,
+        number: int,
+        kept: Shard | None,
+        tick: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> Restored:
         committed = [self._reader.committed(one) for one in self._home.partitions(number)]
         bounds = self._reader.bounds(self._home.log(number))
-        shard = kept or self._newest(number, bounds)
+        shard = kept or self._newest(number, bounds, tick, failed)
         if shard is None:
             if bounds.end == 0 and set(committed) == {None}:
                 return Restored(self._begin(number), fresh=True)
@@ -131,7 +160,13 @@ class Restorer:
         self._require(shard, committed)
         return Restored(shard, fresh=self._pass_over(shard))
 
-    def weighed(self, number: int, bounds: Bounds) -> Iterator[Weighed]:
+    def weighed(
+        self,
+        number: int,
+        bounds: Bounds,
+        tick: Callable[[], None] = lambda: None,
+        failed: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[Weighed]:
         """Look at the snapshots of a shard, newest first.
 
         Parameters
@@ -140,13 +175,18 @@ class Restorer:
             Of its partitions.
         bounds
             Of its changelog.
+        tick
+            Called whenever some of one has come; it may raise to give up.
+        failed
+            Told in a sentence what cannot be read.
 
         Yields
         ------
         Weighed
             What each is worth; it is loaded when it is asked for.
         """
-        for name, blob in self._snapshots.newest(number) if self._snapshots else ():
+        snapshots = self._snapshots
+        for name, blob in snapshots.newest(number, tick, failed) if snapshots else ():
             try:
                 shard = self._load(blob)
                 place = self._expected(shard.place, number)
@@ -164,10 +204,16 @@ class Restorer:
             )
             yield Weighed(name, None, _GapError(msg))
 
-    def _newest(self, number: int, bounds: Bounds) -> Shard | None:
+    def _newest(
+        self,
+        number: int,
+        bounds: Bounds,
+        tick: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> Shard | None:
         """Load the newest snapshot that is whole and fits."""
         gap: StateError | None = None
-        for one in self.weighed(number, bounds):
+        for one in self.weighed(number, bounds, tick, failed):
             if one.shard is not None:
                 return one.shard
             if isinstance(one.error, SettingsError):

@@ -60,14 +60,13 @@ class Trimming:
     def _oldest(self, number: int) -> int:
         """Give the offset at which the oldest whole snapshot goes on; 0 if there is none."""
         offsets = {one.name: one.offset for one in self._snapshots.stored()}
-        oldest = 0
-        for name, blob in self._snapshots.newest(number):
+        for name, blob in self._snapshots.newest(number, oldest=True):
             try:
                 require_whole(blob)
             except StateError:
                 continue
-            oldest = offsets.get(name, oldest)
-        return oldest
+            return offsets.get(name, 0)
+        return 0
 
     def _delete(self, number: int, offset: int) -> None:
         from kafka import KafkaAdminClient, TopicPartition  # noqa: PLC0415 - an extra

@@ -25,7 +25,7 @@ from abers.stream.outputs import Outputs
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from abers.learners import Learner
     from abers.stream.deciding import Decided
@@ -343,7 +343,7 @@ class Processor:
         bytes
             Equal for processors of equal settings that took the same events.
         """
-        return snapshot.state(self)
+        return b"".join(snapshot.state(self))
 
     def snapshot(self, position: Any = None, key: bytes | None = None) -> bytes:  # noqa: ANN401
         """Save the processor: versioned, with a checksum and its settings.
@@ -365,6 +365,37 @@ class Processor:
         ------
         StateError
             If there are learners and no key, or something cannot be saved.
+        """
+        return b"".join(self.snapshot_pieces(position, key))
+
+    def snapshot_pieces(
+        self,
+        position: Any = None,  # noqa: ANN401
+        key: bytes | None = None,
+    ) -> Iterator[bytes | memoryview]:
+        """Save the processor in pieces, so that the whole snapshot is never in memory.
+
+        Parameters
+        ----------
+        position, key
+            As for `snapshot`.
+
+        Yields
+        ------
+        bytes or memoryview
+            The bytes of `snapshot`, one piece behind the other. The processor must not take
+            events before the last piece.
+
+        Raises
+        ------
+        StateError
+            If there are learners and no key, or something cannot be saved.
+
+        Examples
+        --------
+        >>> from abers.stream import Processor
+        >>> b"".join(Processor().snapshot_pieces()) == Processor().snapshot()
+        True
         """
         return snapshot.dump(self, position, key)
 

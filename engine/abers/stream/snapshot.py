@@ -15,26 +15,31 @@ from __future__ import annotations
 import hmac
 import pickle
 from hashlib import blake2b, sha256
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 import abers
+from abers._arrays import raw
 from abers._ledger import NO_CLOCK, PENDING, QUORUM
-from abers._sealed import REMEDY, seal, unseal
+from abers._sealed import REMEDY, sealing, unseal
 from abers._shown import shown
 from abers.exceptions import AbersError, SettingsError, StateError
 from abers.stream.admission import require_room
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
+from abers.stream.pieces import ARRAY, BINARY, TEXT, fields, header, pieces, several
 from abers.stream.settings import LARGEST_TIME, OF_ADMISSION, Settings
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
 
     from abers._core import Ledger
+    from abers._sealed import Piece
     from abers.learners import Learner
     from abers.stream.processor import Processor
 
@@ -42,24 +47,26 @@ __all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"
 
 MAGIC = b"abersPS\x03"
 _WHAT = "a snapshot of a processor"
+_TOGETHER = 1 << 16  # entries that are read or written at once
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class _Ids(msgspec.Struct, array_like=True):
     """Texts, one after the other, and the number of characters of each."""
 
-    text: str
-    lengths: bytes
+    text: msgspec.Raw  # a str, of which there need not be those of all stores at once
+    lengths: memoryview
 
 
 class _Entries(msgspec.Struct, array_like=True):
     """A store of the ledger, oldest entry first."""
 
     ids: _Ids
-    models: bytes
-    keys: bytes
-    times: bytes
-    stored: bytes
-    values: bytes
+    models: memoryview
+    keys: memoryview
+    times: memoryview
+    stored: memoryview
+    values: memoryview
 
 
 class Clock(msgspec.Struct, array_like=True):
@@ -81,7 +88,7 @@ class State(msgspec.Struct, omit_defaults=True):
     calibrators: list[bytes]
     monitors: list[Any] | None
     stores: list[_Entries]
-    rows: bytes
+    rows: memoryview
     features: list[Any]
     waiting: Packed | None = None
     bets: Saved | None = None
@@ -98,41 +105,58 @@ class Snapshot(msgspec.Struct):
     digest: bytes | None
 
 
-def state(processor: Processor) -> bytes:
-    """Give the state of a processor in canonical form."""
+def state(processor: Processor) -> Iterator[Piece]:
+    """Encode the state of a processor in canonical form, as a `State`."""
     answering, deciding = processor._answering, processor._deciding
     ledger, learning = deciding.ledger, deciding.learning
-    monitors = answering.monitors
-    stores, slots = zip(*(_entries(ledger, store) for store in range(3)), strict=True)
-    waiting = slots[PENDING]
-    held = State(
-        clocks=[Clock(*clock) for clock in ledger.clocks()],
-        counters=processor.counters,
-        models=list(deciding.admission.models),
-        keys=list(deciding.admission.keys),
-        calibrators=[calibrator.to_bytes() for calibrator in answering.calibrators],
-        monitors=None if monitors is None else [monitor.state() for monitor in monitors],
-        stores=list(stores),
-        rows=answering.rows[waiting].astype("<f8", copy=False).tobytes(),
-        features=[] if learning is None else [learning.features[i] for i in waiting.tolist()],
-        waiting=None if answering.waiting is None else answering.waiting.pack(waiting.tolist()),
-        bets=None if answering.bets is None else answering.bets.save(waiting),
-    )
-    return msgspec.msgpack.encode(held)
+    monitors, bets = answering.monitors, answering.bets
+    waiting = _columns(ledger, PENDING).slots
+    features = [] if learning is None else learning.features
+    calibrators = answering.calibrators
+    held = {
+        "clocks": pieces(ledger.clocks()),
+        "counters": pieces(processor.counters),
+        "models": pieces([*deciding.admission.models]),
+        "keys": pieces([*deciding.admission.keys]),
+        "calibrators": several(len(calibrators), (one.to_bytes() for one in calibrators)),
+        "monitors": pieces(None)
+        if monitors is None
+        else several(len(monitors), (one.state() for one in monitors)),
+        "stores": chain([header(ARRAY, 3)], *(_entries(ledger, store) for store in range(3))),
+        "rows": _rows(answering.rows, waiting),
+        "features": pieces([])
+        if learning is None
+        else several(len(waiting), (msgspec.Raw(_encode(features[i])) for i in waiting.tolist())),
+    }
+    if answering.waiting is not None:
+        held["waiting"] = answering.waiting.pack(waiting.tolist())
+    if bets is not None and (saved := bets.save(waiting)) is not None:
+        held["bets"] = saved
+    yield from fields(held)
 
 
-def dump(processor: Processor, position: Any, key: bytes | None) -> bytes:  # noqa: ANN401
-    """Give the snapshot of a processor."""
+def dump(processor: Processor, position: Any, key: bytes | None) -> Iterator[Piece]:  # noqa: ANN401
+    """Give the snapshot of a processor in pieces, each made when it is its turn."""
     learners = digest = None
     learning = processor._deciding.learning
     if learning is not None:
         secret = _required(key)
         learners = pickle.dumps((learning.given, learning.by_model), protocol=5)
         digest = _keyed(learners, secret)
-    held = msgspec.Raw(state(processor))
-    whole = Snapshot(abers.__version__, processor.settings, position, held, learners, digest)
+    whole: dict[str, Iterable[Piece]] = {
+        "version": pieces(abers.__version__),
+        "settings": pieces(processor.settings),
+        "position": [_position(position)],
+        "state": state(processor),
+        "learners": pieces(learners),
+        "digest": pieces(digest),
+    }
+    yield from sealing(MAGIC, fields(whole))
+
+
+def _position(position: Any) -> bytes:  # noqa: ANN401
     try:
-        return seal(MAGIC, msgspec.msgpack.encode(whole))
+        return _encode(position)
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"position {shown(position)} cannot be saved ({error}); give what JSON can hold"
         raise StateError(msg) from None
@@ -192,7 +216,14 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
         _fill(processor, held)
     except SettingsError:
         raise
-    except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
+    except (
+        ValueError,
+        IndexError,
+        KeyError,
+        TypeError,
+        AbersError,
+        msgspec.MsgspecError,
+    ) as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
     processor.position = whole.position
@@ -230,8 +261,14 @@ def _fill(processor: Processor, held: State) -> None:
     deciding.counters = held.counters
     ledger.set_clocks(_clocks(held))
     for store, entries in enumerate(held.stores):
-        ids = _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
-        require_room(processor.settings, 0, [], ids)
+        _load(
+            ledger,
+            store,
+            entries,
+            processor.settings,
+            models=len(held.models),
+            keys=len(held.calibrators),
+        )
     count = ledger.count(PENDING)
     answering.make_room(len(held.keys), count + 1)
     rows = np.frombuffer(held.rows, "<f8")
@@ -269,39 +306,93 @@ def _clocks(held: State) -> list[tuple[int, bool, int, list[tuple[str, int, int]
     return [(one.time, one.known, one.events, one.candidates) for one in held.clocks]
 
 
-def _entries(ledger: Ledger, store: int) -> tuple[_Entries, NDArray[np.int64]]:
-    """Give a store, and the slots of its entries."""
-    count = ledger.count(store)
-    slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
-    models, keys = np.empty(count, np.uint32), np.empty(count, np.uint32)
-    values = np.empty(count)
-    ids = ledger.entries(store, slots, models, keys, times, stored, values)
-    lengths = np.fromiter(map(len, ids), np.uint32, count)
-    columns = (models, keys, times, stored, values)
-    return _Entries(_Ids("".join(ids), _bytes(lengths)), *[_bytes(one) for one in columns]), slots
+class _Columns(NamedTuple):
+    """What the ledger says of the entries of a store, and how long their ids are."""
+
+    slots: NDArray[np.int64]
+    models: NDArray[np.uint32]
+    keys: NDArray[np.uint32]
+    times: NDArray[np.int64]
+    stored: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, count: int) -> _Columns:
+        slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
+        models, keys = np.empty(count, np.uint32), np.empty(count, np.uint32)
+        return cls(slots, models, keys, times, stored, np.empty(count))
 
 
-def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> list[str]:
-    """Load a store; its ids."""
-    ends = accumulate(np.frombuffer(saved.ids.lengths, "<u4").tolist(), initial=0)
-    ids = [saved.ids.text[start:end] for start, end in pairwise(ends)]
-    _require(all(ids) and sum(map(len, ids)) == len(saved.ids.text), "ids")
-    model, key = (np.frombuffer(one, "<u4").astype(np.uint32) for one in (saved.models, saved.keys))
-    time, stored = (
-        np.frombuffer(one, "<i8").astype(np.int64) for one in (saved.times, saved.stored)
-    )
+def _columns(ledger: Ledger, store: int) -> _Columns:
+    """Read a store, and throw its ids away."""
+    columns = _Columns.of(ledger.count(store))
+    for _ in _ids(ledger, store, columns):
+        pass
+    return columns
+
+
+def _ids(ledger: Ledger, store: int, columns: _Columns) -> Iterator[list[str]]:
+    """Give the ids of a store, some at a time, while its columns are filled."""
+    behind = 0
+    for part in _parts(len(columns.slots)):
+        some: Any = (column[part] for column in columns)
+        ids, behind = ledger.entries(store, behind, *some)
+        yield ids
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Cut so many rows into parts of which each is small."""
+    return (slice(first, first + _TOGETHER) for first in range(0, count, _TOGETHER))
+
+
+def _entries(ledger: Ledger, store: int) -> Iterator[Piece]:
+    """Encode a store, as `_Entries`."""
+    columns = _Columns.of(ledger.count(store))
+    lengths, size = np.empty(len(columns.slots), np.uint32), 0
+    rows = _parts(len(lengths))
+    for part, ids in zip(rows, _ids(ledger, store, columns), strict=True):
+        lengths[part] = np.fromiter(map(len, ids), np.uint32, len(ids))
+        size += len("".join(ids).encode())
+    yield header(ARRAY, len(_Entries.__struct_fields__))
+    yield header(ARRAY, 2)
+    yield header(TEXT, size)
+    for ids in _ids(ledger, store, columns):
+        yield "".join(ids).encode()
+    for column in (lengths, *columns[1:]):
+        yield from pieces(raw(column))
+
+
+def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece]:
+    """Encode some rows of numbers, one behind the other."""
+    yield header(BINARY, rows.itemsize * rows.shape[1] * len(slots))
+    for part in _parts(len(slots)):
+        yield raw(rows[slots[part]])
+
+
+def _load(
+    ledger: Ledger, store: int, saved: _Entries, settings: Settings, *, models: int, keys: int
+) -> None:
+    lengths, at = np.frombuffer(saved.ids.lengths, "<u4"), 0
+    text = msgspec.msgpack.decode(saved.ids.text, type=str)
+    model, key = np.frombuffer(saved.models, "<u4"), np.frombuffer(saved.keys, "<u4")
+    time, stored = np.frombuffer(saved.times, "<i8"), np.frombuffer(saved.stored, "<i8")
+    values = np.frombuffer(saved.values, "<f8")
+    columns = (model, key, time, stored, values)
+    _require({*map(len, columns)} == {len(lengths)}, "columns")
     _require(bool((model < models).all()), "models")
     _require(store != PENDING or bool((key < keys).all()), "keys")
     for column in (time, stored):
         _require(bool(((column > -LARGEST_TIME) & (column < LARGEST_TIME)).all()), "times")
-    values = np.frombuffer(saved.values, "<f8").astype(float)
     _require(store != PENDING or bool(((values >= 0) & (values < LARGEST_TIME)).all()), "values")
-    ledger.load(store, ids, model, key, time, stored, values)
-    return ids
-
-
-def _bytes(column: NDArray[Any]) -> bytes:
-    return column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes()
+    for part in _parts(len(lengths)):
+        ends = [*accumulate(lengths[part].tolist(), initial=at)]
+        ids, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
+        _require(all(ids), "ids")
+        require_room(settings, 0, [], ids)
+        # As the machine has numbers, and where it likes them.
+        some: Any = (one[part].astype(one.dtype.newbyteorder("="), copy=True) for one in columns)
+        ledger.load(store, ids, *some)
+    _require(at == len(text), "ids")
 
 
 # Learners
