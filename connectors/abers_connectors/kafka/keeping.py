@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from abers_connectors.kafka.saving import Saver
 from abers_connectors.kafka.unmatched import Unmatched
@@ -97,9 +96,8 @@ class Keeping:
             if shard.unsaved < self._every or saver.busy(place.partition):
                 continue
             shard.unsaved = 0
-            position, key = msgspec.to_builtins(place), self._home.key
-            snapshot = shard.processor.snapshot
-            saver.start(place.partition, place.changelog, lambda: snapshot(position, key))  # noqa: B023 - called at once, in a copy
+            make = partial(self._home.saved, shard.processor, place)
+            saver.start(place.partition, place.changelog, make)
 
     def _tell(self, saver: Saver) -> None:
         for one in saver.finished():

@@ -11,17 +11,18 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers._keyed import is_keyed
 from abers.exceptions import StateError
 from abers.stream.snapshot import read
 from abers_connectors.kafka.changelog import Applied, Assembler
-from abers_connectors.kafka.home import named
+from abers_connectors.kafka.home import named, snapshot_of
 from abers_connectors.kafka.shard import NONE, Place, Shard
+from abers_connectors.kafka.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from abers_connectors.kafka.home import Home
-    from abers_connectors.kafka.snapshots import Snapshots
     from abers_connectors.kafka.transport import Bounds, Partition, Reader
 
 __all__ = ["REBUILD", "Restored", "Restorer", "Weighed"]
@@ -150,11 +151,11 @@ class Restorer:
         """
         for name, blob in self._snapshots.newest(number) if self._snapshots else ():
             try:
-                shard = self._load(blob)
-                place = self._expected(shard.place, number)
+                shard = self._load(blob, number, Snapshots.offset(name))
             except StateError as error:
                 yield Weighed(name, None, self._unfit(name, blob, error))
                 continue
+            place = shard.place
             if bounds.start <= place.changelog <= bounds.end:
                 yield Weighed(name, shard, None)
                 continue
@@ -172,7 +173,7 @@ class Restorer:
         for one in self.weighed(number, bounds):
             if one.shard is not None:
                 return one.shard
-            if isinstance(one.error, _OtherSettingsError):
+            if isinstance(one.error, _OperatorError):
                 raise one.error
             if isinstance(one.error, _GapError):
                 gap = gap or one.error
@@ -183,22 +184,19 @@ class Restorer:
         return None
 
     def _unfit(self, name: str, blob: bytes, error: StateError) -> StateError:
-        """Tell settings that were changed, which somebody can change back, from damage."""
+        """Tell what somebody can put right, settings and a missing key, from damage."""
+        if is_keyed(blob) and self._home.key is None:
+            return _OperatorError(f"snapshot {name}: {error}")
         with suppress(StateError):
-            if read(blob)[0].settings != self._home.settings:
+            if read(blob, self._home.key)[0].settings != self._home.settings:
                 msg = f"snapshot {name}: {error}, or derive the state anew by {REBUILD}"
-                return _OtherSettingsError(msg)
+                return _OperatorError(msg)
         return error
 
-    def _load(self, blob: bytes) -> Shard:
-        processor = self._home.loaded(blob)
-        return Shard(processor, Place.of(processor.position))
-
-    def _expected(self, place: Place, number: int) -> Place:
-        if (place.app, place.partition) != (self._home.app, number):
-            msg = f"it is of {place.app}[{place.partition}], not of {self._home.app}[{number}]"
-            raise StateError(msg)
-        return place
+    def _load(self, blob: bytes, number: int, offset: int) -> Shard:
+        app = self._home.app
+        processor = self._home.loaded(blob, snapshot_of(app, number, offset))
+        return Shard(processor, Place.of(processor.position).expected(app, number, offset))
 
     def _beginning(self, number: int, bounds: Bounds, committed: Sequence[int | None]) -> Shard:
         """Begin with an empty state, if the changelog tells all since."""
@@ -279,5 +277,5 @@ class _GapError(StateError):
     """The changelog does not reach a snapshot."""
 
 
-class _OtherSettingsError(StateError):
-    """A snapshot is whole, and of other settings than the configuration's."""
+class _OperatorError(StateError):
+    """A snapshot may be whole, but is of other settings, or of a key that is not there."""

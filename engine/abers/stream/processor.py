@@ -344,7 +344,12 @@ class Processor:
         """
         return snapshot.state(self)
 
-    def snapshot(self, position: Any = None, key: bytes | None = None) -> bytes:  # noqa: ANN401
+    def snapshot(
+        self,
+        position: Any = None,  # noqa: ANN401
+        key: bytes | None = None,
+        place: str = "",
+    ) -> bytes:
         """Save the processor: versioned, with a checksum and its settings.
 
         Parameters
@@ -352,8 +357,10 @@ class Processor:
         position
             Where reading goes on, kept for the caller; anything that JSON can hold.
         key
-            Secret that seals the learners' state. Required with learners, for it is a
-            pickle, which must not be read unless it is known where it comes from.
+            Secret of 16 to 64 random bytes that seals all of it. Required with learners, for
+            their state is a pickle, which must not be read unless it is known who wrote it.
+        place
+            Whose state it is, part of what the key seals; `restore` refuses that of another.
 
         Returns
         -------
@@ -364,16 +371,19 @@ class Processor:
         ------
         StateError
             If there are learners and no key, or something cannot be saved.
+        ParameterError
+            If the key is too short or too long.
         """
-        return snapshot.dump(self, position, key)
+        return snapshot.dump(self, position, key, place)
 
     @classmethod
-    def restore(
+    def restore(  # noqa: PLR0913 - what it was made of, and what seals it
         cls,
         blob: bytes,
         settings: Settings | None = None,
         *,
         key: bytes | None = None,
+        place: str = "",
         learner: Learner | None = None,
         outcomes: bool = True,
     ) -> Processor:
@@ -385,8 +395,9 @@ class Processor:
             What `snapshot` gave.
         settings, learner, outcomes
             Those of the saved processor. The learner is replaced by the saved one.
-        key
-            The secret that `snapshot` was given.
+        key, place
+            The secret, and the place, that `snapshot` was given. With a key, what is not under
+            it is refused; without one, what is under any.
 
         Returns
         -------
@@ -396,8 +407,11 @@ class Processor:
         Raises
         ------
         StateError
-            If the bytes are damaged, of an unknown version or of other settings, or hold
-            learners and the key is missing or wrong.
+            If the bytes are damaged, of an unknown version, of other settings or of another
+            place, or the key is missing or wrong. Nothing of them is read before the key has
+            shown who wrote them.
+        ParameterError
+            If the key is too short or too long.
 
         Examples
         --------
@@ -408,5 +422,5 @@ class Processor:
         {'line': 1}
         """
         processor = cls(settings, learner=learner, outcomes=outcomes)
-        snapshot.load(processor, blob, key)
+        snapshot.load(processor, blob, key, place)
         return processor

@@ -1,10 +1,11 @@
 """Saving and restoring a processor.
 
 Governing rule: the state is a function of the events taken, to the last bit;
-what cannot be that, the pickles of learners, lies beside it under a seal of its
-own, and is read only if the settings name a learner and the key is right.
+what cannot be that, the pickles of learners, lies beside it. With a key all of
+it is under one seal, for one place; learners are read only from under such a
+seal, and only if the settings name a learner.
 
-A snapshot is a seal (see `abers._sealed`) around MessagePack: the settings, the
+A snapshot is a seal (see `abers._keyed`) around MessagePack: the settings, the
 position, the state, and the learners. Columns are little-endian bytes.
 """
 
@@ -12,9 +13,7 @@ position, the state, and the learners. Columns are little-endian bytes.
 
 from __future__ import annotations
 
-import hmac
 import pickle
-from hashlib import blake2b, sha256
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,9 @@ import msgspec
 import numpy as np
 
 import abers
+from abers._keyed import seal, unseal
 from abers._ledger import PENDING
-from abers._sealed import REMEDY, seal, unseal
+from abers._sealed import REMEDY
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
@@ -86,7 +86,6 @@ class Snapshot(msgspec.Struct):
     position: Any
     state: msgspec.Raw
     learners: bytes | None
-    digest: bytes | None
 
 
 def state(processor: Processor) -> bytes:
@@ -112,30 +111,33 @@ def state(processor: Processor) -> bytes:
     return msgspec.msgpack.encode(held)
 
 
-def dump(processor: Processor, position: Any, key: bytes | None) -> bytes:  # noqa: ANN401
+def dump(processor: Processor, position: Any, key: bytes | None, place: str) -> bytes:  # noqa: ANN401
     """Give the snapshot of a processor."""
-    learners = digest = None
-    learning = processor._deciding.learning
+    learners, learning = None, processor._deciding.learning
     if learning is not None:
-        secret = _required(key)
+        _require_key(key)
         learners = pickle.dumps((learning.given, learning.by_model), protocol=5)
-        digest = _keyed(learners, secret)
     held = msgspec.Raw(state(processor))
-    whole = Snapshot(abers.__version__, processor.settings, position, held, learners, digest)
+    whole = Snapshot(abers.__version__, processor.settings, position, held, learners)
     try:
-        return seal(MAGIC, msgspec.msgpack.encode(whole))
+        payload = msgspec.msgpack.encode(whole)
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"position {shown(position)} cannot be saved ({error}); give what JSON can hold"
         raise StateError(msg) from None
+    return seal(MAGIC, payload, key, place)
 
 
-def read(blob: bytes) -> tuple[Snapshot, State]:
+def read(blob: bytes, key: bytes | None = None, place: str | None = None) -> tuple[Snapshot, State]:
     """Read a snapshot, all but its learners.
 
     Parameters
     ----------
     blob
         What `Processor.snapshot` gave.
+    key
+        The secret that it was given.
+    place
+        Whose it must be, if it is under a key; None reads that of any place.
 
     Returns
     -------
@@ -145,9 +147,9 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
     Raises
     ------
     StateError
-        If the bytes are damaged or of an unknown version.
+        If the bytes are damaged or of an unknown version, or the seal is not right.
     """
-    payload = _payload(bytes(blob))
+    payload = _payload(blob, key, place)
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
         return whole, msgspec.msgpack.decode(whole.state, type=State)
@@ -156,22 +158,25 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
         raise StateError(msg) from None
 
 
-def _payload(blob: bytes) -> memoryview:
-    return unseal(_BEFORE if blob.startswith(_BEFORE) else MAGIC, blob, _WHAT)
+def _payload(blob: bytes, key: bytes | None, place: str | None) -> memoryview:
+    magic = _BEFORE if blob[: len(_BEFORE)] == _BEFORE else MAGIC
+    return unseal(magic, bytes(blob), _WHAT, key, place)
 
 
-def require_whole(blob: bytes) -> None:
+def require_whole(blob: bytes, key: bytes | None = None, place: str | None = None) -> None:
     """Raise a StateError if a snapshot is damaged; what it says is not looked at."""
-    _payload(bytes(blob))
+    _payload(blob, key, place)
 
 
-def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
+def load(processor: Processor, blob: bytes, key: bytes | None, place: str) -> None:
     """Fill an empty processor with what `dump` gave."""
-    whole, held = read(blob)
+    if processor._deciding.learning is not None:
+        _require_key(key)
+    whole, held = read(blob, key, place)
     _refuse_other(whole.settings, processor.settings)
     learning = processor._deciding.learning
     if learning is not None:
-        learning.given, learning.by_model = _learners(whole, _required(key))
+        learning.given, learning.by_model = _learners(whole)
     elif whole.learners is not None:
         msg = "the snapshot holds learners, and the settings name none; name the learner again"
         raise StateError(msg)
@@ -274,29 +279,21 @@ def _bytes(column: NDArray[Any]) -> bytes:
 # Learners
 
 
-def _required(key: bytes | None) -> bytes:
-    if not key:
+def _require_key(key: bytes | None) -> None:
+    if key is None:
         msg = (
             "the state of a learner is saved and loaded only under a secret key; "
             "give one (the command line reads ABERS_STATE_KEY)"
         )
         raise StateError(msg)
-    return key
 
 
-def _keyed(pickled: bytes, key: bytes) -> bytes:
-    return blake2b(pickled, key=sha256(key).digest()).digest()
-
-
-def _learners(whole: Snapshot, key: bytes) -> tuple[Learner | None, dict[str, Learner]]:
-    if whole.learners is None or whole.digest is None:
+def _learners(whole: Snapshot) -> tuple[Learner | None, dict[str, Learner]]:
+    if whole.learners is None:
         msg = "the snapshot holds no learner, and the settings name one; start without it"
         raise StateError(msg)
-    if not hmac.compare_digest(_keyed(whole.learners, key), whole.digest):
-        msg = "the learners in the snapshot were saved under another key, and are not loaded"
-        raise StateError(msg)
     try:
-        given, learners = pickle.loads(whole.learners)  # noqa: S301 - its keyed digest is right
+        given, learners = pickle.loads(whole.learners)  # noqa: S301 - it was under the key
     except Exception as error:
         msg = (
             f"the learners in the snapshot cannot be loaded ({error}); is river's version another?"
