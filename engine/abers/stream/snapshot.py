@@ -22,7 +22,8 @@ import numpy as np
 
 import abers
 from abers._keyed import seal, unseal
-from abers._ledger import PENDING
+from abers._ledger import EARLY, PENDING
+from abers._saved import column, count, require
 from abers._sealed import REMEDY
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
     from abers._core import Ledger
     from abers.learners import Learner
     from abers.stream.processor import Processor
+    from abers.stream.tasks import Task
 
 __all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
 MAGIC = b"abersPS\x02"
 _BEFORE = b"abersPS\x01"  # its monitors have no reliability diagrams
 _WHAT = "a snapshot of a processor"
+_INCONSISTENT = (ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError)
 
 
 class _Ids(msgspec.Struct, array_like=True):
@@ -182,7 +185,7 @@ def load(processor: Processor, blob: bytes, key: bytes | None, place: str) -> No
         raise StateError(msg)
     try:
         _fill(processor, held)
-    except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
+    except _INCONSISTENT as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
     processor.position = whole.position
@@ -207,37 +210,37 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
 def _fill(processor: Processor, held: State) -> None:
     answering, task, deciding = processor._answering, processor._task, processor._deciding
     ledger, admission, learning = deciding.ledger, deciding.admission, deciding.learning
-    _require(held.counters.keys() == processor.counters.keys(), "counters")
-    _require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
+    require(held.counters.keys() == processor.counters.keys(), "counters")
+    for name, number in held.counters.items():
+        count(number, f"counter {name}")
+    require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
     admission.models.update({name: number for number, name in enumerate(held.models)})
     admission.keys.update({pair: number for number, pair in enumerate(held.keys)})
-    _require(len(admission.models) == len(held.models), "models")
-    _require(len(admission.keys) == len(held.keys) >= len(held.calibrators), "keys")
+    require(len(admission.models) == len(held.models), "models")
+    require(len(admission.keys) == len(held.keys) >= len(held.calibrators), "keys")
+    require({model for model, _ in held.keys} <= admission.models.keys(), "keys")
     answering.calibrators += [task.calibrator(blob) for blob in held.calibrators]
+    require((held.monitors is None) == (answering.monitors is None), "monitors")
     if answering.monitors is not None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
-        _require(len(answering.monitors) == len(answering.calibrators), "monitors")
+        require(len(answering.monitors) == len(answering.calibrators), "monitors")
     deciding.counters = held.counters
-    ledger.clock = held.clock
-    for store, entries in enumerate(held.stores):
-        _load(ledger, store, entries, models=len(held.models), keys=len(held.calibrators))
-    count = ledger.count(PENDING)
-    answering.make_room(len(held.keys), count + 1)
-    rows = np.frombuffer(held.rows, "<f8")
-    answering.rows[1 : count + 1] = rows.reshape(count, answering.rows.shape[1])
-    if answering.waiting is not None:
-        loaded = None if held.waiting is None else answering.waiting.load(held.waiting)
-        _require(loaded == count, "distributions")
+    _fill_ledger(ledger, held, task)
+    waiting = ledger.count(PENDING)
+    answering.make_room(len(held.keys), waiting + 1)
+    width = answering.rows.shape[1]
+    rows = column(held.rows, "<f8", "rows", waiting * width).reshape(waiting, width)
+    require(task.are_rows(rows), "rows")
+    answering.rows[1 : waiting + 1] = rows
+    require((held.waiting is None) == (answering.waiting is None), "distributions")
+    if answering.waiting is not None and held.waiting is not None:
+        require(answering.waiting.load(held.waiting) == waiting, "distributions")
     if answering.bets is not None and held.bets is not None:
-        _require(answering.bets.load(held.bets) == count, "bets")
+        require(answering.bets.load(held.bets) == waiting, "bets")
     if learning is not None:
-        _require(len(held.features) == count, "features")
+        require(len(held.features) == waiting, "features")
+        require(all(x is None or isinstance(x, dict) for x in held.features), "features")
         learning.features += held.features
-
-
-def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion
-    if not condition:
-        raise ValueError(what)
 
 
 # The ledger
@@ -255,21 +258,43 @@ def _entries(ledger: Ledger, store: int) -> tuple[_Entries, NDArray[np.int64]]:
     return _Entries(_Ids("".join(ids), _bytes(lengths)), *[_bytes(one) for one in columns]), slots
 
 
-def _load(ledger: Ledger, store: int, saved: _Entries, *, models: int, keys: int) -> None:
-    ends = accumulate(np.frombuffer(saved.ids.lengths, "<u4").tolist(), initial=0)
-    ids = [saved.ids.text[start:end] for start, end in pairwise(ends)]
-    _require(all(ids) and sum(map(len, ids)) == len(saved.ids.text), "ids")
-    model, key = (np.frombuffer(one, "<u4").astype(np.uint32) for one in (saved.models, saved.keys))
-    time, stored = (
-        np.frombuffer(one, "<i8").astype(np.int64) for one in (saved.times, saved.stored)
-    )
-    _require(bool((model < models).all()), "models")
-    _require(store != PENDING or bool((key < keys).all()), "keys")
-    for column in (time, stored):
-        _require(bool(((column > -LARGEST_TIME) & (column < LARGEST_TIME)).all()), "times")
-    ledger.load(
-        store, ids, model, key, time, stored, np.frombuffer(saved.values, "<f8").astype(float)
-    )
+def _fill_ledger(ledger: Ledger, held: State, task: Task) -> None:
+    """Fill a ledger with what was saved of it."""
+    clock = held.clock
+    require(clock is None or -LARGEST_TIME < clock < LARGEST_TIME, "clock")
+    ledger.clock = clock
+    numbers = {name: number for number, name in enumerate(held.models)}
+    owners = np.array([numbers[model] for model, _ in held.keys], np.uint32)
+    for store, entries in enumerate(held.stores):
+        ids = _texts(entries.ids)
+        n = len(ids)
+        model, key = (column(one, "<u4", "entries", n) for one in (entries.models, entries.keys))
+        time, stored = (column(one, "<i8", "entries", n) for one in (entries.times, entries.stored))
+        values = column(entries.values, "<f8", "entries", n)
+        require((model < len(held.models)).all(), "models of entries")
+        _require_times(time, stored, clock)
+        if store == PENDING:
+            require((key < len(held.calibrators)).all(), "keys of entries")
+            require((owners[key] == model).all(), "keys of entries")
+        elif store == EARLY:
+            require(task.are_values(values), "labels that wait")
+        ledger.load(store, ids, model, key, time, stored, values)
+
+
+def _texts(saved: _Ids) -> list[str]:
+    lengths = column(saved.lengths, "<u4", "ids")
+    require(lengths.all() and int(lengths.sum(dtype=np.uint64)) == len(saved.text), "ids")
+    ends = accumulate(lengths.tolist(), initial=0)
+    return [saved.text[start:end] for start, end in pairwise(ends)]
+
+
+def _require_times(time: NDArray[np.int64], stored: NDArray[np.int64], clock: int | None) -> None:
+    """Refuse times that are none, and entries that are not in the order in which they came."""
+    require(((time > -LARGEST_TIME) & (time < LARGEST_TIME)).all(), "times of entries")
+    if len(stored):
+        require(clock is not None and stored[0] > -LARGEST_TIME, "times of entries")
+        require(stored[-1] <= (clock or 0), "times of entries")
+        require((stored[:-1] <= stored[1:]).all(), "order of entries")
 
 
 def _bytes(column: NDArray[Any]) -> bytes:
