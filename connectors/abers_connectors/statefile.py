@@ -13,7 +13,7 @@ import glob
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import StateError
 from abers.stream import Processor
@@ -100,7 +100,7 @@ class StateFile:
             processor = Processor.restore(
                 blob, settings, key=self._key, place=_PLACE, outcomes=outcomes
             )
-            self._refuse_others((processor.position or {}).get("files", {}))
+            self._refuse_others(_files(processor.position))
         except StateError as error:
             msg = f"{self.path}: {error}"
             raise StateError(msg) from None
@@ -143,6 +143,17 @@ class StateFile:
                 "remove the state to start anew"
             )
             raise StateError(msg)
+
+
+def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - whatever was saved
+    """Give the files that a position is of; a StateError if it is none of a run over files."""
+    if isinstance(position, dict):
+        files, source, sinks = (position.get(name) for name in ("files", "source", "sinks"))
+        places = (source or {}, sinks or {}, *(sinks.values() if isinstance(sinks, dict) else ()))
+        if isinstance(files, dict) and all(isinstance(one, dict) for one in places):
+            return files
+    msg = "the position is none of a run over files; restore the state from a copy"
+    raise StateError(msg)
 
 
 def _locked(path: Path) -> int | None:

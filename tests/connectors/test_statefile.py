@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.keys import KEY, OTHER
@@ -157,6 +157,25 @@ def test_a_damaged_file_is_refused(path: Path, cut: int) -> None:
     StateFile(str(path), FILES).save(used(), POSITION)
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(StateError, match=r"abers\.state: .*; restore them from a copy"):
+        StateFile(str(path), FILES).load(Settings(), outcomes=True)
+
+
+@pytest.mark.parametrize(
+    "position",
+    [
+        None,
+        7,
+        [],
+        {},
+        {"files": []},
+        {"files": FILES, "source": 3},
+        {"files": FILES, "sinks": {"a": 1}},
+    ],
+)
+def test_a_position_of_something_else(path: Path, position: Any) -> None:  # noqa: ANN401
+    """A snapshot whose position says nothing of files is refused, and the file is named."""
+    path.write_bytes(used().snapshot(position))
+    with pytest.raises(StateError, match=r"abers\.state: the position is none of a run over files"):
         StateFile(str(path), FILES).load(Settings(), outcomes=True)
 
 

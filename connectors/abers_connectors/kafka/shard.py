@@ -14,7 +14,7 @@ import numpy as np
 
 import abers
 from abers.exceptions import StateError
-from abers_connectors.kafka.changelog import Applied
+from abers_connectors.kafka.changelog import NONE, Applied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.wording import Outgoing, Wording
 
 __all__ = ["NONE", "Place", "Shard", "Work"]
-
-NONE = -1
-"""The offset of an input that there is not."""
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

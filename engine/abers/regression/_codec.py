@@ -91,6 +91,8 @@ def load(payload: bytes | memoryview) -> tuple[PredictiveSet, Header, Floats]:
     arrays = [column for _, column in columns]
     thresholds = arrays[0] + 0.0
     _require(_ascends(thresholds), "thresholds")
+    spanned = ((header.lo <= thresholds) & (thresholds <= header.hi)).all()
+    _require(bool(spanned), "support")
     _fill(held, header, arrays[1:])
     written = dump(held, ages[0], (header.lo, header.hi), thresholds)
     _require(written == bytes(payload), "form")

@@ -164,13 +164,14 @@ class Binary:
             return None
         return scores.reshape(n, 1), np.where(events.labels, values, 0.0)
 
-    def are_rows(self, rows: Floats) -> bool:
-        """Tell whether rows are a score and two ends in order."""
-        score, p0, p1 = rows.T
-        return self._are_scores(score) and bool(((p0 >= 0.0) & (p0 <= p1) & (p1 <= 1.0)).all())
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are finite scores, in [0, 1] where they are probabilities."""
+        return bool(((rows >= self._smallest) & (rows <= self._largest)).all())
 
-    def _are_scores(self, scores: Floats) -> bool:
-        return bool(((scores >= self._smallest) & (scores <= self._largest)).all())
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are two probabilities in order."""
+        p0, p1 = rows.T
+        return bool(((p0 >= 0.0) & (p0 <= p1) & (p1 <= 1.0)).all())
 
     def are_values(self, values: Floats) -> bool:
         """Tell whether numbers are 0 or 1."""

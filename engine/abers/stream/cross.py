@@ -86,14 +86,14 @@ class Cross(Binary):
         scores = np.repeat(found[0], self._folds, axis=1)
         return np.column_stack((scores, folds)), found[1]
 
-    def are_rows(self, rows: Floats) -> bool:
-        """Tell whether rows are scores, a fold, two ends and what lies between them."""
-        scores, folds, answers = rows[:, : self._folds], rows[:, self._folds], rows[:, -3:]
-        return (
-            self._are_scores(scores)
-            and bool(np.isin(folds, np.arange(self._folds)).all())
-            and bool(((answers >= 0.0) & (answers <= 1.0)).all())
-        )
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are finite scores, and a fold."""
+        folds = np.isin(rows[:, -1], np.arange(self._folds))
+        return super().are_scores(rows[:, :-1]) and bool(folds.all())
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are probabilities."""
+        return bool(((rows >= 0.0) & (rows <= 1.0)).all())
 
     def lesson(self, value: float, id_: str) -> tuple[Any, ...]:
         """Give what a learner is told of a label: the label, and the fold."""

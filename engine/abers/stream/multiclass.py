@@ -156,13 +156,13 @@ class MultiClass:
         with np.errstate(over="ignore"):  # an infinite sum is none of 1
             return bool((np.abs(table.sum(axis=1) - 1.0) <= _ROUNDING).all())
 
-    def are_rows(self, rows: Floats) -> bool:
-        """Tell whether rows are scores, probabilities, and their lower and upper ends."""
-        k = len(self._classes)
-        answers = rows[:, k:]
-        return self._right(rows[:, :k]) and bool(
-            ((answers >= 0.0) & (answers <= 1.0 + _EPSILON)).all()
-        )
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are scores of all classes."""
+        return self._right(rows)
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are probabilities, and their lower and upper ends."""
+        return bool(((rows >= 0.0) & (rows <= 1.0 + _EPSILON)).all())
 
     def are_values(self, values: Floats) -> bool:
         """Tell whether numbers are those of classes."""

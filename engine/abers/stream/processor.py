@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers._shown import shown
-from abers.exceptions import ParameterError
+from abers.exceptions import ParameterError, StateError
 from abers.stream import journal, redoing, snapshot
 from abers.stream.answering import Answering
 from abers.stream.columns import Events
@@ -92,6 +92,7 @@ class Processor:
         self._outcomes = outcomes
         self._task = task_of(settings)
         self._mark = journal.marked(settings)
+        self._spoiled = False
         self._deciding = Deciding(settings, self._task, learner)
         self._answering = Answering(self._task, settings)
 
@@ -175,6 +176,7 @@ class Processor:
         >>> processor.process(Observation("b", 3, score=0.5))[0].n
         0
         """
+        self._require_sound()
         of = [number for number, key in enumerate(self.keys) if key[0] == model]
         if not of:
             msg = f"model {shown(model)} is not known; no observation was of it"
@@ -247,6 +249,7 @@ class Processor:
         >>> Processor().take(events).predictions.columns["p"].tolist()
         [0.5, 0.5, 0.5]
         """
+        self._require_sound()
         outputs, _ = self._answer(self._deciding.decide(events))
         return outputs
 
@@ -279,6 +282,7 @@ class Processor:
         >>> other.state_bytes() == live.state_bytes()
         True
         """
+        self._require_sound()
         return journal.take(self, events)
 
     def redo(self, entry: Entry) -> Outputs:
@@ -300,8 +304,9 @@ class Processor:
         ------
         StateError
             If the entry does not come next, is damaged, of other settings, or does not bring
-            about the counters that it should. The processor is then to be thrown away, unless
-            the entry just did not come next or is of other settings.
+            about the counters that it should. If that is seen before anything is changed, the
+            state is as it was; otherwise the processor is spoiled, and refuses whatever is asked
+            of it afterwards with a StateError.
 
         Notes
         -----
@@ -310,7 +315,20 @@ class Processor:
         distributions are told or judged. Learners learn the same features and labels in the
         same order, without scoring in between.
         """
+        self._require_sound()
         return redoing.redo(self, entry)
+
+    def _spoil(self) -> None:
+        """Note that what is remembered means nothing any more."""
+        self._spoiled = True
+
+    def _require_sound(self) -> None:
+        if self._spoiled:
+            msg = (
+                "the processor is spoiled by an entry that it could not redo; throw it away, and "
+                "restore one from a snapshot"
+            )
+            raise StateError(msg)
 
     def _answer(self, decided: Decided, known: Answers | None = None) -> tuple[Outputs, Answers]:
         """Answer what was decided, and word it; with answers that are known as they are."""
@@ -342,6 +360,7 @@ class Processor:
         bytes
             Equal for processors of equal settings that took the same events.
         """
+        self._require_sound()
         return snapshot.state(self)
 
     def snapshot(
@@ -374,6 +393,7 @@ class Processor:
         ParameterError
             If the key is too short or too long.
         """
+        self._require_sound()
         return snapshot.dump(self, position, key, place)
 
     @classmethod

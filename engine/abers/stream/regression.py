@@ -161,14 +161,16 @@ class Regression:
         # -0.0 becomes 0.0, as in `score`.
         return scores.reshape(n, 1) + 0.0, np.where(events.labels, values, 0.0) + 0.0
 
-    def are_rows(self, rows: Floats) -> bool:
-        """Tell whether rows are a score and three times quantiles, ascending with their levels."""
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are finite scores."""
+        return bool(np.isfinite(rows).all())
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are three times quantiles, ascending with their levels; and a mean."""
         k = len(self._levels)
-        quantiles = rows[:, 1 : 1 + 3 * k].reshape(len(rows), 3, k)
+        quantiles = rows[:, : 3 * k].reshape(len(rows), 3, k)
         ascending = quantiles[:, :, :-1] <= quantiles[:, :, 1:]
-        return bool(
-            np.isfinite(rows[:, 0]).all() and ascending.all() and not np.isnan(quantiles).any()
-        )
+        return bool(ascending.all() and not np.isnan(quantiles).any())
 
     def are_values(self, values: Floats) -> bool:
         """Tell whether numbers are finite, and inside the support."""

@@ -230,7 +230,8 @@ def _fill(processor: Processor, held: State) -> None:
     answering.make_room(len(held.keys), waiting + 1)
     width = answering.rows.shape[1]
     rows = column(held.rows, "<f8", "rows", waiting * width).reshape(waiting, width)
-    require(task.are_rows(rows), "rows")
+    require(task.are_scores(rows[:, : task.score_width]), "scores that wait")
+    require(task.are_answers(rows[:, task.score_width :]), "answers that wait")
     answering.rows[1 : waiting + 1] = rows
     require((held.waiting is None) == (answering.waiting is None), "distributions")
     if answering.waiting is not None and held.waiting is not None:

@@ -225,8 +225,12 @@ class Task(Protocol):
         """Give what a learner is told of a label, after the features: the label, and more."""
         ...
 
-    def are_rows(self, rows: Floats) -> bool:
-        """Tell whether predictions can have been issued, a row each: score and answer."""
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows can be what `score` gave."""
+        ...
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows can be what a calibrator answered."""
         ...
 
     def are_values(self, values: Floats) -> bool:

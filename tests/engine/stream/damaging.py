@@ -6,6 +6,7 @@ asked of the processor afterwards is answered, and what it saves is loaded again
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -13,13 +14,14 @@ from tests.engine.damage import damaged
 from tests.engine.stream.cases import Scorer
 
 from abers import _keyed as keyed
-from abers._sealed import seal, unseal
+from abers._sealed import unseal
 from abers.exceptions import StateError
-from abers.stream import Event, Events, Label, Observation, Processor, Settings
+from abers.stream import Entry, Event, Events, Label, Observation, Processor, Settings
 from abers.stream.snapshot import MAGIC, read
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
 KEY = b"a secret of tests"
 CLASSES = ("cat", "dog", "é")
@@ -103,25 +105,34 @@ def kind(learner: bool = False, **options: Any) -> Kind:  # noqa: ANN401, FBT001
     return Kind(settings, learner, saved)
 
 
-KINDS: dict[str, Kind] = {
-    "plain": kind(),
-    "window": kind(window=12),
-    "age": kind(max_age=200, scores="probability"),
-    "half-life": kind(half_life=100),
-    "bare": kind(monitors=False, tests=False),
-    "learner": kind(learner=True),
+MADE: dict[str, Callable[[], Kind]] = {
+    "plain": kind,
+    "window": lambda: kind(window=12),
+    "age": lambda: kind(max_age=200, scores="probability"),
+    "half-life": lambda: kind(half_life=100),
+    "bare": lambda: kind(monitors=False, tests=False),
+    "learner": lambda: kind(learner=True),
     **{
-        name: kind(calibrator=name, scores="probability")
+        name: lambda name=name: kind(calibrator=name, scores="probability")  # type: ignore[misc]
         for name in ("cvap", "platt", "isotonic", "dir", "beta", "uncalibrated")
     },
-    "one-vs-rest": kind(task="multiclass", classes=CLASSES),
-    "one-vs-one": kind(
+    "one-vs-rest": lambda: kind(task="multiclass", classes=CLASSES),
+    "one-vs-one": lambda: kind(
         task="multiclass", classes=CLASSES, calibrator="one-vs-one", scores="probability"
     ),
-    "regression": kind(task="regression"),
-    "judged": kind(task="regression", distributions="judged", support=(-5.0, 5.0), window=15),
-    "grid": kind(task="regression", thresholds=(0.1, 0.5, 0.9), distributions="told"),
+    "regression": lambda: kind(task="regression"),
+    "judged": lambda: kind(
+        task="regression", distributions="judged", support=(-5.0, 5.0), window=15
+    ),
+    "grid": lambda: kind(task="regression", thresholds=(0.1, 0.5, 0.9), distributions="told"),
 }
+"""How to make one of each task, each calibrator, and each way to forget."""
+
+
+@cache
+def made(name: str) -> Kind:
+    """Give one, made once."""
+    return MADE[name]()
 
 
 def use(one: Kind, processor: Processor) -> None:
@@ -194,24 +205,50 @@ def look(processor: Processor) -> None:
     processor.state_bytes()
 
 
-def tried(one: Kind, rng: random.Random) -> Any:  # noqa: ANN401
-    """Damage one; None if it is refused, True if it does no harm, else the failure."""
-    saved = one.saved
-    part = rng.choice([*saved["state"]])  # each as often, however much there is of it
-    state = saved["state"] | damaged({part: saved["state"][part]}, rng)
+def damaged_snapshot(one: Kind, rng: random.Random) -> dict[str, Any]:
+    """Damage a part of a snapshot: each part as often, however much there is of it."""
     if rng.random() < 0.1:
-        whole = damaged(saved, rng, frozenset({"state", "learners"}))
-        state = whole["state"] if isinstance(whole, dict) else state
-    else:
-        whole = saved | {"state": state}
+        found: dict[str, Any] = damaged(one.saved, rng, frozenset({"state", "learners"}))
+        return found
+    state = one.saved["state"]
+    part = rng.choice([*state])
+    return one.saved | {"state": state | damaged({part: state[part]}, rng)}
+
+
+def try_snapshot(one: Kind, rng: random.Random) -> bool:
+    """Load a damaged snapshot; whether it was refused. If not, use all of it."""
+    saved = damaged_snapshot(one, rng)
     try:
-        processor = one.restored(whole)
+        processor = one.restored(saved)
     except StateError:
-        return None
-    except Exception as error:  # noqa: BLE001
-        return "load", error
+        return True
+    use(one, processor)
+    return False
+
+
+def try_entry(one: Kind, rng: random.Random) -> bool:
+    """Redo a damaged entry; whether it was refused. If not, use what came of it."""
+    live, other = one.restored(one.saved), one.restored(one.saved)
+    before = other.state_bytes()
+    batch = events(one.settings, (live.clock or START) + 1, 8, one.learner)
+    _, entry = live.take_noted(Events.of(batch))
+    plain = damaged(msgspec.msgpack.decode(msgspec.msgpack.encode(entry)), rng)
     try:
-        use(one, processor)
-    except Exception as error:  # noqa: BLE001
-        return "use", error
-    return True
+        wrong = msgspec.convert(plain, Entry)
+    except msgspec.ValidationError:  # as whoever reads a changelog refuses it
+        return True
+    try:
+        other.redo(wrong)
+    except StateError:
+        require_unchanged_or_spoiled(other, before)
+        return True
+    use(one, other)
+    return False
+
+
+def require_unchanged_or_spoiled(processor: Processor, before: bytes) -> None:
+    """See that a processor is as it was, or says of itself that it is not."""
+    try:
+        assert processor.state_bytes() == before
+    except StateError as error:
+        assert "spoiled" in str(error)  # noqa: PT017 - one of two good ends
