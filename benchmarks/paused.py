@@ -45,7 +45,7 @@ def batch(number: int, labelled: int, waiting: int) -> Events:
 def pauses(n: int, rounds: int) -> dict[str, list[float]]:
     """Time forks, and the slowest batch while there is a copy and while there is none."""
     processor = holding(n, n, Settings(max_pending=2 * n, dedup_max=n))
-    saver, number = Saver(lambda *_: None), 0
+    saver, number = Saver(lambda *job: sum(map(len, job[2]))), 0
     found: dict[str, list[float]] = {"pause": [], "copied": [], "alone": [], "seconds": []}
 
     def taken() -> float:
@@ -56,9 +56,9 @@ def pauses(n: int, rounds: int) -> dict[str, list[float]]:
 
     gc.disable()
     for _ in range(rounds):
-        found["pause"].append(_milliseconds(lambda: saver.start(0, 0, processor.snapshot)))
+        found["pause"].append(_milliseconds(lambda: saver.start(0, 0, processor.snapshot_pieces)))
         while_copied = [taken()]
-        while saver.busy(0):
+        while saver.busy():
             while_copied.append(taken())
         found["copied"].append(max(while_copied))
         found["alone"].append(max(taken() for _ in while_copied))

@@ -132,4 +132,6 @@ def _show(one: Standing) -> None:
     for kept in one.snapshots:
         worth = "good" if kept.unfit is None else f"not to be used: {kept.unfit}"
         typer.echo(f"  snapshot   {kept.name}, {kept.size:,} bytes: {worth}")
+    for sentence in one.unread:
+        typer.echo(f"  unread     {sentence}")
     typer.echo(f"  a restore starts from {one.restore}")

@@ -116,10 +116,12 @@ class StateFile:
         position
             How far the inputs and outputs are.
         """
-        blob = processor.snapshot(position | {"files": self._files}, self._key, _PLACE)
+        position = position | {"files": self._files}
+        pieces = processor.snapshot_pieces(position, self._key, _PLACE)
         file = Whole(self.path)
         try:
-            file.write(blob)
+            for piece in pieces:
+                file.write(piece)
             file.close()
         except BaseException:
             file.discard()

@@ -24,6 +24,7 @@ __all__ = [
     "narrow",
     "packed",
     "parsed",
+    "raw",
     "total",
     "widened",
 ]
@@ -39,10 +40,16 @@ _COLUMN = struct.Struct("<cQ")
 _TYPES = {b"d": "<f8", b"B": "<u1", b"H": "<u2", b"I": "<u4", b"Q": "<u8"}
 
 
-def packed(column: NDArray[Any]) -> tuple[bytes, bytes]:
+def raw(column: NDArray[Any]) -> memoryview:
+    """Give the values of an array as little-endian bytes, without a copy if they are that."""
+    little = column.astype(column.dtype.newbyteorder("<"), order="C", copy=False)
+    return little.reshape(-1).view(np.uint8).data
+
+
+def packed(column: NDArray[Any]) -> tuple[bytes, memoryview]:
     """Write a column out, in two parts."""
     letter = column.dtype.char.replace("L", "Q").encode()
-    return _COLUMN.pack(letter, len(column)), column.astype(_TYPES[letter], copy=False).tobytes()
+    return _COLUMN.pack(letter, len(column)), raw(column.astype(_TYPES[letter], copy=False))
 
 
 def parsed(payload: bytes | memoryview, at: int) -> list[tuple[str, NDArray[Any]]]:

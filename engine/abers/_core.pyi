@@ -43,13 +43,14 @@ class Ledger:
     def entries(
         self,
         store: int,
+        behind: int,
         slots: NDArray[np.int64],
         models: NDArray[np.uint32],
         keys: NDArray[np.uint32],
         times: NDArray[np.int64],
         stored: NDArray[np.int64],
         values: NDArray[np.float64],
-    ) -> list[str]: ...
+    ) -> tuple[list[str], int]: ...
     def load(
         self,
         store: int,

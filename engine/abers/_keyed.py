@@ -13,11 +13,18 @@ from __future__ import annotations
 import hmac
 import struct
 from hashlib import blake2b
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from abers import _sealed
 from abers.exceptions import ParameterError, StateError
 
-__all__ = ["LONGEST", "SHORTEST", "is_keyed", "seal", "unseal"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from abers._sealed import Piece
+
+__all__ = ["LONGEST", "SHORTEST", "is_keyed", "seal", "sealing", "unseal"]
 
 SHORTEST, LONGEST = 16, 64  # bytes of a key
 
@@ -34,11 +41,23 @@ def is_keyed(blob: bytes) -> bool:
 
 def seal(magic: bytes, payload: bytes, key: bytes | None, place: str) -> bytes:
     """Put a seal around a payload: under a key, for a place, or a checksum without a key."""
+    return b"".join(sealing(magic, [payload], key, place))
+
+
+def sealing(
+    magic: bytes, pieces: Iterable[Piece], key: bytes | None, place: str
+) -> Iterator[Piece]:
+    """Put a seal around a payload that comes in pieces, as `seal` does."""
     if key is None:
-        return _sealed.seal(magic, payload)
+        yield from _sealed.sealing(magic, pieces)
+        return
     of = place.encode()
     head = _HEAD.pack(_KEYED, magic, len(of)) + of
-    return b"".join((head, payload, _digest(_checked(key), head, payload)))
+    digest = _begun(_checked(key))
+    for piece in chain([head], pieces):
+        digest.update(piece)
+        yield piece
+    yield digest.digest()
 
 
 def unseal(
@@ -75,7 +94,9 @@ def unseal(
 def _unsealed(magic: bytes, blob: bytes, what: str, key: bytes, place: str | None) -> memoryview:
     end = len(blob) - _DIGEST
     whole = memoryview(blob)
-    if end < _HEAD.size or not hmac.compare_digest(_digest(key, whole[:end]), whole[end:]):
+    digest = _begun(key)
+    digest.update(whole[: max(end, 0)])
+    if end < _HEAD.size or not hmac.compare_digest(digest.digest(), whole[end:]):
         msg = (
             f"{what} was sealed under another key, or was changed since; give the key it was "
             "saved under, or restore it from a copy"
@@ -96,11 +117,8 @@ def _unsealed(magic: bytes, blob: bytes, what: str, key: bytes, place: str | Non
     return whole[start:end]
 
 
-def _digest(key: bytes, *parts: bytes | memoryview) -> bytes:
-    digest = blake2b(key=key, digest_size=_DIGEST)
-    for part in parts:
-        digest.update(part)
-    return digest.digest()
+def _begun(key: bytes) -> blake2b:
+    return blake2b(key=key, digest_size=_DIGEST)
 
 
 def _checked(key: bytes) -> bytes:

@@ -9,6 +9,7 @@ events; the checking is done by `abers.stream.Processor`.
 from __future__ import annotations
 
 from collections import OrderedDict
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -216,18 +217,29 @@ class Ledger:
     def entries(  # noqa: PLR0913, PLR0917 - one array a column
         self,
         store: int,
+        behind: int,
         slots: Integers,
         models: Numbers,
         keys: Numbers,
         times: Integers,
         stored: Integers,
         values: Floats,
-    ) -> list[str]:
-        """Write out the entries of a store, oldest first; their ids."""
-        for i, ((model, _), entry) in enumerate(self._stores[store].items()):
+    ) -> tuple[list[str], int]:
+        """Write out as many entries of a store as the columns hold, oldest first.
+
+        They begin behind a place, or with the first behind 0. Gives their ids, and the place of
+        the last, which is a number that means something here alone.
+        """
+        end = behind + len(slots)
+        if end > len(self._stores[store]):
+            msg = "there are fewer entries"
+            raise IndexError(msg)
+        ids = []
+        for i, ((model, id_), entry) in enumerate(islice(self._stores[store].items(), behind, end)):
             models[i] = model
             slots[i], keys[i], times[i], stored[i], values[i] = entry
-        return [id_ for _, id_ in self._stores[store]]
+            ids.append(id_)
+        return ids, end
 
     def load(  # noqa: PLR0913, PLR0917 - one array a column
         self,
@@ -239,12 +251,13 @@ class Ledger:
         stored: Integers,
         values: Floats,
     ) -> None:
-        """Fill an empty store with what `entries` gave; the slots are 1, 2, ..."""
+        """Add what `entries` gave to a store that was empty; the slots are 1, 2, ..."""
         columns = (column.tolist() for column in (models, keys, times, stored, values))
-        for slot, (id_, model, *rest) in enumerate(zip(ids, *columns, strict=True), start=1):
+        first = len(self._stores[store]) + 1
+        for slot, (id_, model, *rest) in enumerate(zip(ids, *columns, strict=True), start=first):
             if (model, id_) in self._stores[store]:
                 msg = "an id is there twice"
                 raise ValueError(msg)
             self._stores[store][model, id_] = _Entry(slot, *rest)
         if store == PENDING:
-            self._capacity = len(ids) + 1
+            self._capacity = len(self._pending) + 1

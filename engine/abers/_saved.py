@@ -72,7 +72,7 @@ def numbers(
 
 def column(given: Any, kind: str, what: str, size: int | None = None) -> NDArray[Any]:  # noqa: ANN401
     """Read a column from its little-endian bytes."""
-    require(isinstance(given, bytes), what)
+    require(isinstance(given, bytes | memoryview), what)
     found = np.frombuffer(given, kind)
     require(size is None or len(found) == size, what)
     return found.astype(found.dtype.newbyteorder("="))

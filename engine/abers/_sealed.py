@@ -8,10 +8,16 @@ payload is looked at before its seal is known to be good.
 from __future__ import annotations
 
 from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeAlias
 
 from abers.exceptions import StateError
 
-__all__ = ["REMEDY", "seal", "unseal"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["REMEDY", "Piece", "seal", "sealing", "unseal"]
+
+Piece: TypeAlias = bytes | memoryview
 
 REMEDY = "the bytes are damaged or not abers's; restore them from a copy"
 _DIGEST = 16
@@ -19,7 +25,17 @@ _DIGEST = 16
 
 def seal(magic: bytes, payload: bytes) -> bytes:
     """Put magic, version and checksum around a payload."""
-    return magic + payload + _digest(magic, payload)
+    return b"".join(sealing(magic, [payload]))
+
+
+def sealing(magic: bytes, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Put magic, version and checksum around a payload that comes in pieces."""
+    digest = blake2b(magic, digest_size=_DIGEST)
+    yield magic
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+    yield digest.digest()
 
 
 def unseal(magic: bytes, blob: bytes, what: str) -> memoryview:

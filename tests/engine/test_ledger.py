@@ -86,24 +86,34 @@ def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any], list[Any
     return rows.T.tolist(), taken.unknown, taken.dropped[[0, 2]].T.tolist()
 
 
-def entries(ledger: Either, store: int) -> tuple[list[str], list[list[Any]], NDArray[np.int64]]:
-    """Read a store: ids, columns, slots."""
+def entries(
+    ledger: Either, store: int, most: int = 10**6
+) -> tuple[list[str], list[list[Any]], NDArray[np.int64]]:
+    """Read a store, so many entries at once: ids, columns, slots."""
     count = ledger.count(store)
     slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
     models, keys, values = np.empty(count, np.uint32), np.empty(count, np.uint32), np.empty(count)
-    ids = ledger.entries(store, slots, models, keys, times, stored, values)
-    return ids, [column.tolist() for column in (models, keys, times, stored, values)], slots
+    columns = (slots, models, keys, times, stored, values)
+    ids: list[str] = []
+    behind = 0
+    while len(ids) < count:
+        part = slice(len(ids), len(ids) + most)
+        some, behind = ledger.entries(store, behind, *(one[part] for one in columns))
+        ids += some
+    return ids, [column.tolist() for column in columns[1:]], slots
 
 
-def restored(ledger: Either) -> Either:
-    """Make another ledger of the same kind with the same entries."""
+def restored(ledger: Either, most: int) -> Either:
+    """Make another ledger of the same kind with the same entries, so many at once."""
     limits = (1, 5, 5, 10**6, 10**6, 10**6)
     other = type(ledger)(*limits)
     for store in (PENDING, EARLY, FINISHED):
         ids, columns, _ = entries(ledger, store)
         kinds = (np.uint32, np.uint32, np.int64, np.int64, np.float64)
         arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-        other.load(store, ids, *arrays)
+        for first in range(0, len(ids), most):
+            part = slice(first, first + most)
+            other.load(store, ids[part], *(one[part] for one in arrays))
     return other
 
 
@@ -147,16 +157,31 @@ def test_what_was_dropped_waits_no_longer(kind: type[Either], batches: list[Even
             assert slot not in still
 
 
-@given(events=EVENTS)
-def test_what_is_loaded_is_what_was_written(events: Events) -> None:
-    """A ledger filled with another's entries holds the same ones, in slots 1, 2, 3."""
+@given(events=EVENTS, most=st.integers(1, 9))
+def test_what_is_loaded_is_what_was_written(events: Events, most: int) -> None:
+    """A ledger filled with another's entries holds the same ones, in slots 1, 2, 3.
+
+    That holds whatever number of them is written or loaded at once.
+    """
     for kind in (_core.Ledger, Ledger):
         ledger = kind(1, 5, 5, 10**6, 10**6, 10**6)
         take(ledger, events)
-        other = restored(ledger)
+        other = restored(ledger, most)
         for store in (PENDING, EARLY, FINISHED):
-            assert entries(other, store)[:2] == entries(ledger, store)[:2]
+            whole = entries(ledger, store)
+            assert entries(other, store)[:2] == entries(ledger, store, most)[:2] == whole[:2]
         assert entries(other, PENDING)[2].tolist() == [*range(1, other.count(PENDING) + 1)]
+
+
+@pytest.mark.parametrize("kind", [_core.Ledger, Ledger])
+def test_more_entries_than_there_are(kind: type[Either]) -> None:
+    """Who asks for more entries than come behind a place is refused, and so is a place of none."""
+    ledger = kind(0, 5, 5, 10, 10, 10)
+    take(ledger, [("a", 0, 0, 1, 0.0)])
+    numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
+    for behind in (0, 1, 7):
+        with pytest.raises(IndexError):
+            ledger.entries(PENDING, behind, times, numbers, numbers, times, times, np.zeros(2))
 
 
 @pytest.mark.parametrize("kind", [_core.Ledger, Ledger])

@@ -129,7 +129,7 @@ class Whole:
         )  # one of the same process number may be left from a crash
         self.size = 0
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Write some bytes."""
         self.file.write(data)
         self.size += len(data)

@@ -15,8 +15,9 @@ from abers_connectors.kafka.transport import Partition
 from abers_connectors.logs import place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from abers._sealed import Piece
     from abers.stream import Settings
     from abers_connectors.kafka.shard import Place
 
@@ -67,10 +68,10 @@ class Home(NamedTuple):
             blob, self.settings, key=self.key, place=of, outcomes=self.outcomes
         )
 
-    def saved(self, processor: Processor, place: Place) -> bytes:
-        """Give the snapshot of a processor that stands there, for that place alone."""
+    def saved(self, processor: Processor, place: Place) -> Iterator[Piece]:
+        """Give the snapshot of a processor that stands there, for that place alone, in pieces."""
         of = snapshot_of(place.app, place.partition, place.changelog)
-        return processor.snapshot(msgspec.to_builtins(place), self.key, of)
+        return processor.snapshot_pieces(msgspec.to_builtins(place), self.key, of)
 
 
 def snapshot_of(app: str, number: int, changelog: int) -> str:

@@ -68,7 +68,7 @@ class Keeping:
     ) -> None:
         self._home, self._every = home, every
         self._consumer, self._status, self._clock = consumer, status, clock
-        self._saver = None if snapshots is None else Saver(_saving(snapshots, trim))
+        self._saver = None if snapshots is None else Saver(snapshots.save, trim)
         self._unmatched = Unmatched()
         self._looked = clock()
         self._supervisor: Supervisor | None = supervisor
@@ -91,13 +91,14 @@ class Keeping:
             self._saver.close(0.0)
 
     def _save(self, saver: Saver, shards: Sequence[Shard]) -> None:
-        for shard in shards:
-            place = shard.place
-            if shard.unsaved < self._every or saver.busy(place.partition):
-                continue
-            shard.unsaved = 0
-            make = partial(self._home.saved, shard.processor, place)
-            saver.start(place.partition, place.changelog, make)
+        """Begin a snapshot of the shard that has waited longest, if none is under way."""
+        due = [shard for shard in shards if shard.unsaved >= self._every]
+        if not due or saver.busy():
+            return
+        shard = max(due, key=lambda one: one.unsaved)
+        shard.unsaved = 0
+        make = partial(self._home.saved, shard.processor, shard.place)
+        saver.start(shard.place.partition, shard.place.changelog, make)
 
     def _tell(self, saver: Saver) -> None:
         for one in saver.finished():
@@ -124,11 +125,3 @@ class Keeping:
         if told := self._unmatched.look(shards, self._status.usual_delay()):
             self._status.hint(told)
             _log.warning(told)
-
-
-def _saving(snapshots: Snapshots, trim: Callable[[int], None]) -> Callable[[int, int, bytes], None]:
-    def save(partition: int, offset: int, blob: bytes) -> None:
-        snapshots.save(partition, offset, blob)
-        trim(partition)
-
-    return save

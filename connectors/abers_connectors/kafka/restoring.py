@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers._keyed import is_keyed
-from abers.exceptions import StateError
+from abers.exceptions import BrokerError, StateError
 from abers.stream.snapshot import read
 from abers_connectors.kafka.changelog import Applied, Assembler
 from abers_connectors.kafka.home import named, snapshot_of
@@ -118,10 +118,12 @@ class Restorer:
         ------
         StateError
             If offsets, snapshots and changelog do not fit together, or records are lost.
+        BrokerError
+            If snapshots cannot be read now, and the changelog is not enough without them.
         """
         committed = [self._reader.committed(one) for one in self._home.partitions(number)]
         bounds = self._reader.bounds(self._home.log(number))
-        shard = kept or self._newest(number, bounds)
+        shard = kept or self._newest(number, bounds, tick)
         if shard is None:
             if bounds.end == 0 and set(committed) == {None}:
                 return Restored(self._begin(number), fresh=True)
@@ -134,7 +136,13 @@ class Restorer:
         self._require(shard, committed)
         return Restored(shard, fresh=self._pass_over(shard))
 
-    def weighed(self, number: int, bounds: Bounds) -> Iterator[Weighed]:
+    def weighed(
+        self,
+        number: int,
+        bounds: Bounds,
+        tick: Callable[[], None] = lambda: None,
+        failed: Callable[[str], None] = lambda _: None,
+    ) -> Iterator[Weighed]:
         """Look at the snapshots of a shard, newest first.
 
         Parameters
@@ -143,13 +151,18 @@ class Restorer:
             Of its partitions.
         bounds
             Of its changelog.
+        tick
+            Called whenever some of one has come; it may raise to give up.
+        failed
+            Told in a sentence what cannot be read.
 
         Yields
         ------
         Weighed
             What each is worth; it is loaded when it is asked for.
         """
-        for name, blob in self._snapshots.newest(number) if self._snapshots else ():
+        snapshots = self._snapshots
+        for name, blob in snapshots.newest(number, tick, failed) if snapshots else ():
             try:
                 shard = self._load(blob, number, Snapshots.offset(name))
             except StateError as error:
@@ -167,10 +180,16 @@ class Restorer:
             )
             yield Weighed(name, None, _GapError(msg))
 
-    def _newest(self, number: int, bounds: Bounds) -> Shard | None:
+    def _newest(self, number: int, bounds: Bounds, tick: Callable[[], None]) -> Shard | None:
         """Load the newest snapshot that is whole and fits."""
         gap: StateError | None = None
-        for one in self.weighed(number, bounds):
+        unread: list[str] = []
+
+        def failed(sentence: str) -> None:
+            unread.append(sentence)
+            self._say(sentence)
+
+        for one in self.weighed(number, bounds, tick, failed):
             if one.shard is not None:
                 return one.shard
             if isinstance(one.error, _OperatorError):
@@ -179,6 +198,8 @@ class Restorer:
                 gap = gap or one.error
             else:
                 self._say(f"snapshot {one.name} is passed over: {one.error}")
+        if unread and bounds.start > 0:
+            raise _unreachable(self._home.log(number), bounds, unread)
         if gap is not None and bounds.start > 0:
             raise gap
         return None
@@ -271,6 +292,14 @@ def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> St
         f"{REBUILD}, or begin anew by `abers state reset CONFIG --accept-loss`"
     )
     return StateError(msg)
+
+
+def _unreachable(log: Partition, bounds: Bounds, unread: Sequence[str]) -> BrokerError:
+    msg = (
+        f"{unread[0]}, and {named(log)} has @{bounds.start} to @{bounds.end}, not all since @0, so "
+        "the state is nowhere else; ending, to be started again. See that state.path can be read"
+    )
+    return BrokerError(msg)
 
 
 class _GapError(StateError):

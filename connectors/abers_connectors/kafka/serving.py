@@ -259,7 +259,9 @@ def snapshots_of(config: Config) -> Snapshots | None:
     kafka = config.kafka
     if config.state.path is None or kafka is None:
         return None
-    return Snapshots(config.state.path, kafka.app, config.state.keep)
+    # Half of what /livez waits for: a store that is silent is passed over before that fails.
+    patience = kafka.watchdog / 2000
+    return Snapshots(config.state.path, kafka.app, config.state.keep, patience)
 
 
 def _trimming(

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import logging
 import re
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from io import BytesIO
+from typing import TYPE_CHECKING, NamedTuple
 
-from abers.exceptions import MissingExtraError, ParameterError
-from abers_connectors.extras import extra
-from abers_connectors.files.places import Whole
+from abers_connectors.kafka.storing import SilentError, Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from abers._sealed import Piece
 
 __all__ = ["Snapshots", "Stored"]
 
@@ -59,6 +59,8 @@ class Snapshots:
         The application; several share a folder without meeting.
     keep
         How many of each shard are kept.
+    patience
+        Seconds that the store may be silent; see `abers_connectors.kafka.storing`.
 
     Raises
     ------
@@ -76,23 +78,11 @@ class Snapshots:
     [b'second', b'first']
     """
 
-    def __init__(self, url: str, app: str, keep: int = 3) -> None:
-        fsspec = extra("fsspec", "a place of snapshots", "kafka")
-        try:
-            self._storage, root = fsspec.core.url_to_fs(url)
-        except ImportError as error:  # fsspec says what to install
-            msg = f"snapshots in {url}: {error}"
-            raise MissingExtraError(msg) from error
-        except ValueError as error:
-            msg = f"snapshots in {url}: {error}; name a folder, or a URL that fsspec knows"
-            raise ParameterError(msg) from error
-        self._root, self._keep = f"{root.rstrip('/')}/{app}", keep
-        self._local = "file" in _protocols(self._storage)
+    def __init__(self, url: str, app: str, keep: int = 3, patience: float = 30.0) -> None:
+        self._storage, self._app, self._keep = Storage(url, patience), app, keep
 
-    def save(self, partition: int, offset: int, blob: bytes) -> str:
+    def save(self, partition: int, offset: int, pieces: bytes | Iterable[Piece]) -> str:
         """Keep a snapshot, and remove those of its shard that are too many.
-
-        Not from a forked child, unless in a local folder: what talks to a bucket has threads.
 
         Parameters
         ----------
@@ -100,8 +90,8 @@ class Snapshots:
             Of the shard.
         offset
             Where the changelog goes on behind it.
-        blob
-            The snapshot.
+        pieces
+            The snapshot, whole or in pieces; what they raise is raised, and nothing is kept.
 
         Returns
         -------
@@ -111,51 +101,67 @@ class Snapshots:
         Raises
         ------
         OSError
-            If it cannot be written; a storage far away may raise errors of its own. What was
-            there before is there.
+            If it cannot be written. What was there before is there.
         """
         folder = self._folder(partition)
-        self._storage.makedirs(folder, exist_ok=True)
         self._sweep(folder)
         name = f"{folder}/{offset:020}.abers"
-        self._write(name, blob)
+        self._storage.write(name, [pieces] if isinstance(pieces, bytes) else pieces)
         before = [one for one in self._of(partition) if one.offset <= offset]
         for one in before[self._keep :]:
-            self._remove(one.name)
+            self._storage.remove(one.name)
         return name
 
-    def newest(self, partition: int) -> Iterator[tuple[str, bytes]]:
+    def newest(
+        self,
+        partition: int,
+        tick: Callable[[], None] = lambda: None,
+        failed: Callable[[str], None] = _log.warning,
+        *,
+        oldest: bool = False,
+    ) -> Iterator[tuple[str, bytes]]:
         """Give the snapshots of a shard, newest first, each read when it is asked for.
 
         Parameters
         ----------
         partition
             Of the shard.
+        tick
+            Called whenever some of it has come; it may raise to give up.
+        failed
+            Told in a sentence what cannot be read.
+        oldest
+            Whether the oldest comes first instead.
 
         Yields
         ------
         tuple
-            Name, and snapshot; one that cannot be read is passed over with a warning, and so are
-            all of a folder that cannot be listed.
+            Name, and snapshot; one that cannot be read is passed over, and so are all of a folder
+            that cannot be listed.
         """
         try:
             stored = self._of(partition)
         except OSError as error:
-            _log.warning("snapshots of partition %d cannot be listed: %s", partition, error)
+            failed(f"snapshots of partition {partition} cannot be listed: {error}")
             return
-        for one in stored:
+        for one in reversed(stored) if oldest else stored:
             try:
-                blob: bytes = self._storage.cat_file(one.name)
+                blob = _whole(self._storage.read(one.name), tick)
             except FileNotFoundError:  # removed meanwhile, for a newer one
                 continue
             except OSError as error:
-                _log.warning("snapshot %s cannot be read and is passed over: %s", one.name, error)
+                failed(f"snapshot {one.name} cannot be read and is passed over: {error}")
+                if isinstance(error, SilentError):
+                    return  # the others lie there too, and each would be waited for
                 continue
             yield one.name, blob
 
     def stored(self) -> list[Stored]:
         """Give all that are there, by partition, newest first."""
-        folders = (entry["name"].rsplit("/", 1)[-1] for entry in self._entries(self._root))
+        folders = (
+            entry["name"].rsplit("/", 1)[-1]
+            for entry in self._storage.entries(f"{self._storage.root}/{self._app}")
+        )
         numbers = sorted(int(name) for name in folders if name.isascii() and name.isdecimal())
         return [one for number in numbers for one in self._of(number)]
 
@@ -163,7 +169,7 @@ class Snapshots:
         """Remove those of a shard, all but the one of an offset."""
         for one in self._of(partition):
             if one.offset != but:
-                self._remove(one.name)
+                self._storage.remove(one.name)
 
     @staticmethod
     def offset(name: str) -> int:
@@ -171,48 +177,27 @@ class Snapshots:
         return int(name.rsplit("/", 1)[-1].partition(".")[0])
 
     def _folder(self, partition: int) -> str:
-        return f"{self._root}/{partition}"
+        return f"{self._storage.root}/{self._app}/{partition}"
 
     def _of(self, partition: int) -> list[Stored]:
         found = []
-        for entry in self._entries(self._folder(partition)):
+        for entry in self._storage.entries(self._folder(partition)):
             name = _NAME.fullmatch(entry["name"].rsplit("/", 1)[-1])
             if name is not None and entry["type"] == "file":
                 found.append(Stored(partition, int(name[1]), entry["name"], entry["size"]))
         return sorted(found, key=lambda one: one.offset, reverse=True)
 
-    def _entries(self, folder: str) -> list[dict[str, Any]]:
-        self._storage.invalidate_cache(folder)  # others write there
-        try:
-            found: list[dict[str, Any]] = self._storage.ls(folder, detail=True)
-        except FileNotFoundError:
-            return []
-        return found
-
-    def _write(self, name: str, blob: bytes) -> None:
-        if self._local:
-            file = Whole(name)
-            try:
-                file.write(blob)
-                file.close()
-            except BaseException:
-                file.discard()
-                raise
-            return
-        self._storage.pipe_file(f"{name}.part", blob)
-        self._storage.mv(f"{name}.part", name)
-
     def _sweep(self, folder: str) -> None:
         """Remove what was left by a process that was killed while it wrote."""
-        for entry in self._entries(folder):
+        for entry in self._storage.entries(folder):
             if _PARTIAL.fullmatch(entry["name"].rsplit("/", 1)[-1]):
-                self._remove(entry["name"])
-
-    def _remove(self, name: str) -> None:
-        with suppress(FileNotFoundError):  # somebody else did
-            self._storage.rm_file(name)
+                self._storage.remove(entry["name"])
 
 
-def _protocols(storage: Any) -> tuple[str, ...]:  # noqa: ANN401 - fsspec has no types
-    named = storage.protocol
-    return (named,) if isinstance(named, str) else tuple(named)
+def _whole(pieces: Iterable[bytes], tick: Callable[[], None]) -> bytes:
+    """Put pieces together, with as little memory as the whole takes."""
+    whole = BytesIO()
+    for piece in pieces:
+        whole.write(piece)
+        tick()
+    return whole.getvalue()

@@ -42,15 +42,17 @@ class Standing(msgspec.Struct, frozen=True):
     start: int
     end: int
     snapshots: list[Kept]
+    unread: list[str]
     restore: str
 
 
-def standing(
+def standing(  # noqa: PLR0913, PLR0917 - what there is to tell
     number: int,
     committed: dict[str, int | None],
     changelog: tuple[str, Bounds],
     stored: Iterable[Stored],
     weighed: Iterable[Weighed],
+    unread: list[str],
 ) -> Standing:
     """Put together what there is of a shard.
 
@@ -64,6 +66,8 @@ def standing(
         The name of its partition, and the bounds.
     stored, weighed
         Snapshots as they lie there, of other shards too, and what each is worth.
+    unread
+        What could not be read, a sentence each; what is found out of `weighed` may add to it.
 
     Returns
     -------
@@ -84,9 +88,11 @@ def standing(
         start = "nothing: there is no state yet, and it begins where kafka.start says"
     elif bounds.start == 0 < bounds.end:
         start = "the changelog from its beginning"
+    elif unread:
+        start = "nothing, as long as the snapshots cannot be read: the changelog lost its beginning"
     else:
         start = "nothing: no snapshot can be used, and the changelog lost its beginning"
-    return Standing(number, committed, log, *bounds, kept, start)
+    return Standing(number, committed, log, *bounds, kept, unread, start)
 
 
 def last_batch(reader: Reader, log: Partition, bounds: Bounds) -> Applied | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from abers.exceptions import ConfigError, StateError
+from abers.exceptions import BrokerError, ConfigError, StateError
 from abers_connectors.kafka.home import named, seed_of
 from abers_connectors.kafka.shard import NONE, Place, Shard
 
@@ -54,6 +54,8 @@ class Beginning:
         ------
         StateError
             If there is to be a seed, and it has nothing for this partition.
+        BrokerError
+            If the seed cannot be read.
         """
         if self._seed is not None:
             return self._sown(number, self._seed)
@@ -94,10 +96,14 @@ class Beginning:
         return Shard(processor, Place(self._home.app, number, 0, 0, following))
 
     def _sown(self, number: int, seed: Snapshots) -> Shard:
-        for _, blob in seed.newest(number):
+        unread: list[str] = []
+        for _, blob in seed.newest(number, failed=unread.append):
             processor = self._home.loaded(blob, seed_of(self._home.app, number))
             place = Place.of(processor.position).expected(self._home.app, number, 0)
             return Shard(processor, msgspec.structs.replace(place, batch=0))
+        if unread:
+            msg = f"the seed: {unread[0]}; see that it can be read, and start again"
+            raise BrokerError(msg)
         msg = f"the seed has no snapshot of partition {number}; replay all partitions into it"
         raise StateError(msg)
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from abers.stream import Processor
     from abers_connectors.config import Config, Kafka
     from abers_connectors.kafka.client import Log
+    from abers_connectors.kafka.snapshots import Stored
     from abers_connectors.kafka.standing import Standing
     from abers_connectors.kafka.transport import Partition
 
@@ -100,11 +101,20 @@ class States:
     def standing(self, number: int) -> Standing:
         """Say what there is of a shard; whatever is damaged is no error here."""
         bounds = self._log.bounds(self._home.log(number))
-        weighed = self._restorer.weighed(number, bounds)
-        stored = [] if self._snapshots is None else self._snapshots.stored()
+        unread: list[str] = []
+        stored = self._stored(unread)
+        weighed = self._restorer.weighed(number, bounds, failed=unread.append) if stored else ()
         committed = {named(one): offset for one, offset in self._committed(number).items()}
         log = named(self._home.log(number))
-        return standing(number, committed, (log, bounds), stored, weighed)
+        return standing(number, committed, (log, bounds), stored, weighed, unread)
+
+    def _stored(self, unread: list[str]) -> list[Stored]:
+        """List the snapshots, or say why that cannot be."""
+        try:
+            return [] if self._snapshots is None else self._snapshots.stored()
+        except OSError as error:
+            unread.append(f"snapshots cannot be listed: {error}")
+            return []
 
     def rebuild(self, numbers: Sequence[int], *, since_what_is_there: bool = False) -> list[str]:
         """Derive the states of shards anew from the inputs, up to the committed offsets.

@@ -60,15 +60,14 @@ class Trimming:
 
     def oldest(self, number: int) -> int:
         """Give the offset at which the oldest whole snapshot goes on; 0 if there is none."""
-        oldest = 0
-        for name, blob in self._snapshots.newest(number):
+        for name, blob in self._snapshots.newest(number, oldest=True):
             offset = Snapshots.offset(name)
             try:
                 require_whole(blob, self._home.key, snapshot_of(self._home.app, number, offset))
             except StateError:
                 continue
-            oldest = offset
-        return oldest
+            return offset
+        return 0
 
     def _delete(self, number: int, offset: int) -> None:
         from kafka import KafkaAdminClient, TopicPartition  # noqa: PLC0415 - an extra

@@ -102,18 +102,23 @@ Ledger::Store which(std::size_t number) {
   return static_cast<Ledger::Store>(number);
 }
 
-// Writes out the entries of a store, oldest first; their ids.
-Texts entries(const Ledger& ledger, std::size_t number, const Column<std::int64_t>& slots,
-              const Column<std::uint32_t>& models, const Column<std::uint32_t>& keys,
-              const Column<std::int64_t>& times, const Column<std::int64_t>& stored,
-              const Column<double>& values) {
+// Writes out as many entries of a store as the columns hold, oldest first, from behind a slot, or
+// from the first with 0; their ids, and the slot of the last.
+nb::typed<nb::tuple, Texts, std::uint32_t> entries(
+    const Ledger& ledger, std::size_t number, std::uint32_t behind,
+    const Column<std::int64_t>& slots, const Column<std::uint32_t>& models,
+    const Column<std::uint32_t>& keys, const Column<std::int64_t>& times,
+    const Column<std::int64_t>& stored, const Column<double>& values) {
   const Waiting& store = ledger.store(which(number));
-  const std::size_t n = store.count();
-  require(slots.size() == n && models.size() == n && keys.size() == n && times.size() == n &&
-          stored.size() == n && values.size() == n);
+  const std::size_t n = slots.size();
+  require(models.size() == n && keys.size() == n && times.size() == n && stored.size() == n &&
+          values.size() == n);
+  if (behind >= store.capacity()) throw nb::index_error("no such slot");
   Texts ids;
-  std::size_t i = 0;
-  for (std::uint32_t slot = store.oldest(); slot; slot = store.after(slot), ++i) {
+  std::uint32_t slot = behind;
+  for (std::size_t i = 0; i < n; ++i) {
+    slot = store.after(slot);
+    if (!slot) throw nb::index_error("there are fewer entries");
     const Entry& entry = store[slot];
     ids.append(nb::str(entry.text.get(), entry.length));
     slots.data()[i] = slot;
@@ -123,10 +128,10 @@ Texts entries(const Ledger& ledger, std::size_t number, const Column<std::int64_
     stored.data()[i] = entry.stored;
     values.data()[i] = entry.value;
   }
-  return ids;
+  return nb::make_tuple(ids, slot);
 }
 
-// Fills an empty store with what `entries` gave; the slots are 1, 2, …
+// Adds what `entries` gave to a store that was empty; the slots are 1, 2, …
 void load(Ledger& ledger, std::size_t number, const Texts& ids,
           const Column<const std::uint32_t>& models, const Column<const std::uint32_t>& keys,
           const Column<const std::int64_t>& times, const Column<const std::int64_t>& stored,
@@ -172,8 +177,8 @@ void bind_ledger(nb::module_& m) {
             return ledger.store(which(store)).count();
           },
           "store"_a)
-      .def("entries", &abers::entries, "store"_a, "slots"_a, "models"_a, "keys"_a, "times"_a,
-           "stored"_a, "values"_a)
+      .def("entries", &abers::entries, "store"_a, "behind"_a, "slots"_a, "models"_a, "keys"_a,
+           "times"_a, "stored"_a, "values"_a)
       .def("load", &abers::load, "store"_a, "ids"_a, "models"_a, "keys"_a, "times"_a, "stored"_a,
            "values"_a)
       .def("__sizeof__", [](const Ledger& ledger) {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers._arrays import raw
 from abers._backend import core
 from abers._saved import column, count, require
 
@@ -165,7 +166,7 @@ class Settling(ABC):
         if not (queue.came or queue.skipped or queue.size()):
             return None
         tests = [test.state() for test in self._tests]
-        waiting = [column.astype(_little(column)).tobytes() for column in self._columns()]
+        waiting = [raw(column) for column in self._columns()]
         return (self._dump(), waiting, (queue.came, queue.skipped), tests)
 
     def load(self, state: Sequence[Any] | None) -> None:
@@ -208,7 +209,3 @@ class Settling(ABC):
         waits, rows = np.empty(n, np.uint8), np.empty((n, self._width))
         self._waiting.columns(numbers, times, waits, rows)
         return numbers, times, waits, rows
-
-
-def _little(column: NDArray[Any]) -> np.dtype[Any]:
-    return column.dtype.newbyteorder("<")

@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from abers._arrays import raw
 from abers._saved import column, count, require
 from abers._shown import shown
 from abers.monitoring.settling import EXPIRES, Steps
 from abers.stream.events import Alarm
 from abers.stream.grouping import by_key
+from abers.stream.pieces import ARRAY, header, pieces, several
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from abers._sealed import Piece
     from abers.monitoring.settling import Opened
     from abers.stream.answering import Dropped, Taken
     from abers.stream.settings import Settings
@@ -45,7 +48,10 @@ _ALARMING = (
 
 _Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None]
 _Key: TypeAlias = tuple[
-    list[bytes], tuple[bytes, bytes, bytes, bytes], tuple[int, int], list[_Test]
+    list[bytes],
+    tuple[memoryview, memoryview, memoryview, memoryview],
+    tuple[int, int],
+    list[_Test],
 ]
 
 
@@ -63,7 +69,7 @@ class Saved(msgspec.Struct, array_like=True):
     """
 
     made: int
-    numbers: bytes
+    numbers: memoryview
     keys: list[_Key | None]
 
 
@@ -172,12 +178,18 @@ class Bets:
 
     # Saving
 
-    def save(self, slots: Integers) -> Saved | None:
-        """Give what is remembered, with observations waiting in these slots; None of nothing."""
-        if not self._made:
-            return None
-        numbers = self._numbers[slots].astype("<i8", copy=False).tobytes()
-        return Saved(self._made, numbers, [one.state() for one in self.by_key])
+    def save(self, slots: Integers) -> Iterator[Piece] | None:
+        """Encode what is remembered, with observations waiting in these slots, as a `Saved`.
+
+        None if there is nothing.
+        """
+        return self._encoded(slots) if self._made else None
+
+    def _encoded(self, slots: Integers) -> Iterator[Piece]:
+        yield header(ARRAY, 3)
+        yield from pieces(self._made)
+        yield from pieces(raw(self._numbers[slots]))
+        yield from several(len(self.by_key), (one.state() for one in self.by_key))
 
     def load(self, saved: Saved) -> int:
         """Remember what was saved, for the slots from the second on; how many.

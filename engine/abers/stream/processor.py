@@ -25,7 +25,7 @@ from abers.stream.outputs import Outputs
 from abers.stream.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from abers.learners import Learner
     from abers.stream.deciding import Decided
@@ -361,7 +361,7 @@ class Processor:
             Equal for processors of equal settings that took the same events.
         """
         self._require_sound()
-        return snapshot.state(self)
+        return b"".join(snapshot.state(self))
 
     def snapshot(
         self,
@@ -392,6 +392,40 @@ class Processor:
             If there are learners and no key, or something cannot be saved.
         ParameterError
             If the key is too short or too long.
+        """
+        return b"".join(self.snapshot_pieces(position, key, place))
+
+    def snapshot_pieces(
+        self,
+        position: Any = None,  # noqa: ANN401
+        key: bytes | None = None,
+        place: str = "",
+    ) -> Iterator[bytes | memoryview]:
+        """Save the processor in pieces, so that the whole snapshot is never in memory.
+
+        Parameters
+        ----------
+        position, key, place
+            As for `snapshot`.
+
+        Yields
+        ------
+        bytes or memoryview
+            The bytes of `snapshot`, one piece behind the other. The processor must not take
+            events before the last piece.
+
+        Raises
+        ------
+        StateError
+            If there are learners and no key, or something cannot be saved.
+        ParameterError
+            If the key is too short or too long.
+
+        Examples
+        --------
+        >>> from abers.stream import Processor
+        >>> b"".join(Processor().snapshot_pieces()) == Processor().snapshot()
+        True
         """
         self._require_sound()
         return snapshot.dump(self, position, key, place)

@@ -14,27 +14,32 @@ position, the state, and the learners. Columns are little-endian bytes.
 from __future__ import annotations
 
 import pickle
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 import abers
-from abers._keyed import seal, unseal
+from abers._arrays import raw
+from abers._keyed import sealing, unseal
 from abers._ledger import EARLY, PENDING
 from abers._saved import column, count, require
 from abers._sealed import REMEDY
 from abers._shown import shown
 from abers.exceptions import AbersError, StateError
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
+from abers.stream.pieces import ARRAY, BINARY, TEXT, fields, header, pieces, several
 from abers.stream.settings import LARGEST_TIME, Settings
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import NDArray
 
     from abers._core import Ledger
+    from abers._sealed import Piece
     from abers.learners import Learner
     from abers.stream.processor import Processor
     from abers.stream.tasks import Task
@@ -44,25 +49,30 @@ __all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"
 MAGIC = b"abersPS\x02"
 _BEFORE = b"abersPS\x01"  # its monitors have no reliability diagrams
 _WHAT = "a snapshot of a processor"
-_INCONSISTENT = (ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError)
+_INCONSISTENT = (
+    *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
+    msgspec.MsgspecError,
+)
+_TOGETHER = 1 << 16  # entries that are read or written at once
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class _Ids(msgspec.Struct, array_like=True):
     """Texts, one after the other, and the number of characters of each."""
 
-    text: str
-    lengths: bytes
+    text: msgspec.Raw  # a str, of which there need not be those of all stores at once
+    lengths: memoryview
 
 
 class _Entries(msgspec.Struct, array_like=True):
     """A store of the ledger, oldest entry first."""
 
     ids: _Ids
-    models: bytes
-    keys: bytes
-    times: bytes
-    stored: bytes
-    values: bytes
+    models: memoryview
+    keys: memoryview
+    times: memoryview
+    stored: memoryview
+    values: memoryview
 
 
 class State(msgspec.Struct, omit_defaults=True):
@@ -75,7 +85,7 @@ class State(msgspec.Struct, omit_defaults=True):
     calibrators: list[bytes]
     monitors: list[Any] | None
     stores: list[_Entries]
-    rows: bytes
+    rows: memoryview
     features: list[Any]
     waiting: Packed | None = None
     bets: Saved | None = None
@@ -91,43 +101,63 @@ class Snapshot(msgspec.Struct):
     learners: bytes | None
 
 
-def state(processor: Processor) -> bytes:
-    """Give the state of a processor in canonical form."""
+def state(processor: Processor) -> Iterator[Piece]:
+    """Encode the state of a processor in canonical form, as a `State`."""
     answering, deciding = processor._answering, processor._deciding
     ledger, learning = deciding.ledger, deciding.learning
-    monitors = answering.monitors
-    stores, slots = zip(*(_entries(ledger, store) for store in range(3)), strict=True)
-    waiting = slots[PENDING]
-    held = State(
-        clock=ledger.clock,
-        counters=processor.counters,
-        models=list(deciding.admission.models),
-        keys=list(deciding.admission.keys),
-        calibrators=[calibrator.to_bytes() for calibrator in answering.calibrators],
-        monitors=None if monitors is None else [monitor.state() for monitor in monitors],
-        stores=list(stores),
-        rows=answering.rows[waiting].astype("<f8", copy=False).tobytes(),
-        features=[] if learning is None else [learning.features[i] for i in waiting.tolist()],
-        waiting=None if answering.waiting is None else answering.waiting.pack(waiting.tolist()),
-        bets=None if answering.bets is None else answering.bets.save(waiting),
-    )
-    return msgspec.msgpack.encode(held)
+    monitors, bets = answering.monitors, answering.bets
+    waiting = _columns(ledger, PENDING).slots
+    features = [] if learning is None else learning.features
+    calibrators = answering.calibrators
+    held = {
+        "clock": pieces(ledger.clock),
+        "counters": pieces(processor.counters),
+        "models": pieces([*deciding.admission.models]),
+        "keys": pieces([*deciding.admission.keys]),
+        "calibrators": several(len(calibrators), (one.to_bytes() for one in calibrators)),
+        "monitors": pieces(None)
+        if monitors is None
+        else several(len(monitors), (one.state() for one in monitors)),
+        "stores": chain([header(ARRAY, 3)], *(_entries(ledger, store) for store in range(3))),
+        "rows": _rows(answering.rows, waiting),
+        "features": pieces([])
+        if learning is None
+        else several(len(waiting), (msgspec.Raw(_encode(features[i])) for i in waiting.tolist())),
+    }
+    if answering.waiting is not None:
+        held["waiting"] = answering.waiting.pack(waiting.tolist())
+    if bets is not None and (saved := bets.save(waiting)) is not None:
+        held["bets"] = saved
+    yield from fields(held)
 
 
-def dump(processor: Processor, position: Any, key: bytes | None, place: str) -> bytes:  # noqa: ANN401
-    """Give the snapshot of a processor."""
+def dump(
+    processor: Processor,
+    position: Any,  # noqa: ANN401
+    key: bytes | None,
+    place: str,
+) -> Iterator[Piece]:
+    """Give the snapshot of a processor in pieces, each made when it is its turn."""
     learners, learning = None, processor._deciding.learning
     if learning is not None:
         _require_key(key)
         learners = pickle.dumps((learning.given, learning.by_model), protocol=5)
-    held = msgspec.Raw(state(processor))
-    whole = Snapshot(abers.__version__, processor.settings, position, held, learners)
+    whole: dict[str, Iterable[Piece]] = {
+        "version": pieces(abers.__version__),
+        "settings": pieces(processor.settings),
+        "position": [_position(position)],
+        "state": state(processor),
+        "learners": pieces(learners),
+    }
+    yield from sealing(MAGIC, fields(whole), key, place)
+
+
+def _position(position: Any) -> bytes:  # noqa: ANN401
     try:
-        payload = msgspec.msgpack.encode(whole)
+        return _encode(position)
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"position {shown(position)} cannot be saved ({error}); give what JSON can hold"
         raise StateError(msg) from None
-    return seal(MAGIC, payload, key, place)
 
 
 def read(blob: bytes, key: bytes | None = None, place: str | None = None) -> tuple[Snapshot, State]:
@@ -247,16 +277,67 @@ def _fill(processor: Processor, held: State) -> None:
 # The ledger
 
 
-def _entries(ledger: Ledger, store: int) -> tuple[_Entries, NDArray[np.int64]]:
-    """Give a store, and the slots of its entries."""
-    count = ledger.count(store)
-    slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
-    models, keys = np.empty(count, np.uint32), np.empty(count, np.uint32)
-    values = np.empty(count)
-    ids = ledger.entries(store, slots, models, keys, times, stored, values)
-    lengths = np.fromiter(map(len, ids), np.uint32, count)
-    columns = (models, keys, times, stored, values)
-    return _Entries(_Ids("".join(ids), _bytes(lengths)), *[_bytes(one) for one in columns]), slots
+class _Columns(NamedTuple):
+    """What the ledger says of the entries of a store, and how long their ids are."""
+
+    slots: NDArray[np.int64]
+    models: NDArray[np.uint32]
+    keys: NDArray[np.uint32]
+    times: NDArray[np.int64]
+    stored: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, count: int) -> _Columns:
+        slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
+        models, keys = np.empty(count, np.uint32), np.empty(count, np.uint32)
+        return cls(slots, models, keys, times, stored, np.empty(count))
+
+
+def _columns(ledger: Ledger, store: int) -> _Columns:
+    """Read a store, and throw its ids away."""
+    columns = _Columns.of(ledger.count(store))
+    for _ in _ids(ledger, store, columns):
+        pass
+    return columns
+
+
+def _ids(ledger: Ledger, store: int, columns: _Columns) -> Iterator[list[str]]:
+    """Give the ids of a store, some at a time, while its columns are filled."""
+    behind = 0
+    for part in _parts(len(columns.slots)):
+        some: Any = (column[part] for column in columns)
+        ids, behind = ledger.entries(store, behind, *some)
+        yield ids
+
+
+def _parts(count: int) -> Iterator[slice]:
+    """Cut so many rows into parts of which each is small."""
+    return (slice(first, first + _TOGETHER) for first in range(0, count, _TOGETHER))
+
+
+def _entries(ledger: Ledger, store: int) -> Iterator[Piece]:
+    """Encode a store, as `_Entries`."""
+    columns = _Columns.of(ledger.count(store))
+    lengths, size = np.empty(len(columns.slots), np.uint32), 0
+    rows = _parts(len(lengths))
+    for part, ids in zip(rows, _ids(ledger, store, columns), strict=True):
+        lengths[part] = np.fromiter(map(len, ids), np.uint32, len(ids))
+        size += len("".join(ids).encode())
+    yield header(ARRAY, len(_Entries.__struct_fields__))
+    yield header(ARRAY, 2)
+    yield header(TEXT, size)
+    for ids in _ids(ledger, store, columns):
+        yield "".join(ids).encode()
+    for one in (lengths, *columns[1:]):
+        yield from pieces(raw(one))
+
+
+def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece]:
+    """Encode some rows of numbers, one behind the other."""
+    yield header(BINARY, rows.itemsize * rows.shape[1] * len(slots))
+    for part in _parts(len(slots)):
+        yield raw(rows[slots[part]])
 
 
 def _fill_ledger(ledger: Ledger, held: State, task: Task) -> None:
@@ -267,30 +348,39 @@ def _fill_ledger(ledger: Ledger, held: State, task: Task) -> None:
     numbers = {name: number for number, name in enumerate(held.models)}
     owners = np.array([numbers[model] for model, _ in held.keys], np.uint32)
     for store, entries in enumerate(held.stores):
-        ids = _texts(entries.ids)
-        n = len(ids)
-        model, key = (column(one, "<u4", "entries", n) for one in (entries.models, entries.keys))
-        time, stored = (column(one, "<i8", "entries", n) for one in (entries.times, entries.stored))
-        values = column(entries.values, "<f8", "entries", n)
-        require((model < len(held.models)).all(), "models of entries")
-        _require_times(time, stored, clock)
+        columns = _Saved.of(entries)
+        require((columns.models < len(held.models)).all(), "models of entries")
+        _require_times(columns, clock)
         if store == PENDING:
-            require((key < len(held.calibrators)).all(), "keys of entries")
-            require((owners[key] == model).all(), "keys of entries")
+            require((columns.keys < len(held.calibrators)).all(), "keys of entries")
+            require((owners[columns.keys] == columns.models).all(), "keys of entries")
         elif store == EARLY:
-            require(task.are_values(values), "labels that wait")
-        ledger.load(store, ids, model, key, time, stored, values)
+            require(task.are_values(columns.values), "labels that wait")
+        _load(ledger, store, entries.ids, columns)
 
 
-def _texts(saved: _Ids) -> list[str]:
-    lengths = column(saved.lengths, "<u4", "ids")
-    require(lengths.all() and int(lengths.sum(dtype=np.uint64)) == len(saved.text), "ids")
-    ends = accumulate(lengths.tolist(), initial=0)
-    return [saved.text[start:end] for start, end in pairwise(ends)]
+class _Saved(NamedTuple):
+    """The columns of a store as they lie in the snapshot, which no machine need like."""
+
+    models: NDArray[np.uint32]
+    keys: NDArray[np.uint32]
+    times: NDArray[np.int64]
+    stored: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, entries: _Entries) -> _Saved:
+        kinds = ("<u4", "<u4", "<i8", "<i8", "<f8")
+        saved = (entries.models, entries.keys, entries.times, entries.stored, entries.values)
+        columns = [np.frombuffer(one, kind) for one, kind in zip(saved, kinds, strict=True)]
+        lengths = len(entries.ids.lengths) / 4
+        require({*map(len, columns)} == {lengths}, "columns of entries")
+        return cls(*columns)
 
 
-def _require_times(time: NDArray[np.int64], stored: NDArray[np.int64], clock: int | None) -> None:
+def _require_times(columns: _Saved, clock: int | None) -> None:
     """Refuse times that are none, and entries that are not in the order in which they came."""
+    time, stored = columns.times, columns.stored
     require(((time > -LARGEST_TIME) & (time < LARGEST_TIME)).all(), "times of entries")
     if len(stored):
         require(clock is not None and stored[0] > -LARGEST_TIME, "times of entries")
@@ -298,8 +388,16 @@ def _require_times(time: NDArray[np.int64], stored: NDArray[np.int64], clock: in
         require((stored[:-1] <= stored[1:]).all(), "order of entries")
 
 
-def _bytes(column: NDArray[Any]) -> bytes:
-    return column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes()
+def _load(ledger: Ledger, store: int, saved: _Ids, columns: _Saved) -> None:
+    lengths, at = np.frombuffer(saved.lengths, "<u4"), 0
+    text = msgspec.msgpack.decode(saved.text, type=str)
+    require(lengths.all() and int(lengths.sum(dtype=np.uint64)) == len(text), "ids")
+    for part in _parts(len(lengths)):
+        ends = [*accumulate(lengths[part].tolist(), initial=at)]
+        ids, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
+        # As the machine has numbers, and where it likes them.
+        some: Any = (one[part].astype(one.dtype.newbyteorder("="), copy=True) for one in columns)
+        ledger.load(store, ids, *some)
 
 
 # Learners

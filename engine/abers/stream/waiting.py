@@ -7,23 +7,29 @@ of them than observations may wait at once.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
 
+from abers._arrays import raw
 from abers.regression import PredictiveDistribution
+from abers.stream.pieces import ARRAY, BINARY, header, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 
+    from abers._sealed import Piece
     from abers.stream.columns import Column
 
     Floats = NDArray[np.float64]
 
 __all__ = ["Packed", "Waiting", "judged"]
+
+_TOGETHER = 10_000  # distributions that are written out at once
 
 
 class Packed(msgspec.Struct, array_like=True):
@@ -39,10 +45,10 @@ class Packed(msgspec.Struct, array_like=True):
         Where each jumps; its values there, after the one before the first threshold.
     """
 
-    counts: bytes
-    supports: bytes
-    thresholds: bytes
-    values: bytes
+    counts: memoryview
+    supports: memoryview
+    thresholds: memoryview
+    values: memoryview
 
 
 class Waiting:
@@ -76,15 +82,21 @@ class Waiting:
             self._by_slot[slot] = None
         return settled
 
-    def pack(self, slots: Sequence[int]) -> Packed:
-        """Give what waits in some slots in canonical form."""
-        waiting = self._at(slots)
-        return Packed(
-            np.array([len(one.thresholds) for one in waiting], "<u4").tobytes(),
-            _bytes([one.support for one in waiting]),
-            _bytes([one.thresholds for one in waiting]),
-            _bytes([one.values for one in waiting]),
-        )
+    def pack(self, slots: Sequence[int]) -> Iterator[Piece]:
+        """Encode what waits in some slots, in canonical form, as a `Packed`."""
+        counts = np.array([len(one.thresholds) for one in self._at(slots)], "<u4")
+        total, n = int(counts.sum(dtype=np.int64)), len(slots)
+        yield header(ARRAY, 4)
+        yield from pieces(raw(counts))
+        for size, of in (
+            (2 * n, attrgetter("support")),
+            (total, attrgetter("thresholds")),
+            (total + n, attrgetter("values")),
+        ):
+            yield header(BINARY, 8 * size)
+            for first in range(0, n, _TOGETHER):
+                some = map(of, self._at(slots[first : first + _TOGETHER]))
+                yield raw(np.concatenate([*some]).astype("<f8", copy=False))
 
     def load(self, packed: Packed) -> int:
         """Fill the slots from the second on with what `pack` gave; how many."""
@@ -110,10 +122,6 @@ class Waiting:
     def _at(self, slots: Sequence[int]) -> list[PredictiveDistribution]:
         # Whatever waits has its distribution.
         return [cast("PredictiveDistribution", self._by_slot[slot]) for slot in slots]
-
-
-def _bytes(parts: Sequence[ArrayLike]) -> bytes:
-    return np.concatenate([[], *parts]).astype("<f8").tobytes()
 
 
 def judged(waited: Sequence[PredictiveDistribution], labels: Floats) -> Floats:

@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from tests.engine.stream.cases import Scorer, stream
@@ -21,7 +20,9 @@ from abers_connectors.files.places import Whole
 from abers_connectors.kafka.saving import Saved, Saver
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    from abers._sealed import Piece
 
 PATIENCE = 60.0
 KEY = b"a secret of tests"
@@ -36,11 +37,12 @@ class Folder:
         """Keep files in a folder."""
         self.path = path
 
-    def save(self, partition: int, offset: int, blob: bytes) -> None:
+    def save(self, partition: int, offset: int, pieces: Iterable[bytes]) -> None:
         """Write a file, whole or not at all."""
         file = Whole(str(self.path / f"{partition}-{offset}"))
         try:
-            file.write(blob)
+            for piece in pieces:
+                file.write(piece)
             file.close()
         except BaseException:
             file.discard()
@@ -77,19 +79,19 @@ def test_the_state_of_the_start_is_saved(folder: Folder) -> None:
     expected = one.snapshot({"number": 7})
     gate_in, gate_out = os.pipe()
 
-    def make() -> bytes:
+    def make() -> Iterable[Piece]:
         os.read(gate_in, 1)  # until the parent has gone on
-        return one.snapshot({"number": 7})
+        return one.snapshot_pieces({"number": 7})
 
     assert saver.start(3, 41, make)
-    assert saver.busy(3)
+    assert saver.busy()
     assert saver.finished() == []
     one.process_many(EVENTS[800:])
     os.write(gate_out, b"!")
     saved = only(saver)
     assert saved == Saved(3, 41, len(expected), saved.seconds, None)
     assert saved.seconds >= 0.0
-    assert not saver.busy(3)
+    assert not saver.busy()
     assert folder.read(3, 41) == expected != one.snapshot({"number": 7})
     restored = Processor.restore(folder.read(3, 41), SETTINGS)
     restored.process_many(EVENTS[800:])
@@ -102,7 +104,7 @@ def test_learners(folder: Folder) -> None:
     """The state of learners goes along under its key."""
     one, saver = Processor(SETTINGS, learner=Scorer()), Saver(folder.save)
     one.process_many(EVENTS[:100])
-    saver.start(0, 1, partial(one.snapshot, None, KEY))
+    saver.start(0, 1, partial(one.snapshot_pieces, None, KEY))
     assert only(saver).error is None
     restored = Processor.restore(folder.read(0, 1), SETTINGS, key=KEY, learner=Scorer())
     assert restored.process_many(EVENTS[100:]) == one.process_many(EVENTS[100:])
@@ -111,42 +113,31 @@ def test_learners(folder: Folder) -> None:
 def test_large_snapshots(folder: Folder) -> None:
     """Snapshots of many times what a pipe holds come whole."""
     blob, saver = os.urandom(1 << 20) * 20, Saver(folder.save)
-    saver.start(0, 1, lambda: blob)
+    saver.start(0, 1, lambda: [blob])
     assert only(saver).size == len(blob)
     assert folder.read(0, 1) == blob
 
 
-def test_two_shards_at_once(folder: Folder) -> None:
-    """Shards are saved beside each other, one snapshot of each at a time."""
-    gates = [os.pipe(), os.pipe()]
+def test_one_shard_at_a_time(folder: Folder) -> None:
+    """While one snapshot is made none is begun, of no shard: each takes memory."""
+    gate_in, gate_out = os.pipe()
     saver = Saver(folder.save)
 
-    def make(shard: int) -> bytes:
-        os.read(gates[shard][0], 1)
-        return bytes([shard]) * 1_000_000
+    def make() -> list[bytes]:
+        os.read(gate_in, 1)
+        return [b"first"]
 
-    assert [saver.start(shard, 5, partial(make, shard)) for shard in (0, 1)] == [True, True]
-    assert not saver.start(0, 6, partial(make, 0))
-    os.write(gates[1][1], b"!")
-    wait_for(lambda: not saver.busy(1))
-    assert [one.partition for one in saver.finished()] == [1]
-    assert saver.busy(0)
-    os.write(gates[0][1], b"!")
-    assert only(saver).partition == 0
-    assert [folder.read(shard, 5)[:1] for shard in (0, 1)] == [b"\0", b"\1"]
-    assert saver.start(0, 6, lambda: b"again")
-    assert only(saver).offset == 6
-    for gate in gates:
-        os.close(gate[0])
-        os.close(gate[1])
-
-
-def wait_for(condition: Any) -> None:  # noqa: ANN401
-    """Wait until something is so."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    assert saver.start(0, 5, make)
+    assert not saver.start(0, 6, lambda: [b"x"])
+    assert not saver.start(1, 5, lambda: [b"x"])
+    assert saver.finished() == []
+    os.write(gate_out, b"!")
+    assert only(saver)[:3] == (0, 5, 5)
+    assert saver.start(1, 5, lambda: [b"second"])
+    assert only(saver)[:3] == (1, 5, 6)
+    assert [folder.read(shard, 5) for shard in (0, 1)] == [b"first", b"second"]
+    os.close(gate_in)
+    os.close(gate_out)
 
 
 # What goes wrong
@@ -163,34 +154,34 @@ def test_a_snapshot_that_cannot_be_made(folder: Folder) -> None:
     saver = Saver(folder.save)
     assert saver.start(0, 1, fail)
     assert only(saver).error == "ValueError: position cannot be saved"
-    assert saver.start(0, 2, lambda: b"x")
+    assert saver.start(0, 2, lambda: [b"x"])
     assert only(saver).error is None
 
 
 def test_no_folder(folder: Folder) -> None:
     """A folder that is not there, or cannot be written to, is told and nothing more."""
     saver = Saver(Folder(folder.path / "none").save)
-    saver.start(0, 1, lambda: b"x")
+    saver.start(0, 1, lambda: [b"x"])
     assert "there is no directory" in (only(saver).error or "")
 
 
 def test_full_disk() -> None:
     """A full disk is told."""
 
-    def save(partition: int, offset: int, blob: bytes) -> None:
+    def save(partition: int, offset: int, pieces: Iterable[bytes]) -> None:
         del partition, offset
         with open("/dev/full", "wb") as file:  # noqa: PTH123 - a device
-            file.write(blob)
+            file.writelines(pieces)
 
     saver = Saver(save)
-    saver.start(0, 1, lambda: bytes(1_000_000))
+    saver.start(0, 1, lambda: [bytes(1_000_000)])
     assert "No space left" in (only(saver).error or "")
 
 
 def test_read_only_folder() -> None:
     """A folder in which not even root may write is told."""
     saver = Saver(Folder(Path("/proc/self")).save)
-    saver.start(0, 1, lambda: b"x")
+    saver.start(0, 1, lambda: [b"x"])
     assert "/proc/" in (only(saver).error or "")
 
 
@@ -209,14 +200,53 @@ def test_a_copy_that_is_killed(folder: Folder) -> None:
 
 def test_a_copy_that_hangs(folder: Folder) -> None:
     """A copy that is stuck is killed after the limit."""
-    saver = Saver(folder.save, limit=0.1)
+    saver = Saver(folder.save, silent=0.1)
 
-    def make() -> NoReturn:
+    def make() -> Iterator[bytes]:
+        yield bytes(3 << 20)
         while True:
             signal.pause()
 
     saver.start(0, 1, make)
+    assert "made nothing for 0.1 s" in (only(saver).error or "")
+    assert list(folder.path.iterdir()) == []
+
+
+def test_a_copy_that_goes_on_and_on(folder: Folder) -> None:
+    """A snapshot that never ends, however much of it comes, is given up."""
+    saver = Saver(folder.save, longest=0.1)
+
+    def make() -> Iterator[bytes]:
+        while True:
+            yield bytes(1 << 20)
+
+    saver.start(0, 1, make)
     assert "was not done after 0.1 s" in (only(saver).error or "")
+    assert list(folder.path.iterdir()) == []
+
+
+def test_a_copy_that_fails_in_the_middle(folder: Folder) -> None:
+    """Of a copy that fails when some of it has been handed over nothing is saved."""
+    saver = Saver(folder.save)
+
+    def make() -> Iterator[bytes]:
+        yield bytes(3 << 20)
+        fail()
+
+    saver.start(0, 1, make)
+    assert only(saver).error == "ValueError: position cannot be saved"
+    assert list(folder.path.iterdir()) == []
+
+
+def test_what_follows_comes_after_a_snapshot_that_is_saved(folder: Folder) -> None:
+    """What is to be done behind a snapshot is done with its shard, and never behind a failure."""
+    followed: list[int] = []
+    saver = Saver(folder.save, followed.append)
+    saver.start(7, 1, lambda: [b"x"])
+    assert only(saver).error is None
+    saver.start(8, 1, fail)
+    assert only(saver).error is not None
+    assert followed == [7]
 
 
 @contextmanager
@@ -238,10 +268,10 @@ def test_no_copy_can_be_made(folder: Folder) -> None:
     """A process that may open nothing more goes on without a snapshot."""
     saver = Saver(folder.save)
     with at_most_open(1):
-        assert saver.start(0, 1, lambda: b"x")
+        assert saver.start(0, 1, lambda: [b"x"])
     (saved,) = saver.finished()
     assert "Too many open files" in (saved.error or "")
-    assert not saver.busy(0)
+    assert not saver.busy()
 
 
 # What the copy leaves alone
@@ -251,7 +281,7 @@ def test_nothing_stays(folder: Folder) -> None:
     """Neither a process nor a descriptor is left over."""
     saver = Saver(folder.save)
     before = owned()
-    for make in (lambda: b"x", fail, lambda: os.urandom(3_000_000)):
+    for make in (lambda: [b"x"], fail, lambda: [os.urandom(3_000_000)]):
         saver.start(0, 1, make)
         only(saver)
     assert owned() == before
@@ -276,7 +306,7 @@ sys.stdout.write("once\\n")  # in the buffer at the fork
 def make():
     os.kill(os.getpid(), signal.SIGTERM)
 
-saver = Saver(lambda *_: None)
+saver = Saver(lambda partition, offset, pieces: [*pieces])
 saver.start(0, 1, make)
 saver.close()
 print(saver.finished()[0].error)
@@ -307,7 +337,7 @@ def make():
     time.sleep(20)
     print("still there", flush=True)
 
-Saver(lambda *_: None).start(0, 1, make)
+Saver(lambda partition, offset, pieces: [*pieces]).start(0, 1, make)
 signal.pause()
 """
 
@@ -328,7 +358,7 @@ def test_a_copy_dies_with_its_parent() -> None:
 def test_any_thread_may_start_one(folder: Folder) -> None:
     """A copy can be made from another thread than the first."""
     saver = Saver(folder.save)
-    thread = threading.Thread(target=saver.start, args=(0, 1, lambda: b"x"))
+    thread = threading.Thread(target=saver.start, args=(0, 1, lambda: [b"x"]))
     thread.start()
     thread.join()
     assert only(saver).partition == 0

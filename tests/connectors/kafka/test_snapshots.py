@@ -119,10 +119,43 @@ def test_nothing_half_is_seen(tmp_path: Path) -> None:
     """A snapshot that cannot be written leaves what was there, and nothing beside it."""
     snapshots = Snapshots(str(tmp_path), "app")
     name = snapshots.save(0, 1, b"old")
-    with pytest.raises(TypeError):
+    with pytest.raises(OSError, match="TypeError: a bytes-like object is required"):
         snapshots.save(0, 2, "no bytes")  # type: ignore[arg-type]
     assert [*Path(name).parent.iterdir()] == [Path(name)]
     assert blobs(snapshots) == [b"old"]
+
+
+def test_pieces_that_break_off(url: str) -> None:
+    """Of a snapshot whose maker fails nothing is seen, and the failure is that of the maker."""
+    snapshots = Snapshots(url, "app")
+    name = snapshots.save(0, 1, [b"o", b"l", b"d"])
+
+    def broken() -> Iterator[bytes]:
+        yield bytes(100_000)
+        msg = "the copy of the process was ended"
+        raise LookupError(msg)
+
+    with pytest.raises(LookupError, match="was ended"):
+        snapshots.save(0, 2, broken())
+    assert blobs(snapshots) == [b"old"]
+    storage, _ = fsspec.core.url_to_fs(url)
+    snapshots.save(0, 3, b"next")
+    left = {one.rsplit("/", 1)[-1] for one in storage.ls(name.rsplit("/", 1)[0], detail=False)}
+    assert left == {f"{offset:020}.abers" for offset in (1, 3)}
+
+
+def test_reading_is_seen_to_move() -> None:
+    """Whoever restores is called for each part of a large snapshot, and may give up."""
+    snapshots, blob, ticks = Snapshots(f"memory://{uuid4().hex}", "app"), bytes(5 << 20), []
+    snapshots.save(0, 1, blob)
+    assert [one for _, one in snapshots.newest(0, lambda: ticks.append(1))] == [blob]
+    assert len(ticks) >= 5
+
+    def give_up() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        next(snapshots.newest(0, give_up))
 
 
 def test_one_that_vanishes(url: str) -> None:
@@ -142,10 +175,10 @@ class Flaky(MemoryFileSystem):  # type: ignore[misc]
 
     protocol = "flaky"
 
-    def cat_file(self, path: str, **more: Any) -> bytes:  # noqa: ANN401 - whatever fsspec gives
-        """Give the bytes of a file, unless it is marked."""
-        found: bytes = super().cat_file(path, **more)
-        if found == b"unreadable":
+    def _open(self, path: str, *args: Any, **more: Any) -> Any:  # noqa: ANN401 - as fsspec has it
+        """Open a file, unless it is marked."""
+        found = super()._open(path, *args, **more)
+        if found.getvalue() == b"unreadable":
             raise PermissionError(path)
         return found
 

@@ -17,7 +17,7 @@ from abers import _keyed as keyed
 from abers._sealed import unseal
 from abers.exceptions import StateError
 from abers.stream import Entry, Event, Events, Label, Observation, Processor, Settings
-from abers.stream.snapshot import MAGIC, read
+from abers.stream.snapshot import MAGIC
 
 if TYPE_CHECKING:
     import random
@@ -169,14 +169,14 @@ def _plain(one: Kind, processor: Processor) -> dict[str, Any]:
 
 def read_ids(one: Kind, processor: Processor) -> list[tuple[str, str]]:
     """List the ids that the processor knows, with their models."""
-    key = KEY if one.learner else None
-    _, state = read(processor.snapshot(None, key), key)
+    state = _plain(one, processor)["state"]
     found = []
-    for store in state.stores:
-        lengths = memoryview(store.ids.lengths).cast("I").tolist()
+    for (text, lengths), models, *_ in state["stores"]:
         at = 0
-        for length, model in zip(lengths, memoryview(store.models).cast("I"), strict=True):
-            found.append((store.ids.text[at : at + length], state.models[model]))
+        for length, model in zip(
+            memoryview(lengths).cast("I"), memoryview(models).cast("I"), strict=True
+        ):
+            found.append((text[at : at + length], state["models"][model]))
             at += length
     return found
 

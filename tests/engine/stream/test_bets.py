@@ -124,7 +124,7 @@ def waits(processor: Processor) -> set[tuple[str, str]]:
     count = ledger.count(0)
     numbers = [np.empty(count, np.int64) for _ in range(3)]
     of, keys, values = np.empty(count, np.uint32), np.empty(count, np.uint32), np.empty(count)
-    ids = ledger.entries(0, numbers[0], of, keys, numbers[1], numbers[2], values)
+    ids, _ = ledger.entries(0, 0, numbers[0], of, keys, numbers[1], numbers[2], values)
     return {(models[model], id_) for model, id_ in zip(of.tolist(), ids, strict=True)}
 
 

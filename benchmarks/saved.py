@@ -1,0 +1,141 @@
+"""What a shard takes in memory, at rest, while it is saved and while it is restored.
+
+Governing rule: memory is the proportional set size, so that what a process shares with its copy
+counts once; the copy is seen as often as the loop comes round, and what the formula of the page
+says stands beside it. Run as `python -m benchmarks.saved LABELS WAITING [WIDTH]`; prints JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers.stream import Events, Processor, Settings
+from abers_connectors.kafka.saving import Saver
+from abers_connectors.kafka.snapshots import Snapshots
+from benchmarks.events import LATE, labels, observations
+from benchmarks.resident import trim
+from benchmarks.rivals import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MIB = 1 << 20
+_APP = "measured"
+
+
+class Memory(NamedTuple):
+    """What a shard takes, in bytes, beside what a process takes that has none."""
+
+    held: int
+    saving: int
+    restoring: int
+    snapshot: int
+
+
+class Formula(NamedTuple):
+    """What the page says that a shard takes, in bytes."""
+
+    held: int
+    copy: int
+    snapshot: int
+
+
+def formula(labelled: int, waiting: int, finished: int, width: int) -> Formula:
+    """Give what docs/operations.md says: one model, ids of so many characters, no features."""
+    held = waiting * (180 + width) + finished * (110 + width) + 30 * labelled
+    copy = 40 * MIB + 60 * max(waiting, finished, labelled)
+    snapshot = waiting * (110 + width) + finished * (36 + width) + 18 * labelled
+    return Formula(held, copy, snapshot)
+
+
+def settings_of(labelled: int, waiting: int) -> Settings:
+    """Give the settings of a shard that holds so many labels, and lets so many wait."""
+    return Settings(window=max(1, labelled), max_pending=max(1, waiting), dedup_max=labelled)
+
+
+def full(labelled: int, waiting: int, width: int) -> Processor:
+    """Make a shard that holds so many labels and finished ids, while so many wait."""
+    processor = Processor(settings_of(labelled, waiting), outcomes=False)
+    for block in range(labelled // LATE):
+        processor.take(Events.of([*observations(block, width), *labels(block, width)]))
+    for block in range(labelled // LATE, (labelled + waiting) // LATE):
+        processor.take(Events.of(observations(block, width)))
+    return processor
+
+
+def proportional(pid: int | str = "self") -> int:
+    """Read the proportional set size of a process; 0 if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
+
+
+def _copies() -> Iterator[str]:
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            yield from (task / "children").read_text("ascii").split()
+        except FileNotFoundError:  # a thread that has ended
+            continue
+
+
+def peak_while_saving(saver: Saver) -> int:
+    """Watch this process and its copy until a snapshot is saved."""
+    peak = 0
+    while saver.busy():
+        peak = max(peak, proportional() + sum(map(proportional, _copies())))
+    return peak
+
+
+def measured(labelled: int, waiting: int, width: int = 36) -> Memory:
+    """Measure a shard in this process, and the restore of its snapshot in another."""
+    full(LATE, LATE, width)
+    trim()
+    before = proportional()
+    processor = full(labelled, waiting, width)
+    gc.collect()
+    held = proportional()
+    with tempfile.TemporaryDirectory() as folder:
+        snapshots = Snapshots(folder, _APP)
+        saver = Saver(snapshots.save)
+        saver.start(0, 0, processor.snapshot_pieces)
+        peak = peak_while_saving(saver)
+        (saved,) = saver.finished()
+        if saved.error is not None:
+            raise RuntimeError(saved.error)
+        command = [sys.executable, "-m", "benchmarks.saved", "restore", folder]
+        sizes = map(str, (labelled, waiting))
+        restoring = subprocess.check_output([*command, *sizes], cwd=ROOT)  # noqa: S603 - of ours
+    return Memory(held - before, peak - before, int(restoring), saved.size)
+
+
+def restored(folder: str, labelled: int, waiting: int) -> int:
+    """Restore a snapshot in this process; by how much its resident memory grew at most."""
+    full(LATE, LATE, 36)
+    before = _status("VmRSS")
+    ((_, blob),) = Snapshots(folder, _APP).newest(0)
+    Processor.restore(blob, settings_of(labelled, waiting), outcomes=False)
+    return _status("VmHWM") - before
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "restore":
+        sys.stdout.write(str(restored(sys.argv[2], *map(int, sys.argv[3:]))))
+    else:
+        sizes = [*map(int, sys.argv[1:])]
+        found = measured(*sizes)._asdict()
+        said = formula(sizes[0], sizes[1], sizes[0], (sizes[2:] or [36])[0])._asdict()
+        sys.stdout.write(json.dumps({"pid": os.getpid(), "measured": found, "formula": said}))
