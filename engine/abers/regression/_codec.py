@@ -19,6 +19,7 @@ import numpy as np
 
 from abers._arrays import is_whole, narrow, packed, parsed, total, widened
 from abers._backend import core
+from abers._saved import MOST
 from abers._sealed import REMEDY
 from abers.calibration import _checks
 from abers.exceptions import StateError
@@ -104,7 +105,8 @@ def _check_header(header: Header) -> None:
     sound = (
         sum(map(bool, header[:3])) <= 1
         and all(math.isfinite(age) and age >= 0 for age in ages)
-        and max(header.window, header.size, header.late) < 1 << 63
+        and header.window < 1 << 63
+        and max(header.size, header.late) <= MOST
         and header.unit in {0, 1}
         and header.lo <= header.hi
         and ((any(ages) and header.size > 0) or not header.late)
