@@ -175,8 +175,8 @@ def _limits(limits: Limits, jump: int) -> dict[str, str]:
         "late": f"an event over {duration(limits.lateness)} behind the latest one",
         "too far ahead": f"an event over {duration(limits.max_ahead)} ahead of its record",
         "clocks": f"one event alone moves that of its model by at most {duration(jump)}",
-        "duplicates": f"known for {duration(memory + limits.lateness)}, among the last {limits.dedup_max:,} "
-        "finished ids",
+        "duplicates": f"known for {duration(memory + limits.lateness)}, among the last "
+        f"{limits.dedup_max:,} finished ids",
         "models": f"at most {limits.max_models:,}, and as many segments in all",
         "lengths": f"ids of at most {limits.max_id_bytes:,} bytes; models, segments and classes "
         f"of at most {limits.max_name_bytes:,}",

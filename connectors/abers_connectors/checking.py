@@ -24,7 +24,7 @@ from abers_connectors.config import load
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.inputs import open_part
 from abers_connectors.kafka.requirements import lacking
-from abers_connectors.statefile import KEYLESS, secret
+from abers_connectors.state_key import KEYLESS, NAME, state_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -179,8 +179,12 @@ def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Itera
             require_river()
         except MissingExtraError as error:
             yield f"learner: {error}"
-        if config.state.path is not None and secret(environ) is None:
+        if config.state.path is not None and not environ.get(NAME):
             yield f"state.path: {KEYLESS}"
+    try:
+        state_key(environ)
+    except ConfigError as error:
+        yield str(error)
 
 
 def _hindered_files(config: Config) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What `abers inspect` says of a saved state.
 
 Governing rule: nothing in the file is executed; the learners in it are counted
-as bytes and not opened.
+as bytes and not opened. A file under a key is read only with that key.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from abers._keyed import is_keyed
 from abers._ledger import NO_CLOCK
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
 from abers.stream import snapshot, task_of
+from abers_connectors.state_key import state_key
 from abers_connectors.summary import Means, finite
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Inspected(msgspec.Struct, frozen=True):
 
     path: str
     bytes: int
+    sealed: bool
     version: str
     settings: dict[str, Any]
     position: Any
@@ -67,7 +70,8 @@ def inspected(path: str) -> Inspected:
     ParameterError
         If there is no such file.
     StateError
-        If it is damaged, of an unknown version, or no state of a processor.
+        If it is damaged, of an unknown version, or no state of a processor; or if it is sealed
+        under a key other than the one in the environment.
     """
     try:
         blob = Path(path).read_bytes()
@@ -76,7 +80,8 @@ def inspected(path: str) -> Inspected:
         raise ParameterError(msg) from None
     try:
         _refuse_calibrator(blob)
-        whole, state = snapshot.read(blob)
+        sealed = is_keyed(blob)
+        whole, state = snapshot.read(blob, state_key() if sealed else None)
         held = _held(task_of(whole.settings), state)
     except StateError as error:
         msg = f"{path}: {error}"
@@ -85,6 +90,7 @@ def inspected(path: str) -> Inspected:
     return Inspected(
         path=path,
         bytes=len(blob),
+        sealed=sealed,
         version=whole.version,
         settings=msgspec.structs.asdict(whole.settings),
         position=whole.position,

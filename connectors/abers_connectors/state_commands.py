@@ -1,7 +1,7 @@
 """`abers state`: looking after the state of a service over Kafka.
 
 Governing rule: what is told goes to standard output; nothing is changed by
-`list`, and by the others only with nobody in the group.
+`list` and `new-key`, and by the others only with nobody in the group.
 """
 
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs
@@ -104,6 +104,14 @@ def reset(
             numbers = states.numbers(partition or ())
             lines = states.reset(numbers, model, accept_loss=accept_loss)
         typer.echo("\n".join(lines))
+
+
+@state.command("new-key")
+def new_key() -> None:
+    """Make a key for ABERS_STATE_KEY, under which all states are sealed; it is kept nowhere."""
+    from abers_connectors.state_key import new_key as made
+
+    typer.echo(made())
 
 
 def _opened(config: str) -> AbstractContextManager[States]:

@@ -13,11 +13,12 @@ import glob
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import StateError
 from abers.stream import Processor
 from abers_connectors.files.places import Whole
+from abers_connectors.state_key import KEYLESS, read_key, state_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,22 +26,9 @@ if TYPE_CHECKING:
     from abers.stream import Settings
     from abers_connectors.records import Position
 
-__all__ = ["KEYLESS", "StateFile", "secret"]
+__all__ = ["StateFile"]
 
-KEYLESS = (
-    "the state of a learner is kept under a secret key; put one into the environment as "
-    "ABERS_STATE_KEY, or leave out state.path"
-)
-"""What is said where a learner and a state have no key."""
-
-
-def secret(environ: Mapping[str, str] = os.environ) -> bytes | None:
-    """Give the key that seals the state of learners, if there is one in the environment."""
-    return _bytes(environ.get("ABERS_STATE_KEY", ""))
-
-
-def _bytes(key: str) -> bytes | None:
-    return key.encode("utf-8", "surrogateescape") or None
+_PLACE = "a run over files"  # the inputs and outputs stand in the position; the file may be moved
 
 
 class StateFile:
@@ -53,13 +41,13 @@ class StateFile:
     files
         What is read and written, by the names that the configuration has for it.
     key
-        Secret that seals the state of learners, by default what ``ABERS_STATE_KEY`` holds.
+        Secret that seals the state, by default what ``ABERS_STATE_KEY`` holds.
     """
 
     def __init__(self, path: str, files: Mapping[str, str | None], key: str | None = None) -> None:
         self.path = path
         self._files = dict(files)
-        self._key = secret() if key is None else _bytes(key)
+        self._key = state_key() if key is None else read_key(key)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -109,8 +97,10 @@ class StateFile:
         except FileNotFoundError:
             return Processor(settings, outcomes=outcomes)
         try:
-            processor = Processor.restore(blob, settings, key=self._key, outcomes=outcomes)
-            self._refuse_others((processor.position or {}).get("files", {}))
+            processor = Processor.restore(
+                blob, settings, key=self._key, place=_PLACE, outcomes=outcomes
+            )
+            self._refuse_others(_files(processor.position))
         except StateError as error:
             msg = f"{self.path}: {error}"
             raise StateError(msg) from None
@@ -126,7 +116,8 @@ class StateFile:
         position
             How far the inputs and outputs are.
         """
-        pieces = processor.snapshot_pieces(position | {"files": self._files}, self._key)
+        position = position | {"files": self._files}
+        pieces = processor.snapshot_pieces(position, self._key, _PLACE)
         file = Whole(self.path)
         try:
             for piece in pieces:
@@ -154,6 +145,17 @@ class StateFile:
                 "remove the state to start anew"
             )
             raise StateError(msg)
+
+
+def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - whatever was saved
+    """Give the files that a position is of; a StateError if it is none of a run over files."""
+    if isinstance(position, dict):
+        files, source, sinks = (position.get(name) for name in ("files", "source", "sinks"))
+        places = (source or {}, sinks or {}, *(sinks.values() if isinstance(sinks, dict) else ()))
+        if isinstance(files, dict) and all(isinstance(one, dict) for one in places):
+            return files
+    msg = "the position is none of a run over files; restore the state from a copy"
+    raise StateError(msg)
 
 
 def _locked(path: Path) -> int | None:

@@ -295,6 +295,7 @@ def show_inspected(found: Inspected) -> None:
         "waiting for observations": f"{found.waiting_for_observations:,}",
         "remembered ids": f"{found.remembered_ids:,}",
         "learners": f"{found.learner_bytes:,} bytes",
+        "seal": "under the key" if found.sealed else "a checksum, no key",
         "settings": ", ".join(f"{k}={v}" for k, v in found.settings.items() if v is not None),
         "counters": ", ".join(f"{k}={v:,}" for k, v in found.counters.items() if v),
     }

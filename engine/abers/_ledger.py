@@ -42,7 +42,7 @@ FOREVER = 1 << 53
 """A `jump` from which on no time is too far ahead: the first time is then believed."""
 NO_CLOCK = -(1 << 61)
 """The clock of a step where it is not known yet."""
-_UNSTAMPED = FOREVER - 1  # when an entry came whose clock began anew
+UNSTAMPED = FOREVER - 1  # when an entry came whose clock began anew
 (
     EARLY_LABELS,
     DUPLICATE_OBSERVATIONS,
@@ -76,15 +76,20 @@ class _Entry(NamedTuple):
 class _Clock:
     """The clock of a model."""
 
-    def __init__(self, time: int, known: bool, events: int, candidates: list[Candidate]) -> None:  # noqa: FBT001 - a column each
-        self.time, self.known, self.events, self.candidates = time, known, events, candidates
+    def __init__(
+        self,
+        time: int = NO_CLOCK,
+        known: bool = False,  # noqa: FBT001, FBT002 - a column each
+        events: int = 0,
+        candidates: Sequence[Candidate] = (),
+    ) -> None:
+        self.time, self.known, self.events = time, known, events
+        self.candidates = [*candidates]
 
     def waits(self, time: int, jump: int) -> list[Candidate]:
         """Give the candidates that are recent, and further ahead of a time than the jump."""
         return [
-            one
-            for one in self.candidates
-            if one[1] > time + jump and one[2] > self.events - RECENT
+            one for one in self.candidates if one[1] > time + jump and one[2] > self.events - RECENT
         ]
 
 
@@ -183,17 +188,17 @@ class Ledger:
 
     def set_clocks(self, clocks: Sequence[Clock]) -> None:
         """Have these clocks instead."""
-        self._clocks = [_Clock(time, known, n, [*some]) for time, known, n, some in clocks]
+        self._clocks = [_Clock(*clock) for clock in clocks]
 
     def restart(self, model: int) -> None:
         """Begin anew with the clock of a model; what waits then waits as if it came by then."""
-        self._clocks[model] = _Clock(NO_CLOCK, False, 0, [])
-        self._stamp_all(model, _UNSTAMPED)
+        self._clocks[model] = _Clock()
+        self._stamp_all(model, UNSTAMPED)
 
     def _tick(self, name: Name, time: int) -> None:
-        model, id_ = name
+        model = name[0]
         while model >= len(self._clocks):
-            self._clocks.append(_Clock(NO_CLOCK, False, 0, []))
+            self._clocks.append(_Clock())
         clock = self._clocks[model]
         clock.events += 1
         if not clock.known:
@@ -376,7 +381,7 @@ class Ledger:
 
     def _now(self, name: Name) -> int:
         time = self._clocks[name[0]].time
-        return _UNSTAMPED if time == NO_CLOCK else time
+        return UNSTAMPED if time == NO_CLOCK else time
 
     def _slot(self) -> int:
         if self._free:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.connectors.keys import KEY
 
 from abers.exceptions import ConfigError
 from abers_connectors.checking import check, hindrances
@@ -236,10 +237,18 @@ def test_a_learner_with_a_state_needs_a_key(key: str | None) -> None:
     (told,) = hindrances(kept, environ)
     assert told == (
         "state.path: the state of a learner is kept under a secret key; put one into the "
-        "environment as ABERS_STATE_KEY, or leave out state.path"
+        "environment as ABERS_STATE_KEY (`abers state new-key` makes one), or leave out state.path"
     )
-    assert list(hindrances(kept, {"ABERS_STATE_KEY": "a secret"})) == []
+    assert list(hindrances(kept, {"ABERS_STATE_KEY": KEY})) == []
     assert list(hindrances(load(flags=flags, environ={}), environ)) == []
+
+
+def test_a_key_that_can_be_guessed_is_told_before_the_run() -> None:
+    """Whether a learner needs it or not, a key that is set is looked at, and not shown."""
+    plain = load(flags={"input.observations": "-", "input.format": "csv"}, environ={})
+    (told,) = hindrances(plain, {"ABERS_STATE_KEY": "hunter2"})
+    assert told.startswith("ABERS_STATE_KEY: the key is not 32 to 128 hexadecimal digits")
+    assert "hunter2" not in told
 
 
 # The sample

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.connectors.keys import KEY, OTHER
 
 from abers import ParameterError, StateError, VennAbers
 from abers.stream import Label, Observation, Processor, Settings
@@ -24,6 +25,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "abers.state"
 
 
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the key in the environment."""
+    monkeypatch.setenv("ABERS_STATE_KEY", KEY)
+
+
 def save(path: Path, settings: Settings | None = None) -> Processor:
     """Save a processor that has seen a little of everything."""
     processor = Processor(settings)
@@ -36,7 +43,7 @@ def save(path: Path, settings: Settings | None = None) -> Processor:
             Observation("", 5_000, "fraud", 0.5, {"amount": 1.0}),
         ]
     )
-    StateFile(str(path), {}, "a secret").save(processor, {"source": {"records": 5}})
+    StateFile(str(path), {}, KEY).save(processor, {"source": {"records": 5}})
     return processor
 
 
@@ -47,6 +54,7 @@ def test_what_a_state_says(path: Path, *, monitors: bool) -> None:
     found = inspected(str(path))
     assert found.path == str(path)
     assert found.bytes == path.stat().st_size
+    assert found.sealed
     assert found.settings["monitors"] is monitors
     assert found.position == {"source": {"records": 5}, "files": {}}
     assert found.clock == 4_000
@@ -67,11 +75,33 @@ def test_what_a_state_says(path: Path, *, monitors: bool) -> None:
 
 
 def test_learners_are_counted_and_not_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the secret, and without a pickle being read, the size of the learners is told."""
+    """Without a pickle being read, the size of the learners is told."""
     save(path, Settings(learner="logistic"))
-    monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
     monkeypatch.setattr("pickle.loads", None)
     assert inspected(str(path)).learner_bytes > 100
+
+
+@pytest.mark.parametrize(("key", "why"), [("", "there is no key"), (OTHER, "under another key")])
+def test_a_sealed_state_needs_its_key(
+    path: Path, monkeypatch: pytest.MonkeyPatch, key: str, why: str
+) -> None:
+    """Without it the file is named, and what to do, and no key is shown."""
+    save(path)
+    monkeypatch.setenv("ABERS_STATE_KEY", key)
+    with pytest.raises(StateError, match=rf"abers\.state: .*{why}") as refusal:
+        inspected(str(path))
+    assert not any(one in str(refusal.value) for one in (KEY, OTHER))
+
+
+@pytest.mark.parametrize("key", ["", KEY])
+def test_an_open_state_is_told_as_such(
+    path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """A state without a seal can be looked at whether there is a key or not."""
+    monkeypatch.delenv("ABERS_STATE_KEY")
+    StateFile(str(path), {}).save(Processor(), {})
+    monkeypatch.setenv("ABERS_STATE_KEY", key)
+    assert not inspected(str(path)).sealed
 
 
 def test_all_of_it_can_be_written_as_json(path: Path) -> None:
@@ -108,7 +138,7 @@ def test_a_damaged_state(tmp_path_factory: pytest.TempPathFactory, data: st.Data
     else:
         blob[place] ^= data.draw(st.integers(1, 255))
     path.write_bytes(blob)
-    with pytest.raises(StateError, match=r"abers\.state: .*; (restore|load)"):
+    with pytest.raises(StateError, match=r"abers\.state: .*; (restore|load|give)"):
         inspected(str(path))
 
 

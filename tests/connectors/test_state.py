@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.conftest import COMMAND
+from tests.connectors.keys import KEY, OTHER
 
 from abers_connectors.inspecting import inspected
 
@@ -162,7 +163,8 @@ def test_a_learner_without_a_key(run: Run, folder: Path) -> None:
     assert code == 78
     assert err == (
         "Error: abers.toml: state.path: the state of a learner is kept under a secret key; put one "
-        "into the environment as ABERS_STATE_KEY, or leave out state.path\n"
+        "into the environment as ABERS_STATE_KEY (`abers state new-key` makes one), or leave out "
+        "state.path\n"
     )
     assert contents(folder) == before
 
@@ -170,11 +172,11 @@ def test_a_learner_without_a_key(run: Run, folder: Path) -> None:
 def test_a_learner_under_another_key(run: Run, folder: Path) -> None:
     """A state that was sealed with another secret is not opened."""
     set_in_config(folder, "[input]", "[learner]\n[input]")
-    assert run(folder, "a secret")[0] == 0
+    assert run(folder, KEY)[0] == 0
     before = contents(folder)
-    code, err = run(folder, "another")
+    code, err = run(folder, OTHER)
     assert code == 78
-    assert "saved under another key" in err
+    assert "sealed under another key" in err
     assert contents(folder) == before
 
 
@@ -187,10 +189,10 @@ def test_grown_inputs_are_read_on(run: Run, folder: Path, learner: str) -> None:
     for one in (folder, whole):
         set_in_config(one, "[input]", f"{learner}[input]")
     (whole / "in.jsonl").write_text("".join(parts))
-    assert run(whole, "a secret")[0] == 0
+    assert run(whole, KEY)[0] == 0
     for number in range(1, len(parts) + 1):
         (folder / "in.jsonl").write_text("".join(parts[:number]))
-        assert run(folder, "a secret")[0] == 0
+        assert run(folder, KEY)[0] == 0
     found, expected = contents(folder), contents(whole)
     for name in ("out.jsonl", "out.jsonl.dead.jsonl"):
         assert found[name] == expected[name]
@@ -257,10 +259,10 @@ def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
     whole.mkdir()
     for name in ("in.jsonl", "abers.toml"):
         (whole / name).write_bytes((folder / name).read_bytes())
-    assert run(whole, "a secret")[0] == 0
+    assert run(whole, KEY)[0] == 0
 
     draw, kills = random.Random(4), 0  # noqa: S311 - no secret
-    output, env = folder / "out.jsonl", os.environ | {"ABERS_STATE_KEY": "a secret"}
+    output, env = folder / "out.jsonl", os.environ | {"ABERS_STATE_KEY": KEY}
     for _ in range(2):
         size = output.stat().st_size if output.exists() else 0
         more = draw.randrange(1, 200_000)
@@ -272,7 +274,7 @@ def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
         process.communicate(timeout=60)
         kills += process.returncode != 0
     assert kills >= 1
-    assert run(folder, "a secret")[0] == 0
+    assert run(folder, KEY)[0] == 0
     found, expected = contents(folder), contents(whole)
     for name in ("out.jsonl", "out.jsonl.dead.jsonl"):
         assert found[name] == expected[name]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.connectors.keys import KEY, OTHER
 
 from abers import StateError
 from abers.stream import Label, Observation, Processor, Settings
+from abers_connectors.state_key import read_key
 from abers_connectors.statefile import StateFile
 
 if TYPE_CHECKING:
@@ -168,23 +170,68 @@ def test_a_damaged_file_is_refused(path: Path, cut: int) -> None:
         StateFile(str(path), FILES).load(Settings(), outcomes=True)
 
 
+@pytest.mark.parametrize(
+    "position",
+    [
+        None,
+        7,
+        [],
+        {},
+        {"files": []},
+        {"files": FILES, "source": 3},
+        {"files": FILES, "sinks": {"a": 1}},
+    ],
+)
+def test_a_position_of_something_else(path: Path, position: Any) -> None:  # noqa: ANN401
+    """A snapshot whose position says nothing of files is refused, and the file is named."""
+    path.write_bytes(used().snapshot(position))
+    with pytest.raises(StateError, match=r"abers\.state: the position is none of a run over files"):
+        StateFile(str(path), FILES).load(Settings(), outcomes=True)
+
+
 def test_a_learner_needs_a_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a secret the state of a learner is neither begun nor loaded."""
     monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
     with pytest.raises(
-        StateError, match=r"abers\.state: .*into the environment as ABERS_STATE_KEY"
+        StateError, match=r"abers\.state: .*into the environment as ABERS_STATE_KEY "
     ):
         StateFile(str(path), FILES).load(LEARNING, outcomes=True)
-    monkeypatch.setenv("ABERS_STATE_KEY", "a secret")
+    monkeypatch.setenv("ABERS_STATE_KEY", KEY)
     assert StateFile(str(path), FILES).load(LEARNING, outcomes=True).position is None
 
 
 def test_a_learner_is_saved_under_the_key(path: Path) -> None:
     """The same secret gives the learner back, another one does not."""
     processor = used(LEARNING)
-    StateFile(str(path), FILES, "a secret").save(processor, POSITION)
-    loaded = StateFile(str(path), FILES, "a secret").load(LEARNING, outcomes=True)
+    StateFile(str(path), FILES, KEY).save(processor, POSITION)
+    loaded = StateFile(str(path), FILES, KEY).load(LEARNING, outcomes=True)
     probe = [Observation("probe", 9, x={"a": 1.0})]
     assert loaded.process_many(probe) == processor.process_many(probe)
     with pytest.raises(StateError, match="under another key"):
-        StateFile(str(path), FILES, "another").load(LEARNING, outcomes=True)
+        StateFile(str(path), FILES, OTHER).load(LEARNING, outcomes=True)
+
+
+def test_all_of_a_state_is_under_the_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a learner too: a state under a key needs it, one without a seal is refused by it."""
+    monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
+    StateFile(str(path), FILES).save(used(), POSITION)
+    with pytest.raises(StateError, match=r"abers\.state: .* is not sealed, .*ABERS_STATE_KEY"):
+        StateFile(str(path), FILES, KEY).load(Settings(), outcomes=True)
+    StateFile(str(path), FILES, KEY).save(used(), POSITION)
+    with pytest.raises(StateError, match=r"abers\.state: .* is sealed, .*ABERS_STATE_KEY"):
+        StateFile(str(path), FILES).load(Settings(), outcomes=True)
+    moved = path.rename(path.with_name("moved.state"))
+    loaded = StateFile(str(moved), FILES, KEY).load(Settings(), outcomes=True)
+    assert loaded.state_bytes() == used().state_bytes()
+
+
+def test_a_state_of_another_run_is_refused(path: Path) -> None:
+    """Under the same key: neither that of a shard of Kafka, nor that of other files, goes on."""
+    path.write_bytes(used().snapshot(POSITION | {"files": FILES}, read_key(KEY), "fraud[0]@7"))
+    with pytest.raises(StateError, match=r"sealed for 'fraud\[0\]@7', not for 'a run over files'"):
+        StateFile(str(path), FILES, KEY).load(Settings(), outcomes=True)
+    StateFile(str(path), FILES, KEY).save(used(), POSITION)
+    with pytest.raises(StateError, match="made with other files"):
+        StateFile(str(path), FILES | {"input.labels": "b.jsonl"}, KEY).load(
+            Settings(), outcomes=True
+        )

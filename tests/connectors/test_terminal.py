@@ -175,6 +175,7 @@ def inspected(clock: int | None) -> Inspected:
     return Inspected(
         path="[b]abers.state",
         bytes=12345,
+        sealed=True,
         version="0.1.0",
         settings={"window": 7, "learner": None},
         position={"source": {"records": 3}},

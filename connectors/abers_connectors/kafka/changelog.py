@@ -18,12 +18,16 @@ from abers._sealed import REMEDY, seal, unseal
 from abers.exceptions import ParameterError, StateError
 from abers.stream import Entry  # noqa: TC001 - msgspec reads the annotations
 
-__all__ = ["LIMIT", "MAGIC", "Applied", "Assembler", "encode"]
+__all__ = ["LIMIT", "MAGIC", "NONE", "Applied", "Assembler", "encode"]
+
+NONE = -1
+"""The offset of an input that there is not."""
 
 MAGIC = b"abersCL\x02"  # the last byte is the version of the format
 LIMIT = 512 * 1024  # bytes of a record; brokers and clients take twice as many by default
 
 _WHAT = "a record of a changelog"
+_MOST = (1 << 63) - 1  # of an offset, and of the number of a batch
 _PART = struct.Struct("<QII")  # number of the batch, part k of m
 _AROUND = len(seal(MAGIC, b"")) + _PART.size  # bytes of a record beside its piece
 
@@ -195,7 +199,8 @@ def _require_whole(applied: Applied, number: int) -> None:
     inputs, rows = np.frombuffer(applied.inputs, np.uint8), [row for row, _ in applied.dead]
     events = 0 if applied.entry is None else len(applied.entry.labels)
     wholes = {
-        "number": applied.number == number,
+        "number": applied.number == number <= _MOST,
+        "following": all(NONE <= one <= _MOST for one in applied.following),
         "inputs": bool((inputs <= 1).all()),
         "offsets": len(applied.offsets) == 8 * len(inputs),
         "dead": all(a < b for a, b in zip([-1, *rows], [*rows, len(inputs)], strict=True)),

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from abers.stream import Processor
 from abers_connectors.kafka.transport import Partition
 from abers_connectors.logs import place
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from abers._sealed import Piece
     from abers.stream import Settings
+    from abers_connectors.kafka.shard import Place
 
-__all__ = ["Home", "named"]
+__all__ = ["Home", "named", "seed_of", "snapshot_of"]
 
 
 class Home(NamedTuple):
@@ -36,7 +40,7 @@ class Home(NamedTuple):
     outcomes
         Whether outcomes are wanted.
     key
-        Secret that seals the state of learners.
+        Secret that seals the state.
     """
 
     app: str
@@ -58,9 +62,26 @@ class Home(NamedTuple):
         """Make a processor to which nothing has happened."""
         return Processor(self.settings, outcomes=self.outcomes)
 
-    def loaded(self, blob: bytes) -> Processor:
-        """Restore a processor; a StateError if that cannot be."""
-        return Processor.restore(blob, self.settings, key=self.key, outcomes=self.outcomes)
+    def loaded(self, blob: bytes, of: str) -> Processor:
+        """Restore a processor, sealed as `snapshot_of` says; a StateError if that cannot be."""
+        return Processor.restore(
+            blob, self.settings, key=self.key, place=of, outcomes=self.outcomes
+        )
+
+    def saved(self, processor: Processor, place: Place) -> Iterator[Piece]:
+        """Give the snapshot of a processor that stands there, for that place alone, in pieces."""
+        of = snapshot_of(place.app, place.partition, place.changelog)
+        return processor.snapshot_pieces(msgspec.to_builtins(place), self.key, of)
+
+
+def snapshot_of(app: str, number: int, changelog: int) -> str:
+    """Name what a snapshot is sealed for: a shard, and where its changelog goes on."""
+    return f"{app}[{number}]@{changelog}"
+
+
+def seed_of(app: str, number: int) -> str:
+    """Name what a seed is sealed for: a shard that has no state yet."""
+    return f"the seed of {app}[{number}]"
 
 
 def named(partition: Partition, offset: int | None = None) -> str:

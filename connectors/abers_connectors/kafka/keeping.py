@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from abers_connectors.kafka.saving import Saver
 from abers_connectors.kafka.unmatched import Unmatched
@@ -98,9 +97,8 @@ class Keeping:
             return
         shard = max(due, key=lambda one: one.unsaved)
         shard.unsaved = 0
-        place, make = shard.place, shard.processor.snapshot_pieces
-        position, key = msgspec.to_builtins(place), self._home.key
-        saver.start(place.partition, place.changelog, lambda: make(position, key))
+        make = partial(self._home.saved, shard.processor, shard.place)
+        saver.start(shard.place.partition, shard.place.changelog, make)
 
     def _tell(self, saver: Saver) -> None:
         for one in saver.finished():

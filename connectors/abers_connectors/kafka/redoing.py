@@ -14,17 +14,18 @@ from abers.exceptions import StateError
 from abers.stream import Processor
 from abers_connectors.kafka.changelog import Assembler
 from abers_connectors.kafka.decoding import Decoder
+from abers_connectors.kafka.home import snapshot_of
 from abers_connectors.kafka.shard import NONE, Place, Shard
+from abers_connectors.kafka.snapshots import Snapshots
 from abers_connectors.kafka.targets import Made
 from abers_connectors.kafka.transport import Partition
-from abers_connectors.statefile import secret
+from abers_connectors.state_key import state_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from abers_connectors.config import Config
     from abers_connectors.kafka.history import History, Read, Span
-    from abers_connectors.kafka.snapshots import Snapshots
     from abers_connectors.kafka.transport import Record
     from abers_connectors.pace import Pace
 
@@ -233,21 +234,27 @@ class Logged:
     def _before(self, part: Partition, span: Span, snapshots: Snapshots | None) -> Shard:
         """Give the state from which a part can be redone."""
         start, number = self._whole[part].start, part.number
+        app = "" if self._config.kafka is None else self._config.kafka.app
         why = "there is no snapshot"
         for name, blob in () if snapshots is None else snapshots.newest(number):
+            offset = Snapshots.offset(name)
+            if not start <= offset <= span.start:
+                why = f"snapshot {name} goes on at @{offset}"
+                continue
             try:
                 processor = Processor.restore(
-                    blob, self._config.settings(), key=secret(), outcomes=False
+                    blob,
+                    self._config.settings(),
+                    key=state_key(),
+                    place=snapshot_of(app, number, offset),
+                    outcomes=False,
                 )
-                place = Place.of(processor.position)
+                place = Place.of(processor.position).expected(app, number, offset)
             except StateError as error:
                 why = f"snapshot {name} cannot be used ({error})"
                 continue
-            if start <= place.changelog <= span.start and place.partition == number:
-                return Shard(processor, place)
-            why = f"snapshot {name} goes on at @{place.changelog}"
+            return Shard(processor, place)
         if start == 0:
-            app = "" if self._config.kafka is None else self._config.kafka.app
             processor = Processor(self._config.settings(), outcomes=False)
             return Shard(processor, Place(app, number, 0, 0, (NONE, NONE)))
         msg = (

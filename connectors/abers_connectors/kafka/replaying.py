@@ -26,6 +26,7 @@ from abers_connectors.files.naming import STANDARD
 from abers_connectors.files.writing import open_sink
 from abers_connectors.kafka.client_settings import client_settings
 from abers_connectors.kafka.history import History, Moment
+from abers_connectors.kafka.home import seed_of
 from abers_connectors.kafka.redoing import Afresh, Logged
 from abers_connectors.kafka.shard import Place
 from abers_connectors.kafka.snapshots import Snapshots
@@ -36,7 +37,7 @@ from abers_connectors.pace import Pace, speed
 from abers_connectors.records import BadRecordError
 from abers_connectors.replaying import require_in_file
 from abers_connectors.running import Tolerance
-from abers_connectors.statefile import KEYLESS, secret
+from abers_connectors.state_key import KEYLESS, state_key
 from abers_connectors.summary import Summary, put_together
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def replay(told: Words, *, as_json: bool = False) -> None:
     kafka = _section(config, told)
     output = told.output or STANDARD
     saved = _place_of_state(config, kafka, told)
-    pace = _pace(config, told)
+    pace = _pace(told)
     with ExitStack() as last:
         with ExitStack() as stack:
             redone = _redone(config, kafka, told, pace, stack)
@@ -212,7 +213,7 @@ def _section(config: Config, told: Words) -> Kafka:
     return config.kafka
 
 
-def _pace(config: Config, told: Words) -> Pace | None:
+def _pace(told: Words) -> Pace | None:
     multiple = speed(told.speed)
     return None if multiple is None else Pace(multiple)
 
@@ -310,7 +311,7 @@ def _place_of_state(config: Config, kafka: Kafka, told: Words) -> Snapshots | No
     """Open the place where the state is to be saved, in which no other may be."""
     if told.save_state is None:
         return None
-    if config.learner is not None and secret() is None:
+    if config.learner is not None and state_key() is None:
         raise ConfigError([f"--save-state: {KEYLESS}"])
     snapshots = Snapshots(told.save_state, kafka.app)
     if found := snapshots.stored():
@@ -323,7 +324,8 @@ def _save(snapshots: Snapshots, app: str, redone: Redone) -> None:
     """Save the state of each shard, as a service starts from it."""
     for number, processor in enumerate(redone.processors):
         place = Place(app, number, 0, 0, redone.following(number))
-        snapshots.save(number, 0, processor.snapshot(msgspec.to_builtins(place), secret()))
+        blob = processor.snapshot(msgspec.to_builtins(place), state_key(), seed_of(app, number))
+        snapshots.save(number, 0, blob)
 
 
 def _summary(running: Replay, seconds: float) -> Summary:

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers._keyed import is_keyed
 from abers.exceptions import BrokerError, SettingsError, StateError
-from abers.stream.snapshot import read
 from abers_connectors.kafka.changelog import Applied, Assembler
-from abers_connectors.kafka.home import named
+from abers_connectors.kafka.home import named, snapshot_of
 from abers_connectors.kafka.shard import NONE, Place, Shard
+from abers_connectors.kafka.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from abers_connectors.kafka.home import Home
-    from abers_connectors.kafka.snapshots import Snapshots
     from abers_connectors.kafka.transport import Bounds, Partition, Reader
 
 __all__ = ["REBUILD", "Restored", "Restorer", "Weighed"]
@@ -127,7 +127,7 @@ class Restorer:
 
         try:
             return self._restored(number, kept, tick, failed)
-        except _OtherSettingsError:
+        except _OperatorError:
             raise
         except StateError as error:
             if not unread:
@@ -188,11 +188,11 @@ class Restorer:
         snapshots = self._snapshots
         for name, blob in snapshots.newest(number, tick, failed) if snapshots else ():
             try:
-                shard = self._load(blob)
-                place = self._expected(shard.place, number)
+                shard = self._load(blob, number, Snapshots.offset(name))
             except StateError as error:
-                yield Weighed(name, None, _unfit(name, error))
+                yield Weighed(name, None, self._unfit(name, blob, error))
                 continue
+            place = shard.place
             if bounds.start <= place.changelog <= bounds.end:
                 yield Weighed(name, shard, None)
                 continue
@@ -216,7 +216,7 @@ class Restorer:
         for one in self.weighed(number, bounds, tick, failed):
             if one.shard is not None:
                 return one.shard
-            if isinstance(one.error, SettingsError):
+            if isinstance(one.error, _OperatorError):
                 raise one.error
             if isinstance(one.error, _GapError):
                 gap = gap or one.error
@@ -226,15 +226,19 @@ class Restorer:
             raise gap
         return None
 
-    def _load(self, blob: bytes) -> Shard:
-        processor = self._home.loaded(blob)
-        return Shard(processor, Place.of(processor.position))
+    def _unfit(self, name: str, blob: bytes, error: StateError) -> StateError:
+        """Tell what somebody can put right, settings and a missing key, from damage."""
+        if is_keyed(blob) and self._home.key is None:
+            return _OperatorError(f"snapshot {name}: {error}")
+        if isinstance(error, SettingsError):
+            msg = f"snapshot {name}: {error}, or derive the state anew by {REBUILD}"
+            return _OperatorError(msg)
+        return error
 
-    def _expected(self, place: Place, number: int) -> Place:
-        if (place.app, place.partition) != (self._home.app, number):
-            msg = f"it is of {place.app}[{place.partition}], not of {self._home.app}[{number}]"
-            raise StateError(msg)
-        return place
+    def _load(self, blob: bytes, number: int, offset: int) -> Shard:
+        app = self._home.app
+        processor = self._home.loaded(blob, snapshot_of(app, number, offset))
+        return Shard(processor, Place.of(processor.position).expected(app, number, offset))
 
     def _beginning(self, number: int, bounds: Bounds, committed: Sequence[int | None]) -> Shard:
         """Begin with an empty state, if the changelog tells all since."""
@@ -301,13 +305,6 @@ class Restorer:
             raise StateError(msg)
 
 
-def _unfit(name: str, error: StateError) -> StateError:
-    """Tell settings that were changed, which somebody can change back, from damage."""
-    if isinstance(error, SettingsError):
-        return SettingsError(f"snapshot {name}: {error}, or derive the state anew by {REBUILD}")
-    return error
-
-
 def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> StateError:
     offsets = ", ".join("none" if one is None else f"@{one}" for one in committed)
     msg = (
@@ -320,3 +317,7 @@ def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> St
 
 class _GapError(StateError):
     """The changelog does not reach a snapshot."""
+
+
+class _OperatorError(StateError):
+    """A snapshot may be whole, but is of other settings, or of a key that is not there."""

@@ -35,7 +35,7 @@ from abers_connectors.live.service import ServicePage
 from abers_connectors.logs import logging_to
 from abers_connectors.notify import Supervisor
 from abers_connectors.running import Tolerance
-from abers_connectors.statefile import secret
+from abers_connectors.state_key import state_key
 from abers_connectors.webhook import Webhook
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def home_of(config: Config) -> Home:
         kafka.changelog,
         config.settings(),
         kafka.outcomes is not None,
-        secret(),
+        state_key(),
     )
 
 

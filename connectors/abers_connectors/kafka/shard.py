@@ -7,14 +7,14 @@ are valid only while every batch applied is committed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import msgspec
 import numpy as np
 
 import abers
 from abers.exceptions import StateError
-from abers_connectors.kafka.changelog import Applied
+from abers_connectors.kafka.changelog import NONE, Applied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.wording import Outgoing, Wording
 
 __all__ = ["NONE", "Place", "Shard", "Work"]
-
-NONE = -1
-"""The offset of an input that there is not."""
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,6 +56,16 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         except msgspec.ValidationError:
             msg = "the snapshot is of no shard of Kafka: it was saved by a run over files"
             raise StateError(msg) from None
+
+    def expected(self, app: str, partition: int, changelog: int) -> Self:
+        """Give it, if it is this one; a StateError if a snapshot lies where another belongs."""
+        if (self.app, self.partition, self.changelog) != (app, partition, changelog):
+            msg = (
+                f"it is of {self.app}[{self.partition}]@{self.changelog}, not of "
+                f"{app}[{partition}]@{changelog}"
+            )
+            raise StateError(msg)
+        return self
 
 
 class Work(NamedTuple):

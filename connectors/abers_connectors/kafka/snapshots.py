@@ -171,6 +171,11 @@ class Snapshots:
             if one.offset != but:
                 self._storage.remove(one.name)
 
+    @staticmethod
+    def offset(name: str) -> int:
+        """Tell where the changelog goes on behind the snapshot of a name that `newest` gave."""
+        return int(name.rsplit("/", 1)[-1].partition(".")[0])
+
     def _folder(self, partition: int) -> str:
         return f"{self._storage.root}/{self._app}/{partition}"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from abers.exceptions import BrokerError, ConfigError, StateError
-from abers_connectors.kafka.home import named
+from abers_connectors.kafka.home import named, seed_of
 from abers_connectors.kafka.shard import NONE, Place, Shard
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Beginning:
                 raise StateError(msg)
         for shard in map(self.shard, range(partitions)):
             place = shard.place
-            blob = shard.processor.snapshot(msgspec.to_builtins(place), self._home.key)
+            blob = self._home.saved(shard.processor, place)
             snapshots.save(place.partition, place.changelog, blob)
 
     def _placed(self, processor: Processor, number: int, following: tuple[int, int]) -> Shard:
@@ -98,11 +98,9 @@ class Beginning:
     def _sown(self, number: int, seed: Snapshots) -> Shard:
         unread: list[str] = []
         for _, blob in seed.newest(number, failed=unread.append):
-            processor = self._home.loaded(blob)
-            place = Place.of(processor.position)
-            return Shard(
-                processor, msgspec.structs.replace(place, app=self._home.app, batch=0, changelog=0)
-            )
+            processor = self._home.loaded(blob, seed_of(self._home.app, number))
+            place = Place.of(processor.position).expected(self._home.app, number, 0)
+            return Shard(processor, msgspec.structs.replace(place, batch=0))
         if unread:
             msg = f"the seed: {unread[0]}; see that it can be read, and start again"
             raise BrokerError(msg)

@@ -11,8 +11,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
 from abers_connectors.kafka.client_settings import client_settings, reaching
 from abers_connectors.kafka.history import History, Moment, Span
@@ -278,7 +276,7 @@ class States:
             raise StateError(msg)
         said = []
         for number, place in places.items():
-            blob = processors[number].snapshot(msgspec.to_builtins(place), self._home.key)
+            blob = self._home.saved(processors[number], place)
             name = self._snapshots.save(number, place.changelog, blob)
             self._snapshots.remove(number, but=place.changelog)
             at = ", ".join(

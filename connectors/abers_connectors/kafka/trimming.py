@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import AbersError, StateError
 from abers.stream.snapshot import require_whole
 from abers_connectors.kafka.client_settings import reaching
+from abers_connectors.kafka.home import snapshot_of
+from abers_connectors.kafka.snapshots import Snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from abers_connectors.kafka.home import Home
-    from abers_connectors.kafka.snapshots import Snapshots
 
 __all__ = ["Trimming"]
 
@@ -47,7 +48,7 @@ class Trimming:
     def trim(self, number: int) -> None:
         """Shorten the changelog of a shard; it never raises, but may wait for the brokers."""
         try:
-            offset = self._oldest(number)
+            offset = self.oldest(number)
             if offset:
                 self._delete(number, offset)
         except (AbersError, OSError) as error:
@@ -57,15 +58,15 @@ class Trimming:
                 extra={"topic": self._home.changelog, "partition": number},
             )
 
-    def _oldest(self, number: int) -> int:
+    def oldest(self, number: int) -> int:
         """Give the offset at which the oldest whole snapshot goes on; 0 if there is none."""
-        offsets = {one.name: one.offset for one in self._snapshots.stored()}
         for name, blob in self._snapshots.newest(number, oldest=True):
+            offset = Snapshots.offset(name)
             try:
-                require_whole(blob)
+                require_whole(blob, self._home.key, snapshot_of(self._home.app, number, offset))
             except StateError:
                 continue
-            return offsets.get(name, 0)
+            return offset
         return 0
 
     def _delete(self, number: int, offset: int) -> None:

@@ -360,6 +360,10 @@ class Baseline(ABC):
     def _restore(self, pieces: list[bytes]) -> None:
         (store,) = pieces
         self._set(cast("Store", Store.from_bytes(store)))
+        scores = self._store.groups().scores
+        if len(scores) and not self._lowest <= scores[0] <= scores[-1] <= self._highest:
+            msg = "scores"
+            raise ValueError(msg)
 
     def __reduce__(self) -> tuple[object, tuple[bytes]]:
         """Pickle and copy by way of the saved form."""

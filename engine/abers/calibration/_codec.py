@@ -22,6 +22,7 @@ import numpy as np
 
 from abers._arrays import is_whole, narrow, packed, parsed, total, widened
 from abers._backend import core
+from abers._saved import MOST
 from abers._sealed import REMEDY
 from abers.calibration import _checks
 from abers.exceptions import StateError
@@ -85,8 +86,7 @@ def _check_header(header: _Header) -> bool:
         forgets <= 1
         and all(math.isfinite(age) and age >= 0 for age in ages)
         and header.window < 1 << 63
-        and header.size < 1 << 63
-        and header.late < 1 << 63
+        and max(header.size, header.late) <= MOST
         and header.unit in {0, 1}
         and ((any(ages) and header.size > 0) or not header.late)
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
+from abers._saved import MOST
 from abers._sealed import REMEDY
 from abers.calibration import _folds
 from abers.calibration.venn_abers import VennAbers
@@ -40,7 +41,7 @@ def load(payload: memoryview) -> tuple[list[VennAbers], int]:
         msg = f"saved cross calibrator is cut short or garbled ({error}); {REMEDY}"
         raise StateError(msg) from None
     rules = {(one.window, one.max_age, one.half_life) for one in calibrators}
-    if len(rules) != 1 or learned < sum(map(len, calibrators)):
+    if len(rules) != 1 or not sum(map(len, calibrators)) <= learned <= MOST:
         msg = f"saved cross calibrator is inconsistent (folds); {REMEDY}"
         raise StateError(msg)
     return calibrators, learned

@@ -153,6 +153,10 @@ class Parts(ABC):
 
     # Saving
 
+    def _may_be(self, clock: float) -> bool:
+        """Tell whether a clock that is not -infinity can be that of the parts; most have none."""
+        return clock == -math.inf
+
     def to_bytes(self) -> bytes:
         """Save the calibrator: versioned, with a checksum, the same on both backends.
 
@@ -210,6 +214,9 @@ class Parts(ABC):
     def _fill(self, clock: bytes, parts: list[VennAbers]) -> None:
         """Put what is restored where what is empty stands."""
         (self._clock,) = _CLOCK.unpack(clock)
+        if not self._may_be(self._clock):
+            msg = "clock"
+            raise ValueError(msg)
         for key, part in zip(self._parts, parts, strict=True):
             if _options(part) != _options(self._parts[key]):
                 msg = "rules of forgetting"

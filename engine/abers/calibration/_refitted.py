@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers._saved import MOST, require
 from abers._shown import shown
 from abers.calibration import _checks
 from abers.calibration._baseline import Baseline
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from abers.calibration._store import Groups, Store
     from abers.calibration._typing import Floats
 
-__all__ = ["Refitted", "share"]
+__all__ = ["STEEPEST", "Refitted", "share"]
+
+STEEPEST = 1.0 / np.finfo(float).eps
+"""More than any parameter of a fitted curve; steeper ones leave what a double holds."""
 
 _SCHEDULE = struct.Struct("<dQ")
 
@@ -62,6 +66,10 @@ class Refitted(Baseline):
             self._fitted = self._fit(groups)
         return max(1, math.ceil(self._refit * len(self)))
 
+    def _may_be(self, parameters: Floats) -> bool:
+        """Tell whether parameters can have been fitted."""
+        return bool((np.abs(parameters) < STEEPEST).all())
+
     def _saved(self) -> list[bytes]:
         schedule = _SCHEDULE.pack(self._refit, self._due)
         return [*super()._saved(), schedule, self._fitted.astype("<f8").tobytes()]
@@ -70,9 +78,8 @@ class Refitted(Baseline):
         store, schedule, fitted = pieces
         parameters = np.frombuffer(fitted, "<f8").astype(np.float64)
         refit, due = _SCHEDULE.unpack(schedule)
-        if parameters.shape != (len(self._first),) or not np.isfinite(parameters).all() or not due:
-            msg = "parameters"
-            raise ValueError(msg)
+        require(parameters.shape == (len(self._first),) and self._may_be(parameters), "parameters")
+        require(0 < due <= MOST, "labels to the next fit")
         self._refit = share(refit)
         super()._restore([store])
         self._due, self._fitted = due, parameters

@@ -88,6 +88,9 @@ class BetaCalibration(Refitted):
         """Log odds where the two logarithms cancel."""
         return float(self._fitted[2])
 
+    def _may_be(self, parameters: Floats) -> bool:
+        return super()._may_be(parameters) and bool((parameters[:2] >= 0.0).all())
+
     def _map(self, scores: Floats) -> Floats:
         x, y, _ = _features(scores)
         a, b, c = self._fitted

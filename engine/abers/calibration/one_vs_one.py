@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._saved import MOST
 from abers.calibration._coupling import PKPD, share
 from abers.calibration._multiclass import MultiClass
 from abers.calibration._parts import UNSEEN, Given, Steps, Triple
@@ -127,6 +128,13 @@ class OneVsOne(MultiClass):
             self._parts[i, number] = self._part() if closed else copy.copy(self._parts[i, UNSEEN])
         if not closed:
             self._parts[number, UNSEEN] = self._part()
+
+    def _may_be(self, clock: float) -> bool:
+        if clock == -math.inf or not math.isfinite(self._reach):
+            return clock == -math.inf
+        if self.window:  # it counts labels
+            return 1.0 <= clock <= MOST and clock.is_integer()
+        return math.isfinite(clock)
 
     def _touched(self, row: Floats, number: int) -> Iterator[tuple[VennAbers, float, int]]:
         others = np.delete(np.arange(len(row)), number)

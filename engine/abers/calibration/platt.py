@@ -79,6 +79,12 @@ class Platt(Refitted):
         centre, scale, slope, level = self._fitted.tolist()
         return float(level - slope * (centre / scale))
 
+    def _may_be(self, parameters: Floats) -> bool:
+        centre, scale = parameters[:2]
+        return bool(np.isfinite([centre, scale]).all() and scale > 0.0) and super()._may_be(
+            parameters[2:]
+        )
+
     def _map(self, scores: Floats) -> Floats:
         _, _, slope, level = self._fitted
         return _logistic.logistic(slope * self._scaled(scores) + level)

@@ -7,13 +7,16 @@ others; and terms are added in their order, so that it does not matter how they 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from abers._backend import core
+from abers._saved import count, number, require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 __all__ = ["FiniteMean"]
@@ -57,6 +60,13 @@ class FiniteMean:
     def state(self) -> tuple[float, int, int]:
         """Give the arguments that make another like it."""
         return self.total, self.count, self.infinite
+
+    def load(self, state: Sequence[Any]) -> None:
+        """Become the mean that gave this `state`; a ValueError if none did."""
+        total, counted, infinite = state
+        self.count, self.infinite = count(counted, "counts"), count(infinite, "counts")
+        self.total = number(total, "sums", 0.0)
+        require(self.count or not self.total, "sums")
 
     def add(self, other: Self) -> None:
         """Add the terms of another mean."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from abers._saved import require
 from abers.calibration import VennAbers
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring.evidence import ChangeDetector, SinceStart
@@ -116,7 +117,18 @@ class CalibrationBets(Settling):
 
     def _restore(self, bettors: Sequence[bytes]) -> None:
         everything, recent = map(VennAbers.from_bytes, bettors)
+        for one, window in ((everything, None), (recent, _WINDOW)):
+            ages = one.max_age is not None or one.half_life is not None
+            require(one.window == window and not ages, "bettors")
         self._bettors = (everything, recent)
+
+    def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
+        forecasts, stakes, labels = rows[:, 0], rows[:, 1:-1], rows[labelled, -1]
+        return bool(
+            ((forecasts >= 0.0) & (forecasts <= 1.0)).all()
+            and ((stakes > 0.0) & (stakes < 1.0)).all()
+            and ((labels == 0.0) | (labels == 1.0)).all()
+        )
 
 
 def _refuse(kinds: NDArray[np.uint8], values: Floats, row: int) -> NoReturn:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abers._backend import core
+from abers._saved import MOST, column, require
 from abers.exceptions import ParameterError
 from abers.monitoring.evidence import ChangeDetector, SinceStart
 from abers.monitoring.regression import spread
@@ -158,5 +159,11 @@ class DistributionBets(Settling):
         return [one.counts.astype("<f8").tobytes() for one in (*self._since, *self._recent)]
 
     def _restore(self, bettors: Sequence[bytes]) -> None:
-        for one, counts in zip((*self._since, *self._recent), bettors, strict=True):
-            one.counts[:] = np.frombuffer(counts, "<f8")
+        for one, saved in zip((*self._since, *self._recent), bettors, strict=True):
+            counts = column(saved, "<f8", "counts of bins", len(one.counts))
+            require(((counts >= 0.0) & (counts <= MOST)).all(), "counts of bins")
+            one.counts[:] = counts
+
+    def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
+        told = rows[labelled]
+        return bool(((told >= 0.0) & (told <= 1.0)).all())

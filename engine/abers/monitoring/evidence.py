@@ -8,9 +8,11 @@ one guarantee, what a detector of changes may say is another, and no test has bo
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from abers._saved import count, number, require, whole
 from abers._shown import shown
 from abers.exceptions import ParameterError
 
@@ -27,6 +29,9 @@ __all__ = [
     "Tested",
     "loudest",
 ]
+
+
+_LARGEST_TIME = (1 << 63) - 1
 
 
 class Episode(NamedTuple):
@@ -113,6 +118,11 @@ class Betting(ABC):
 
     @property
     @abstractmethod
+    def _range(self) -> tuple[float, float]:
+        """Between what the wealth that is remembered lies."""
+
+    @property
+    @abstractmethod
     def guarantee(self) -> str:
         """What is guaranteed, in one sentence."""
 
@@ -168,9 +178,24 @@ class Betting(ABC):
         return (self._wealth, self.count, self._rung, last)
 
     def load(self, state: Sequence[Any]) -> None:
-        """Remember what gave this `state`."""
-        self._wealth, self.count, self._rung, last = state
-        self.last = None if last is None else Episode(*last)
+        """Remember what gave this `state`; a ValueError if nothing did."""
+        wealth, factors, rung, last = state
+        self._wealth = number(wealth, "wealth", *self._range)
+        self.count = count(factors, "factors")
+        self._rung = count(rung, "rings", self.count)
+        require((last is None) == (not self._rung), "episodes")
+        self.last = None if last is None else _episode(last, self._rung)
+
+
+def _episode(state: Sequence[Any], rings: int) -> Episode:
+    """Read an episode that was remembered."""
+    place, first, last, log_wealth = state
+    return Episode(
+        whole(place, "episodes", 1, rings),
+        whole(first, "times", -_LARGEST_TIME, _LARGEST_TIME),
+        whole(last, "times", -_LARGEST_TIME, _LARGEST_TIME),
+        number(log_wealth, "wealth"),
+    )
 
 
 class SinceStart(Betting):
@@ -222,6 +247,10 @@ class SinceStart(Betting):
     def log_wealth(self) -> float:
         """Natural logarithm of the product."""
         return self._wealth
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        return -sys.float_info.max, math.inf
 
     @property
     def guarantee(self) -> str:
@@ -307,6 +336,10 @@ class ChangeDetector(Betting):
     def log_wealth(self) -> float:
         """Natural logarithm of the statistic, at least 0."""
         return math.log(max(self._wealth, 1.0))
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        return 0.0, self.distance
 
     @property
     def guarantee(self) -> str:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers._backend import core
+from abers._saved import count, number
 from abers.monitoring.reliability import Reliability
+from abers.monitoring.scores import LARGEST_LOSS
 from abers.monitoring.views import Views
 
 if TYPE_CHECKING:
@@ -98,12 +100,28 @@ class MultiClassScores:
         """Make the scores that gave this `state`.
 
         One without the last part is of an abers that kept no diagram; it begins then.
+
+        Raises
+        ------
+        ValueError
+            If none did.
         """
-        scores = cls()
-        sums, reliability = state[:5], state[5:]
-        scores.count, scores.infinite, scores._log_loss, scores._squares, scores._right = sums
-        for one in reliability:
+        n, infinite, log_loss, squares, right, *diagram = state
+        scores = cls._of(
+            count(n, "counts"),
+            count(infinite, "infinite losses", n),
+            number(log_loss, "log losses", -n, n * LARGEST_LOSS),
+            number(squares, "squares", 0.0, 3.0 * n),
+            count(right, "counts", n),
+        )
+        for one in diagram:
             scores.reliability = Reliability.restore(one)
+        return scores
+
+    @classmethod
+    def _of(cls, *sums: Any) -> MultiClassScores:  # noqa: ANN401 - counts and sums
+        scores = cls()
+        scores.count, scores.infinite, scores._log_loss, scores._squares, scores._right = sums
         return scores
 
     @classmethod
@@ -111,7 +129,7 @@ class MultiClassScores:
         """Add up scores of different forecasts."""
         parts = [*many]
         columns = zip(*(one._sums() for one in parts), strict=True)
-        whole = cls.restore([sum(column) for column in columns])
+        whole = cls._of(*(sum(column) for column in columns))
         whole.reliability = Reliability.total(one.reliability for one in parts)
         return whole
 

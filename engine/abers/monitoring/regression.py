@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers._saved import count, numbers, wholes
 from abers.monitoring._finite import FiniteMean
 from abers.monitoring.evidence import Tested
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["CentralInterval", "RegressionMonitor", "central_pairs", "spread"]
 
 _BINS = 20  # of the PIT histogram
+_ROUNDED = 1.0 + 1e-9  # sums of many shares of at most 1 may be a little more
 
 
 class CentralInterval(NamedTuple):
@@ -92,6 +94,11 @@ class RegressionMonitor(Tested):
         self._widths = [FiniteMean() for _ in self._pairs]
         self._covered = np.zeros(len(self._pairs), np.int64)
         self._pit = np.zeros(_BINS) if distributions else None
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The levels of the quantiles, as they were given."""
+        return tuple(self._levels.tolist())
 
     @property
     def intervals(self) -> list[CentralInterval]:
@@ -178,15 +185,18 @@ class RegressionMonitor(Tested):
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> RegressionMonitor:
-        """Make the monitor that gave this `state`."""
-        levels, count, means, covered, pit = state
-        monitor = cls(levels, distributions=pit is not None)
-        monitor.count = count
+        """Make the monitor that gave this `state`; a ValueError if none did."""
+        levels, judged, means, covered, pit = state
+        at = numbers(levels, "levels", None, 0.0, 1.0).tolist()
+        monitor = cls(at, distributions=pit is not None)
+        monitor.count = count(judged, "counts")
         for mean, one in zip(monitor._means(), means, strict=True):
-            mean.total, mean.count, mean.infinite = one
-        monitor._covered[:] = covered
+            mean.load(one)
+        pairs = len(monitor._pairs)
+        monitor._covered[:] = wholes(covered, "intervals", pairs, monitor.count)
         if monitor._pit is not None:
-            monitor._pit[:] = pit
+            most = monitor.count * _ROUNDED
+            monitor._pit[:] = numbers(pit, "PIT values", _BINS, 0.0, most)
         return monitor
 
     @classmethod

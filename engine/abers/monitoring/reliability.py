@@ -15,6 +15,7 @@ import numpy as np
 
 from abers._arrays import packed, parsed, total
 from abers._backend import core
+from abers._saved import MOST
 from abers._tally import PARTS
 from abers.calibration import _checks
 from abers.monitoring.corp import Decomposition, Diagram, probabilities
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from abers._arrays import Floats, Integers
 
 __all__ = ["Reliability"]
-
-_MOST = 1 << 62  # forecasts, so that sums of them are exact
 
 
 class _Groups(NamedTuple):
@@ -137,8 +136,10 @@ class Reliability:
             columns = [column for _, column in parsed(state, 0)]
         except struct.error as error:
             raise ValueError("columns") from error
-        if any(column.dtype.kind != "u" or total(column) >= _MOST for column in columns):
+        if any(column.dtype.kind != "u" or total(column) > MOST for column in columns):
             raise ValueError("counts")
+        if len({*map(len, columns)}) > 1 or len(columns) != len(_Groups._fields):
+            raise ValueError("columns")
         groups = _Groups(*(column.astype(np.int64) for column in columns))
         _require_consistent(groups)
         whole = cls()

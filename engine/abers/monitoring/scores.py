@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers._backend import core
+from abers._saved import count, number, numbers, require, wholes
 from abers._tally import BINS
 from abers.calibration import _checks
 from abers.monitoring.corp import probabilities
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 
     from abers._arrays import Floats
 
-__all__ = ["Bin", "PrequentialScores"]
+__all__ = ["LARGEST_LOSS", "Bin", "PrequentialScores"]
+
+LARGEST_LOSS = 745.2
+"""Above the log loss, in nats, of the smallest probability there is."""
+_ROUNDED = 1.0 + 1e-9  # sums of many numbers of at most 1 may be a little more
 
 
 class Bin(NamedTuple):
@@ -141,13 +146,25 @@ class PrequentialScores:
         """Make the scores that gave this `state`.
 
         One without the last part is of an abers that kept no diagram; it begins then.
+
+        Raises
+        ------
+        ValueError
+            If none did.
         """
+        infinite, log_loss, squares, counts, forecasts, positives, *diagram = state
         scores = cls()
-        scores._whole[0], scores._sums[:2] = state[0], state[1:3]
-        columns = (scores._counts, scores._forecasts, scores._positives)
-        for mine, theirs in zip(columns, state[3:6], strict=True):
-            mine[:] = theirs
-        for one in state[6:]:
+        scores._counts[:] = wholes(counts, "counts of bins", BINS)
+        scores._positives[:] = wholes(positives, "labels of bins", BINS)
+        scores._forecasts[:] = numbers(forecasts, "forecasts of bins", BINS)
+        require((scores._positives <= scores._counts).all(), "labels of bins")
+        most = scores._counts * _ROUNDED  # of one that is not there, nothing
+        require(((scores._forecasts >= 0.0) & (scores._forecasts <= most)).all(), "forecasts")
+        n = scores.count
+        scores._whole[0] = count(infinite, "infinite losses", n)
+        scores._sums[0] = number(log_loss, "log losses", 0.0, n * LARGEST_LOSS)
+        scores._sums[1] = number(squares, "squares", 0.0, n * _ROUNDED)
+        for one in diagram:
             scores.reliability = Reliability.restore(one)
         return scores
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from abers._arrays import raw
 from abers._backend import core
+from abers._saved import column, count, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -169,17 +170,38 @@ class Settling(ABC):
         return (self._dump(), waiting, (queue.came, queue.skipped), tests)
 
     def load(self, state: Sequence[Any] | None) -> None:
-        """Remember what gave this `state`, when nothing is remembered yet."""
+        """Remember what gave this `state`, when nothing is remembered yet.
+
+        Raises
+        ------
+        ValueError
+            If nothing did; what is remembered then means nothing.
+        """
         if state is None:
             return
-        bettors, waiting, (self._waiting.came, self._waiting.skipped), tests = state
+        bettors, (numbers, times, waits, rows), (came, skipped), tests = state
         self._restore(bettors)
-        kinds = ("<i8", "<i8", "u1", "<f8")
-        columns = [np.frombuffer(one, kind) for one, kind in zip(waiting, kinds, strict=True)]
-        numbers, times, waits, rows = (one.astype(one.dtype.newbyteorder("=")) for one in columns)
-        self._waiting.load(numbers, times, waits, rows.reshape(len(numbers), self._width))
+        self._load_waiting(numbers, times, waits, rows)
+        self._waiting.came = count(came, "labels that came")
+        self._waiting.skipped = count(skipped, "observations without a label")
         for test, one in zip(self._tests, tests, strict=True):
             test.load(one)
+
+    def _load_waiting(self, *saved: Any) -> None:  # noqa: ANN401 - columns, as they were saved
+        """Put in what waits: only what has no label yet is first, or is without one."""
+        numbers = column(saved[0], "<i8", "numbers of observations")
+        n = len(numbers)
+        times, waits = column(saved[1], "<i8", "times", n), column(saved[2], "u1", "waits", n)
+        rows = column(saved[3], "<f8", "what waits", n * self._width).reshape(n, self._width)
+        require((numbers[:-1] < numbers[1:]).all() and (numbers[:1] >= 0).all(), "numbers")
+        require((waits <= 1).all() and waits[:1].all(), "waits")
+        require((np.isnan(rows[:, -1]) | (waits == 0)).all(), "labels of what waits")
+        require(self._sound(rows, ~np.isnan(rows[:, -1])), "what waits")
+        self._waiting.load(numbers, times, waits, rows)
+
+    @abstractmethod
+    def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
+        """Tell whether all rows may wait, of which some have their label."""
 
     def _columns(self) -> tuple[Integers, Integers, NDArray[np.uint8], Floats]:
         n = self._waiting.size()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from abers._backend import core
+from abers._saved import number, require
 from abers.monitoring.evidence import Tested
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = ["Views"]
+
+_ROUNDED = 1.0 + 1e-9  # sums of many widths of at most 1 may be a little more
 
 
 class Views(Tested):
@@ -71,12 +74,21 @@ class Views(Tested):
 
     @classmethod
     def restore(cls, state: Sequence[Any], **options: Any) -> Self:  # noqa: ANN401
-        """Make the monitor that gave this `state`; the options are those that made it."""
+        """Make the monitor that gave this `state`; the options are those that made it.
+
+        Raises
+        ------
+        ValueError
+            If none did.
+        """
         width, calibrated, raw = state
         monitor = cls(raw=raw is not None, **options)
-        monitor._width = width
         monitor.calibrated = cls.kind.restore(calibrated)
-        monitor.raw = raw and cls.kind.restore(raw)
+        most = monitor.calibrated.count * _ROUNDED
+        monitor._width = number(width, "widths", -most, most)
+        if raw is not None:
+            monitor.raw = cls.kind.restore(raw)
+            require(monitor.raw.count == monitor.calibrated.count, "counts of views")
         return monitor
 
     @classmethod

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["count", "finite", "levels", "numbers", "places", "plain"]
 
-_LARGEST = 1 << 63
+_LARGEST = (1 << 63) - 1
 
 
 def plain(values: Floats) -> float | Floats:
@@ -65,10 +65,11 @@ def numbers(values: ArrayLike, name: str) -> Floats:
         raise ParameterError(msg) from None
 
 
-def count(value: int, name: str, least: int) -> int:
+def count(value: int, name: str, least: int, most: int = _LARGEST) -> int:
     """Check how many of something are asked for."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or not least <= value < _LARGEST:
-        msg = f"{name}={shown(value)} is not a whole number of {least} or more"
+    if not whole or not least <= value <= most:
+        range_ = f"of {least} or more" if most == _LARGEST else f"between {least} and {most}"
+        msg = f"{name}={shown(value)} is not a whole number {range_}"
         raise ParameterError(msg)
     return int(value)

@@ -19,6 +19,7 @@ import numpy as np
 
 from abers._arrays import is_whole, narrow, packed, parsed, total, widened
 from abers._backend import core
+from abers._saved import MOST
 from abers._sealed import REMEDY
 from abers.calibration import _checks
 from abers.exceptions import StateError
@@ -91,6 +92,8 @@ def load(payload: bytes | memoryview) -> tuple[PredictiveSet, Header, Floats]:
     arrays = [column for _, column in columns]
     thresholds = arrays[0] + 0.0
     _require(_ascends(thresholds), "thresholds")
+    spanned = ((header.lo <= thresholds) & (thresholds <= header.hi)).all()
+    _require(bool(spanned), "support")
     _fill(held, header, arrays[1:])
     written = dump(held, ages[0], (header.lo, header.hi), thresholds)
     _require(written == bytes(payload), "form")
@@ -102,7 +105,8 @@ def _check_header(header: Header) -> None:
     sound = (
         sum(map(bool, header[:3])) <= 1
         and all(math.isfinite(age) and age >= 0 for age in ages)
-        and max(header.window, header.size, header.late) < 1 << 63
+        and header.window < 1 << 63
+        and max(header.size, header.late) <= MOST
         and header.unit in {0, 1}
         and header.lo <= header.hi
         and ((any(ages) and header.size > 0) or not header.late)

@@ -79,5 +79,8 @@ class Maps(NamedTuple):
         return (parameters.centre @ there.weight).T, np.linalg.cholesky(covariance)
 
     def _places(self, mean: Floats, std: Floats) -> Normals:
-        far = np.clip((mean - self.middle) / self.scale, -_FARTHEST, _FARTHEST)
-        return Normals(far, np.clip(std / self.scale, 1.0 / _FARTHEST, _FARTHEST))
+        with np.errstate(over="ignore"):  # what no double holds is farthest
+            far, wide = (mean - self.middle) / self.scale, std / self.scale
+        return Normals(
+            np.clip(far, -_FARTHEST, _FARTHEST), np.clip(wide, 1.0 / _FARTHEST, _FARTHEST)
+        )

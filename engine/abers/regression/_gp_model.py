@@ -33,9 +33,11 @@ __all__ = [
     "projected",
     "projected_back",
     "sizes",
+    "within",
 ]
 
 LATENT = 3  # functions, of ln a, ln b and c
+_MOST, _MOST_LOG = 1e8, 100.0  # of a parameter, and of one that is a logarithm
 
 
 class Parameters(NamedTuple):
@@ -72,6 +74,15 @@ class Parameters(NamedTuple):
         ends = np.cumsum([np.prod(shape) for shape in sizes(m)])
         parts = np.split(flat, ends[:-1])
         return cls(*(part.reshape(shape) for part, shape in zip(parts, sizes(m), strict=True)))
+
+
+def within(flat: Floats, m: int) -> bool:
+    """Tell whether saved parameters are none that leave what a double holds."""
+    parts = Parameters.over(flat, m)
+    logs = (parts.log_spread, parts.log_length, parts.log_gamma)
+    diagonals = (diagonal(parts.factor), diagonal(parts.mixing))
+    large = max(float(np.abs(one).max()) for one in (*logs, *diagonals))
+    return large <= _MOST_LOG and bool((np.abs(flat) <= _MOST).all())  # NaN is not
 
 
 class Projection(NamedTuple):

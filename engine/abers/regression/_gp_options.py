@@ -15,6 +15,7 @@ from abers.regression._asked import count
 
 __all__ = ["Options"]
 
+_MOST_STEPS = 1_000_000  # more take hours
 _SAVED = struct.Struct("<QQQdQ")
 
 
@@ -35,7 +36,7 @@ class Options(NamedTuple):
         found = cls(
             Forgetting(window).window,
             count(inducing, "inducing", 1),
-            count(steps, "steps", 1),
+            count(steps, "steps", 1, _MOST_STEPS),
             share(refit),
             count(seed, "seed", 0),
         )

@@ -21,6 +21,7 @@ from abers.calibration._packing import pack, unpack
 from abers.exceptions import InputError, StateError
 from abers.regression._gp_fit import size
 from abers.regression._gp_maps import Maps
+from abers.regression._gp_model import within
 from abers.regression._gp_options import Options
 from abers.regression._normal import special
 
@@ -238,8 +239,8 @@ def _fit(pieces: list[bytes], inducing: int) -> Maps:
     scales, parameters = pieces
     middle, scale = _SCALES.unpack(scales)
     flat = _floats(parameters)
-    finite = np.isfinite([middle, scale]).all() and np.isfinite(flat).all()
-    if not finite or scale <= 0.0 or flat.shape != (size(inducing),):
+    frame = bool(np.isfinite([middle, scale]).all()) and scale > 0.0
+    if not frame or flat.shape != (size(inducing),) or not within(flat, inducing):
         msg = "parameters"
         raise ValueError(msg)
     return Maps(middle, scale, inducing, flat)

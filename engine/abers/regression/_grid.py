@@ -44,9 +44,9 @@ class GridSet:
         self.window, self.half_life = memory.window, memory.half_life
         self.lifetime, self.limit = memory.lifetime, memory.limit
         # Where a CDF steps: the lower at a threshold, the upper just after it.
-        self._places = np.concatenate(
-            ([-np.inf], np.stack([thresholds, np.nextafter(thresholds, np.inf)]).T.ravel())
-        )
+        with np.errstate(over="ignore"):  # after the largest double comes infinity
+            after = np.nextafter(thresholds, np.inf)
+        self._places = np.concatenate(([-np.inf], np.stack([thresholds, after]).T.ravel()))
         if memory.size:
             self._fill()
 

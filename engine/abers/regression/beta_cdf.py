@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from abers.calibration._refitted import share
+from abers._saved import MOST
+from abers.calibration._refitted import STEEPEST, share
 from abers.regression._beta_curve import BetaCurve, logs
 from abers.regression._beta_fit import fitted
 from abers.regression._pits import PITMap
@@ -148,7 +149,8 @@ class BetaCDF(PITMap):
     def _restore(self, pieces: list[bytes]) -> None:
         *held, fit = pieces
         refit, due, *curve = _FIT.unpack(fit)
-        if not due or not np.isfinite(curve).all() or min(curve[:2]) < 0.0:
+        steep = not (np.abs(curve) < STEEPEST).all() or min(curve[:2]) < 0.0
+        if not 0 < due <= MOST or steep:
             msg = "parameters"
             raise ValueError(msg)
         super()._restore(held)

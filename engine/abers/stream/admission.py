@@ -196,9 +196,7 @@ class Admission:
 
     # An event at a time
 
-    def _sifted(
-        self, events: Events, accepted: Callable[[Event, float], None] | None
-    ) -> Admitted:
+    def _sifted(self, events: Events, accepted: Callable[[Event, float], None] | None) -> Admitted:
         rows: list[int] = []
         refused: list[DeadLetter] = []
         scores = np.zeros((len(events), self._task.score_width))

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from abers._arrays import raw
+from abers._saved import column, count, require
 from abers._shown import shown
 from abers.monitoring.settling import EXPIRES, Steps
 from abers.stream.events import Alarm
@@ -191,12 +192,23 @@ class Bets:
         yield from several(len(self.by_key), (one.state() for one in self.by_key))
 
     def load(self, saved: Saved) -> int:
-        """Remember what was saved, for the slots from the second on; how many."""
-        self._made = saved.made
-        numbers = np.frombuffer(saved.numbers, "<i8")
+        """Remember what was saved, for the slots from the second on; how many.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be what was remembered.
+        """
+        self._made = count(saved.made, "numbers of observations")
+        numbers = column(saved.numbers, "<i8", "numbers of observations")
+        require(((numbers >= _UNKNOWN) & (numbers < self._made)).all(), "numbers of observations")
+        require(len(numbers) < len(self._numbers), "numbers of observations")
         self._numbers[1 : len(numbers) + 1] = numbers
         for key, (bets, state) in enumerate(zip(self.by_key, saved.keys, strict=True)):
             bets.load(state)
+            waiting = bets.waiting
+            sound = waiting >= self._made - self._most
+            require((sound & (waiting < self._made)).all(), "observations that wait")
             self._heads[key] = bets.first
         return len(numbers)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._saved import require
 from abers._shown import shown
 from abers.calibration import (
     BetaCalibration,
@@ -29,7 +30,7 @@ from abers.stream import wording
 from abers.stream.bets import betting
 from abers.stream.events import Outcome, Prediction
 from abers.stream.facts import Facts, of_binary
-from abers.stream.tasks import Answers
+from abers.stream.tasks import Answers, alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,6 +164,19 @@ class Binary:
             return None
         return scores.reshape(n, 1), np.where(events.labels, values, 0.0)
 
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are finite scores, in [0, 1] where they are probabilities."""
+        return bool(((rows >= self._smallest) & (rows <= self._largest)).all())
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are two probabilities in order."""
+        p0, p1 = rows.T
+        return bool(((p0 >= 0.0) & (p0 <= p1) & (p1 <= 1.0)).all())
+
+    def are_values(self, values: Floats) -> bool:
+        """Tell whether numbers are 0 or 1."""
+        return bool(((values == 0.0) | (values == 1.0)).all())
+
     def label(self, value: float) -> int:
         """Undo `value`."""
         return int(value)
@@ -175,16 +189,18 @@ class Binary:
     def calibrator(self, state: bytes | None = None) -> Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""
         if (kind := self._baseline) is not None:
-            return _Baseline(kind(**self._forgetting) if state is None else kind.from_bytes(state))
-        if state is None:
-            return _Calibrator(VennAbers(**self._forgetting))
-        return _Calibrator(VennAbers.from_bytes(state))
+            empty = kind(**self._forgetting)
+            return _Baseline(empty if state is None else alike(kind.from_bytes(state), empty))
+        none = VennAbers(**self._forgetting)
+        return _Calibrator(none if state is None else alike(VennAbers.from_bytes(state), none))
 
     def monitor(self, state: Sequence[Any] | None = None) -> BinaryMonitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
         if state is None:
             return BinaryMonitor(raw=self._probabilities, read=self._read)
-        return BinaryMonitor.restore(state, read=self._read)
+        monitor = BinaryMonitor.restore(state, read=self._read)
+        require((monitor.raw is not None) == self._probabilities, "views")
+        return monitor
 
     def facts(self, rows: Floats, values: Floats) -> Facts:
         """Judge both ends' merge, and the score where it is a probability."""

@@ -15,7 +15,7 @@ from abers._shown import shown
 from abers.calibration import CrossVennAbers, _folds, cross_ends, cross_log_merge
 from abers.exceptions import ScoreError
 from abers.stream.binary import Binary
-from abers.stream.tasks import Answers
+from abers.stream.tasks import Answers, alike
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,15 +86,23 @@ class Cross(Binary):
         scores = np.repeat(found[0], self._folds, axis=1)
         return np.column_stack((scores, folds)), found[1]
 
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are finite scores, and a fold."""
+        folds = np.isin(rows[:, -1], np.arange(self._folds))
+        return super().are_scores(rows[:, :-1]) and bool(folds.all())
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are probabilities."""
+        return bool(((rows >= 0.0) & (rows <= 1.0)).all())
+
     def lesson(self, value: float, id_: str) -> tuple[Any, ...]:
         """Give what a learner is told of a label: the label, and the fold."""
         return (self.label(value), _folds.of_id(id_, self._folds))
 
     def calibrator(self, state: bytes | None = None) -> _Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""
-        if state is None:
-            return _Calibrator(CrossVennAbers(self._folds, **self._forgetting))
-        return _Calibrator(CrossVennAbers.from_bytes(state))
+        none = CrossVennAbers(self._folds, **self._forgetting)
+        return _Calibrator(none if state is None else alike(CrossVennAbers.from_bytes(state), none))
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         # The median of equal scores is their value, to the last bit.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._saved import require
 from abers._shown import shown
 from abers.calibration import OneVsOne, OneVsRest, _checks
 from abers.exceptions import LabelError, ScoreError
@@ -22,7 +23,7 @@ from abers.stream.bets import betting
 from abers.stream.columns import objects
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
 from abers.stream.facts import Facts, of_classes
-from abers.stream.tasks import Answers
+from abers.stream.tasks import Answers, alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,7 @@ _CALIBRATORS: dict[str, type[OneVsRest | OneVsOne]] = {
     "one-vs-rest": OneVsRest,
     "one-vs-one": OneVsOne,
 }
+_EPSILON = 1e-9  # that probabilities may be above 1
 _ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
 
 
@@ -154,6 +156,18 @@ class MultiClass:
         with np.errstate(over="ignore"):  # an infinite sum is none of 1
             return bool((np.abs(table.sum(axis=1) - 1.0) <= _ROUNDING).all())
 
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are scores of all classes."""
+        return self._right(rows)
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are probabilities, and their lower and upper ends."""
+        return bool(((rows >= 0.0) & (rows <= 1.0 + _EPSILON)).all())
+
+    def are_values(self, values: Floats) -> bool:
+        """Tell whether numbers are those of classes."""
+        return bool(np.isin(values, np.arange(len(self._classes))).all())
+
     def label(self, value: float) -> str:
         """Undo `value`."""
         return self._classes[int(value)]
@@ -165,19 +179,16 @@ class MultiClass:
 
     def calibrator(self, state: bytes | None = None) -> _Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""
-        if state is None:
-            return _Calibrator(
-                self._kind(
-                    self._classes, **self._forgetting, max_classes=max(2, len(self._classes))
-                )
-            )
-        return _Calibrator(self._kind.from_bytes(state))
+        none = self._kind(self._classes, **self._forgetting, max_classes=max(2, len(self._classes)))
+        return _Calibrator(none if state is None else alike(self._kind.from_bytes(state), none))
 
     def monitor(self, state: Sequence[Any] | None = None) -> MultiClassMonitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
         if state is None:
             return MultiClassMonitor(raw=self._probabilities)
-        return MultiClassMonitor.restore(state)
+        monitor = MultiClassMonitor.restore(state)
+        require((monitor.raw is not None) == self._probabilities, "views")
+        return monitor
 
     def facts(self, rows: Floats, values: Floats) -> Facts:
         """Judge the probabilities, and the scores where they are probabilities."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers._shown import shown
-from abers.exceptions import ParameterError
+from abers.exceptions import ParameterError, StateError
 from abers.stream import journal, redoing, snapshot
 from abers.stream.answering import Answering
 from abers.stream.columns import Events
@@ -93,6 +93,7 @@ class Processor:
         self._outcomes = outcomes
         self._task = task_of(settings)
         self._mark = journal.marked(settings)
+        self._spoiled = False
         self._deciding = Deciding(settings, self._task, learner)
         self._answering = Answering(self._task, settings)
 
@@ -176,6 +177,7 @@ class Processor:
         >>> processor.process(Observation("b", 3, score=0.5))[0].n
         0
         """
+        self._require_sound()
         of = [number for number, key in enumerate(self.keys) if key[0] == model]
         if not of:
             msg = f"model {shown(model)} is not known; no observation was of it"
@@ -248,6 +250,7 @@ class Processor:
         >>> Processor().take(events).predictions.columns["p"].tolist()
         [0.5, 0.5, 0.5]
         """
+        self._require_sound()
         outputs, _ = self._answer(self._deciding.decide(events))
         return outputs
 
@@ -280,6 +283,7 @@ class Processor:
         >>> other.state_bytes() == live.state_bytes()
         True
         """
+        self._require_sound()
         return journal.take(self, events)
 
     def redo(self, entry: Entry) -> Outputs:
@@ -301,8 +305,9 @@ class Processor:
         ------
         StateError
             If the entry does not come next, is damaged, of other settings, or does not bring
-            about the counters that it should. The processor is then to be thrown away, unless
-            the entry just did not come next or is of other settings.
+            about the counters that it should. If that is seen before anything is changed, the
+            state is as it was; otherwise the processor is spoiled, and refuses whatever is asked
+            of it afterwards with a StateError.
 
         Notes
         -----
@@ -311,7 +316,20 @@ class Processor:
         distributions are told or judged. Learners learn the same features and labels in the
         same order, without scoring in between.
         """
+        self._require_sound()
         return redoing.redo(self, entry)
+
+    def _spoil(self) -> None:
+        """Note that what is remembered means nothing any more."""
+        self._spoiled = True
+
+    def _require_sound(self) -> None:
+        if self._spoiled:
+            msg = (
+                "the processor is spoiled by an entry that it could not redo; throw it away, and "
+                "restore one from a snapshot"
+            )
+            raise StateError(msg)
 
     def _answer(self, decided: Decided, known: Answers | None = None) -> tuple[Outputs, Answers]:
         """Answer what was decided, and word it; with answers that are known as they are."""
@@ -343,9 +361,15 @@ class Processor:
         bytes
             Equal for processors of equal settings that took the same events.
         """
+        self._require_sound()
         return b"".join(snapshot.state(self))
 
-    def snapshot(self, position: Any = None, key: bytes | None = None) -> bytes:  # noqa: ANN401
+    def snapshot(
+        self,
+        position: Any = None,  # noqa: ANN401
+        key: bytes | None = None,
+        place: str = "",
+    ) -> bytes:
         """Save the processor: versioned, with a checksum and its settings.
 
         Parameters
@@ -353,8 +377,10 @@ class Processor:
         position
             Where reading goes on, kept for the caller; anything that JSON can hold.
         key
-            Secret that seals the learners' state. Required with learners, for it is a
-            pickle, which must not be read unless it is known where it comes from.
+            Secret of 16 to 64 random bytes that seals all of it. Required with learners, for
+            their state is a pickle, which must not be read unless it is known who wrote it.
+        place
+            Whose state it is, part of what the key seals; `restore` refuses that of another.
 
         Returns
         -------
@@ -365,19 +391,22 @@ class Processor:
         ------
         StateError
             If there are learners and no key, or something cannot be saved.
+        ParameterError
+            If the key is too short or too long.
         """
-        return b"".join(self.snapshot_pieces(position, key))
+        return b"".join(self.snapshot_pieces(position, key, place))
 
     def snapshot_pieces(
         self,
         position: Any = None,  # noqa: ANN401
         key: bytes | None = None,
+        place: str = "",
     ) -> Iterator[bytes | memoryview]:
         """Save the processor in pieces, so that the whole snapshot is never in memory.
 
         Parameters
         ----------
-        position, key
+        position, key, place
             As for `snapshot`.
 
         Yields
@@ -390,6 +419,8 @@ class Processor:
         ------
         StateError
             If there are learners and no key, or something cannot be saved.
+        ParameterError
+            If the key is too short or too long.
 
         Examples
         --------
@@ -397,15 +428,17 @@ class Processor:
         >>> b"".join(Processor().snapshot_pieces()) == Processor().snapshot()
         True
         """
-        return snapshot.dump(self, position, key)
+        self._require_sound()
+        return snapshot.dump(self, position, key, place)
 
     @classmethod
-    def restore(
+    def restore(  # noqa: PLR0913 - what it was made of, and what seals it
         cls,
         blob: bytes,
         settings: Settings | None = None,
         *,
         key: bytes | None = None,
+        place: str = "",
         learner: Learner | None = None,
         outcomes: bool = True,
     ) -> Processor:
@@ -417,8 +450,9 @@ class Processor:
             What `snapshot` gave.
         settings, learner, outcomes
             Those of the saved processor. The learner is replaced by the saved one.
-        key
-            The secret that `snapshot` was given.
+        key, place
+            The secret, and the place, that `snapshot` was given. With a key, what is not under
+            it is refused; without one, what is under any.
 
         Returns
         -------
@@ -428,8 +462,11 @@ class Processor:
         Raises
         ------
         StateError
-            If the bytes are damaged, of an unknown version or of other settings, or hold
-            learners and the key is missing or wrong.
+            If the bytes are damaged, of an unknown version, of other settings or of another
+            place, or the key is missing or wrong. Nothing of them is read before the key has
+            shown who wrote them.
+        ParameterError
+            If the key is too short or too long.
 
         Examples
         --------
@@ -440,5 +477,5 @@ class Processor:
         {'line': 1}
         """
         processor = cls(settings, learner=learner, outcomes=outcomes)
-        snapshot.load(processor, blob, key)
+        snapshot.load(processor, blob, key, place)
         return processor

@@ -8,11 +8,13 @@ what an entry says is looked at before anything is changed, and what came of it 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from abers._saved import MOST
 from abers._sealed import REMEDY
 from abers.exceptions import AbersError, SettingsError, StateError
 from abers.stream.admission import Admitted, require_room
@@ -22,6 +24,8 @@ from abers.stream.settings import LARGEST_TIME
 from abers.stream.tasks import Answers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from abers.stream.columns import Column
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 __all__ = ["redo"]
+
+_INCONSISTENT = (ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError)
 
 
 class _Names(NamedTuple):
@@ -49,26 +55,46 @@ def redo(processor: Processor, entry: Entry) -> Outputs:
         raise SettingsError(msg)
     _require_order(entry, processor.counters)
     _require_room(processor, entry)
-    try:
-        outputs = _redone(processor, entry)
-    except (ValueError, IndexError, KeyError, TypeError, AbersError) as error:
-        msg = f"entry of a journal is inconsistent ({error}); {REMEDY}"
-        raise StateError(msg) from None
-    _require_equal(entry, processor.counters)
+    models, keys = processor._deciding.admission.models, processor._deciding.admission.keys
+    names = _Names([*models, *entry.new_models], [*keys, *entry.new_keys])
+    with _consistent():
+        admitted = _admitted(entry, names, processor._task)
+        answers = _answers(entry, processor._task)
+    try:  # from here on something is changed
+        with _consistent():
+            outputs = _redone(processor, entry, names, admitted, answers)
+        _require_equal(entry, processor.counters)
+    except BaseException:
+        processor._spoil()
+        raise
     return outputs
 
 
-def _redone(processor: Processor, entry: Entry) -> Outputs:
-    deciding, task = processor._deciding, processor._task
-    models, keys = deciding.admission.models, deciding.admission.keys
-    names = _Names([*models, *entry.new_models], [*keys, *entry.new_keys])
-    admitted = _admitted(entry, names, task)
-    models.update({name: number for number, name in enumerate(names.models)})
-    keys.update({pair: number for number, pair in enumerate(names.keys)})
+@contextmanager
+def _consistent() -> Iterator[None]:
+    """Make a StateError of whatever is wrong with an entry."""
+    try:
+        yield
+    except _INCONSISTENT as error:
+        msg = f"entry of a journal is inconsistent ({error}); {REMEDY}"
+        raise StateError(msg) from None
+
+
+def _redone(
+    processor: Processor,
+    entry: Entry,
+    names: _Names,
+    admitted: Admitted,
+    answers: Answers | None,
+) -> Outputs:
+    deciding = processor._deciding
+    admission = deciding.admission
+    admission.models.update({name: number for number, name in enumerate(names.models)})
+    admission.keys.update({pair: number for number, pair in enumerate(names.keys)})
     labels, reasons = np.frombuffer(entry.labels, bool), [why for _, why in entry.refused]
     decided = deciding.redo(admitted, labels, reasons)
-    learns = decided.taken.learns
-    answers = _answers(entry, task, len(learns) - int(learns.sum()))
+    predicted = int((decided.taken.learns == 0).sum())
+    _require(answers is None or len(answers.held) == predicted, "answers")
     with np.errstate(all="ignore"):  # answers are as they are
         outputs, _ = processor._answer(decided, answers)
     return outputs
@@ -133,6 +159,8 @@ def _admitted(entry: Entry, names: _Names, task: Task) -> Admitted:
     scores[~told] = _table(entry.scores, n - int(told.sum()), task.score_width, "scores")
     values[~told] = _sizes(entry, n - int(told.sum()))
     values[told] = _column(entry.values, "<f8", int(told.sum()), "values")
+    _require(task.are_scores(scores[~told]), "scores")
+    _require(task.are_values(values[told]), "values")
     _require(len(entry.ids) == n and all(entry.ids), "ids")
     extra = _spread(msgspec.json.decode(entry.extra) if entry.extra else [], batch == 0, "extra")
     segments = np.zeros(n, object)
@@ -155,18 +183,25 @@ def _numbers(
     """Give the numbers of models, and of pairs, which are 0 for labels."""
     _require(len({*names.models}) == len(names.models), "models")
     _require(len({*names.keys}) == len(names.keys), "keys")
+    numbers = {model: number for number, model in enumerate(names.models)}
+    owners = np.array([numbers[model] for model, _ in names.keys], np.uint32)
     keys = np.zeros(len(told), np.uint32)
     keys[~told] = _column(entry.keys, "<u4", len(told) - int(told.sum()), "keys")
     models = _column(entry.models, "<u4", len(told), "models")
+    _require(bool((models < len(names.models)).all()), "models")
+    _require(bool((owners[keys[~told]] == models[~told]).all()), "keys")
     return models, keys
 
 
-def _answers(entry: Entry, task: Task, count: int) -> Answers | None:
+def _answers(entry: Entry, task: Task) -> Answers | None:
     """Give the answers as they were; None if they are to be found again."""
     if task.distributions:
         return None
-    rows = _table(entry.answers, count, task.answer_width, "answers")
-    return Answers(rows, _column(entry.held, "<i8", count, "held"))
+    held = np.frombuffer(entry.held, "<i8").astype(np.int64)
+    _require(bool(((held >= 0) & (held <= MOST)).all()), "held")
+    rows = _table(entry.answers, len(held), task.answer_width, "answers")
+    _require(task.are_answers(rows), "answers")
+    return Answers(rows, held)
 
 
 def _sizes(entry: Entry, count: int) -> Any:  # noqa: ANN401 - an array, or 0 for all

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers._arrays import PREDICT
+from abers._saved import require
 from abers._shown import shown
 from abers.calibration import _checks
 from abers.exceptions import LabelError, ScoreError
@@ -25,7 +26,7 @@ from abers.stream.bets import betting
 from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
 from abers.stream.facts import Facts
-from abers.stream.tasks import Answers
+from abers.stream.tasks import Answers, alike
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,6 +161,22 @@ class Regression:
         # -0.0 becomes 0.0, as in `score`.
         return scores.reshape(n, 1) + 0.0, np.where(events.labels, values, 0.0) + 0.0
 
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows are finite scores."""
+        return bool(np.isfinite(rows).all())
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows are three times quantiles, ascending with their levels; and a mean."""
+        k = len(self._levels)
+        quantiles = rows[:, : 3 * k].reshape(len(rows), 3, k)
+        ascending = quantiles[:, :, :-1] <= quantiles[:, :, 1:]
+        return bool(ascending.all() and not np.isnan(quantiles).any())
+
+    def are_values(self, values: Floats) -> bool:
+        """Tell whether numbers are finite, and inside the support."""
+        inside = (self._lowest <= values) & (values <= self._highest)
+        return bool((np.isfinite(values) & inside).all())
+
     def label(self, value: float) -> float:
         """Undo `value`."""
         return value
@@ -171,14 +188,18 @@ class Regression:
 
     def calibrator(self, state: bytes | None = None) -> _Calibrator:
         """Make an empty calibrator, or the one that gave these bytes."""
-        ivapr = IVAPR(**self._options) if state is None else IVAPR.from_bytes(state)
+        none = IVAPR(**self._options)
+        ivapr = none if state is None else alike(IVAPR.from_bytes(state), none)
         return self._calibrator(ivapr, self._levels)
 
     def monitor(self, state: Sequence[Any] | None = None) -> RegressionMonitor:
         """Make a monitor that has seen nothing, or the one that gave this state."""
         if state is None:
             return RegressionMonitor(self._levels, distributions=self.distributions)
-        return RegressionMonitor.restore(state)
+        monitor = RegressionMonitor.restore(state)
+        require(monitor.levels == self._levels, "levels")
+        require((monitor.pit_histogram is not None) == self.distributions, "PIT values")
+        return monitor
 
     def facts(self, rows: Floats, values: Floats) -> Facts:
         """Tell which central intervals covered the label, and where in the distribution it was."""

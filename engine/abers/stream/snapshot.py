@@ -1,10 +1,11 @@
 """Saving and restoring a processor.
 
 Governing rule: the state is a function of the events taken, to the last bit;
-what cannot be that, the pickles of learners, lies beside it under a seal of its
-own, and is read only if the settings name a learner and the key is right.
+what cannot be that, the pickles of learners, lies beside it. With a key all of
+it is under one seal, for one place; learners are read only from under such a
+seal, and only if the settings name a learner.
 
-A snapshot is a seal (see `abers._sealed`) around MessagePack: the settings, the
+A snapshot is a seal (see `abers._keyed`) around MessagePack: the settings, the
 position, the state, and the learners. Columns are little-endian bytes.
 """
 
@@ -12,9 +13,7 @@ position, the state, and the learners. Columns are little-endian bytes.
 
 from __future__ import annotations
 
-import hmac
 import pickle
-from hashlib import blake2b, sha256
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,8 +22,10 @@ import numpy as np
 
 import abers
 from abers._arrays import raw
-from abers._ledger import NO_CLOCK, PENDING, QUORUM
-from abers._sealed import REMEDY, sealing, unseal
+from abers._keyed import sealing, unseal
+from abers._ledger import EARLY, NO_CLOCK, PENDING, QUORUM
+from abers._saved import column, count, require
+from abers._sealed import REMEDY
 from abers._shown import shown
 from abers.exceptions import AbersError, SettingsError, StateError
 from abers.stream.admission import require_room
@@ -34,7 +35,7 @@ from abers.stream.settings import LARGEST_TIME, OF_ADMISSION, Settings
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,11 +43,16 @@ if TYPE_CHECKING:
     from abers._sealed import Piece
     from abers.learners import Learner
     from abers.stream.processor import Processor
+    from abers.stream.tasks import Task
 
 __all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
 MAGIC = b"abersPS\x03"
 _WHAT = "a snapshot of a processor"
+_INCONSISTENT = (
+    *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
+    msgspec.MsgspecError,
+)
 _TOGETHER = 1 << 16  # entries that are read or written at once
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -102,7 +108,6 @@ class Snapshot(msgspec.Struct):
     position: Any
     state: msgspec.Raw
     learners: bytes | None
-    digest: bytes | None
 
 
 def state(processor: Processor) -> Iterator[Piece]:
@@ -135,23 +140,25 @@ def state(processor: Processor) -> Iterator[Piece]:
     yield from fields(held)
 
 
-def dump(processor: Processor, position: Any, key: bytes | None) -> Iterator[Piece]:  # noqa: ANN401
+def dump(
+    processor: Processor,
+    position: Any,  # noqa: ANN401
+    key: bytes | None,
+    place: str,
+) -> Iterator[Piece]:
     """Give the snapshot of a processor in pieces, each made when it is its turn."""
-    learners = digest = None
-    learning = processor._deciding.learning
+    learners, learning = None, processor._deciding.learning
     if learning is not None:
-        secret = _required(key)
+        _require_key(key)
         learners = pickle.dumps((learning.given, learning.by_model), protocol=5)
-        digest = _keyed(learners, secret)
     whole: dict[str, Iterable[Piece]] = {
         "version": pieces(abers.__version__),
         "settings": pieces(processor.settings),
         "position": [_position(position)],
         "state": state(processor),
         "learners": pieces(learners),
-        "digest": pieces(digest),
     }
-    yield from sealing(MAGIC, fields(whole))
+    yield from sealing(MAGIC, fields(whole), key, place)
 
 
 def _position(position: Any) -> bytes:  # noqa: ANN401
@@ -162,13 +169,17 @@ def _position(position: Any) -> bytes:  # noqa: ANN401
         raise StateError(msg) from None
 
 
-def read(blob: bytes) -> tuple[Snapshot, State]:
+def read(blob: bytes, key: bytes | None = None, place: str | None = None) -> tuple[Snapshot, State]:
     """Read a snapshot, all but its learners.
 
     Parameters
     ----------
     blob
         What `Processor.snapshot` gave.
+    key
+        The secret that it was given.
+    place
+        Whose it must be, if it is under a key; None reads that of any place.
 
     Returns
     -------
@@ -178,9 +189,9 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
     Raises
     ------
     StateError
-        If the bytes are damaged or of an unknown version.
+        If the bytes are damaged or of an unknown version, or the seal is not right.
     """
-    payload = _payload(bytes(blob))
+    payload = _payload(blob, key, place)
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
         held = msgspec.msgpack.decode(whole.state, type=State)
@@ -190,25 +201,27 @@ def read(blob: bytes) -> tuple[Snapshot, State]:
     return whole, held
 
 
-def _payload(blob: bytes) -> memoryview:
-    return unseal(MAGIC, blob, _WHAT)
+def _payload(blob: bytes, key: bytes | None, place: str | None) -> memoryview:
+    return unseal(MAGIC, bytes(blob), _WHAT, key, place)
 
 
-def require_whole(blob: bytes) -> None:
+def require_whole(blob: bytes, key: bytes | None = None, place: str | None = None) -> None:
     """Raise a StateError if a snapshot is damaged; what it says is not looked at."""
-    _payload(bytes(blob))
+    _payload(blob, key, place)
 
 
-def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
+def load(processor: Processor, blob: bytes, key: bytes | None, place: str) -> None:
     """Fill an empty processor with what `dump` gave."""
-    whole, held = read(blob)
+    if processor._deciding.learning is not None:
+        _require_key(key)
+    whole, held = read(blob, key, place)
     _refuse_other(whole.settings, processor.settings)
     names = [*held.models, *(segment for _, segment in held.keys)]
     count = max(len(held.models), len(held.keys))
     require_room(processor.settings, count, names, [])
     learning = processor._deciding.learning
     if learning is not None:
-        learning.given, learning.by_model = _learners(whole, _required(key))
+        learning.given, learning.by_model = _learners(whole)
     elif whole.learners is not None:
         msg = "the snapshot holds learners, and the settings name none; name the learner again"
         raise StateError(msg)
@@ -216,14 +229,7 @@ def load(processor: Processor, blob: bytes, key: bytes | None) -> None:
         _fill(processor, held)
     except SettingsError:
         raise
-    except (
-        ValueError,
-        IndexError,
-        KeyError,
-        TypeError,
-        AbersError,
-        msgspec.MsgspecError,
-    ) as error:
+    except _INCONSISTENT as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
     processor.position = whole.position
@@ -248,44 +254,38 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
 def _fill(processor: Processor, held: State) -> None:
     answering, task, deciding = processor._answering, processor._task, processor._deciding
     ledger, admission, learning = deciding.ledger, deciding.admission, deciding.learning
-    _require(held.counters.keys() == processor.counters.keys(), "counters")
-    _require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
+    require(held.counters.keys() == processor.counters.keys(), "counters")
+    for name, number in held.counters.items():
+        count(number, f"counter {name}")
+    require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
     admission.models.update({name: number for number, name in enumerate(held.models)})
     admission.keys.update({pair: number for number, pair in enumerate(held.keys)})
-    _require(len(admission.models) == len(held.models), "models")
-    _require(len(admission.keys) == len(held.keys) >= len(held.calibrators), "keys")
+    require(len(admission.models) == len(held.models), "models")
+    require(len(admission.keys) == len(held.keys) >= len(held.calibrators), "keys")
+    require({model for model, _ in held.keys} <= admission.models.keys(), "keys")
     answering.calibrators += [task.calibrator(blob) for blob in held.calibrators]
+    require((held.monitors is None) == (answering.monitors is None), "monitors")
     if answering.monitors is not None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
-        _require(len(answering.monitors) == len(answering.calibrators), "monitors")
+        require(len(answering.monitors) == len(answering.calibrators), "monitors")
     deciding.counters = held.counters
-    ledger.set_clocks(_clocks(held))
-    for store, entries in enumerate(held.stores):
-        _load(
-            ledger,
-            store,
-            entries,
-            processor.settings,
-            models=len(held.models),
-            keys=len(held.calibrators),
-        )
-    count = ledger.count(PENDING)
-    answering.make_room(len(held.keys), count + 1)
-    rows = np.frombuffer(held.rows, "<f8")
-    answering.rows[1 : count + 1] = rows.reshape(count, answering.rows.shape[1])
-    if answering.waiting is not None:
-        loaded = None if held.waiting is None else answering.waiting.load(held.waiting)
-        _require(loaded == count, "distributions")
+    _fill_ledger(ledger, held, task, processor.settings)
+    waiting = ledger.count(PENDING)
+    answering.make_room(len(held.keys), waiting + 1)
+    width = answering.rows.shape[1]
+    rows = column(held.rows, "<f8", "rows", waiting * width).reshape(waiting, width)
+    require(task.are_scores(rows[:, : task.score_width]), "scores that wait")
+    require(task.are_answers(rows[:, task.score_width :]), "answers that wait")
+    answering.rows[1 : waiting + 1] = rows
+    require((held.waiting is None) == (answering.waiting is None), "distributions")
+    if answering.waiting is not None and held.waiting is not None:
+        require(answering.waiting.load(held.waiting) == waiting, "distributions")
     if answering.bets is not None and held.bets is not None:
-        _require(answering.bets.load(held.bets) == count, "bets")
+        require(answering.bets.load(held.bets) == waiting, "bets")
     if learning is not None:
-        _require(len(held.features) == count, "features")
+        require(len(held.features) == waiting, "features")
+        require(all(x is None or isinstance(x, dict) for x in held.features), "features")
         learning.features += held.features
-
-
-def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like an assertion
-    if not condition:
-        raise ValueError(what)
 
 
 # The ledger
@@ -293,16 +293,16 @@ def _require(condition: bool, what: str) -> None:  # noqa: FBT001 - reads like a
 
 def _clocks(held: State) -> list[tuple[int, bool, int, list[tuple[str, int, int]]]]:
     """Check the clocks of a state, one for each of its models."""
-    _require(len(held.clocks) == len(held.models), "clocks")
+    require(len(held.clocks) == len(held.models), "clocks")
     for clock in held.clocks:
         times = [time for _, time, _ in clock.candidates]
         ids = {id_ for id_, _, _ in clock.candidates}
-        _require(0 <= clock.events <= LARGEST_TIME, "clocks")
-        _require(len(ids) == len(times) < QUORUM, "clocks")
+        require(0 <= clock.events <= LARGEST_TIME, "clocks")
+        require(len(ids) == len(times) < QUORUM, "clocks")
         begun = clock.known or bool(times)
-        _require(clock.time == NO_CLOCK if not begun else abs(clock.time) < LARGEST_TIME, "clocks")
-        _require(all(abs(time) < LARGEST_TIME for time in times), "clocks")
-        _require(all(0 < number <= clock.events for _, _, number in clock.candidates), "clocks")
+        require(clock.time == NO_CLOCK if not begun else abs(clock.time) < LARGEST_TIME, "clocks")
+        require(all(abs(time) < LARGEST_TIME for time in times), "clocks")
+        require(all(0 < number <= clock.events for _, _, number in clock.candidates), "clocks")
     return [(one.time, one.known, one.events, one.candidates) for one in held.clocks]
 
 
@@ -358,8 +358,8 @@ def _entries(ledger: Ledger, store: int) -> Iterator[Piece]:
     yield header(TEXT, size)
     for ids in _ids(ledger, store, columns):
         yield "".join(ids).encode()
-    for column in (lengths, *columns[1:]):
-        yield from pieces(raw(column))
+    for one in (lengths, *columns[1:]):
+        yield from pieces(raw(one))
 
 
 def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece]:
@@ -369,58 +369,93 @@ def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece
         yield raw(rows[slots[part]])
 
 
-def _load(
-    ledger: Ledger, store: int, saved: _Entries, settings: Settings, *, models: int, keys: int
-) -> None:
-    lengths, at = np.frombuffer(saved.ids.lengths, "<u4"), 0
-    text = msgspec.msgpack.decode(saved.ids.text, type=str)
-    model, key = np.frombuffer(saved.models, "<u4"), np.frombuffer(saved.keys, "<u4")
-    time, stored = np.frombuffer(saved.times, "<i8"), np.frombuffer(saved.stored, "<i8")
-    values = np.frombuffer(saved.values, "<f8")
-    columns = (model, key, time, stored, values)
-    _require({*map(len, columns)} == {len(lengths)}, "columns")
-    _require(bool((model < models).all()), "models")
-    _require(store != PENDING or bool((key < keys).all()), "keys")
-    for column in (time, stored):
-        _require(bool(((column > -LARGEST_TIME) & (column < LARGEST_TIME)).all()), "times")
-    _require(store != PENDING or bool(((values >= 0) & (values < LARGEST_TIME)).all()), "values")
+def _fill_ledger(ledger: Ledger, held: State, task: Task, settings: Settings) -> None:
+    """Fill a ledger with what was saved of it."""
+    ledger.set_clocks(_clocks(held))
+    numbers = {name: number for number, name in enumerate(held.models)}
+    owners = np.array([numbers[model] for model, _ in held.keys], np.uint32)
+    for store, entries in enumerate(held.stores):
+        columns = _Saved.of(entries)
+        require((columns.models < len(held.models)).all(), "models of entries")
+        _require_times(columns, held.clocks)
+        if store == PENDING:
+            require((columns.keys < len(held.calibrators)).all(), "keys of entries")
+            require((owners[columns.keys] == columns.models).all(), "keys of entries")
+            sizes = columns.values
+            require(((sizes >= 0) & (sizes < LARGEST_TIME)).all(), "bytes of features")
+        elif store == EARLY:
+            require(task.are_values(columns.values), "labels that wait")
+        _load(ledger, store, entries.ids, columns, settings)
+
+
+class _Saved(NamedTuple):
+    """The columns of a store as they lie in the snapshot, which no machine need like."""
+
+    models: NDArray[np.uint32]
+    keys: NDArray[np.uint32]
+    times: NDArray[np.int64]
+    stored: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, entries: _Entries) -> _Saved:
+        kinds = ("<u4", "<u4", "<i8", "<i8", "<f8")
+        saved = (entries.models, entries.keys, entries.times, entries.stored, entries.values)
+        columns = [np.frombuffer(one, kind) for one, kind in zip(saved, kinds, strict=True)]
+        lengths = len(entries.ids.lengths) / 4
+        require({*map(len, columns)} == {lengths}, "columns of entries")
+        return cls(*columns)
+
+
+def _require_times(columns: _Saved, clocks: Sequence[Clock]) -> None:
+    """Refuse times that are none, and entries that are not in the order in which they came.
+
+    While the clock of a model is not known, its entries have no order, for none expires.
+    """
+    for time in (columns.times, columns.stored):
+        require(((time > -LARGEST_TIME) & (time < LARGEST_TIME)).all(), "times of entries")
+    order = np.argsort(columns.models, kind="stable")
+    model = columns.models[order]
+    order, model = (one[np.array([c.known for c in clocks], bool)[model]] for one in (order, model))
+    stored = columns.stored[order]
+    require(
+        (stored <= np.array([c.time for c in clocks], np.int64)[model]).all(), "times of entries"
+    )
+    later = (stored[:-1] <= stored[1:]) | (model[:-1] != model[1:])
+    require(later.all(), "order of entries")
+
+
+def _load(ledger: Ledger, store: int, saved: _Ids, columns: _Saved, settings: Settings) -> None:
+    lengths, at = np.frombuffer(saved.lengths, "<u4"), 0
+    text = msgspec.msgpack.decode(saved.text, type=str)
+    require(lengths.all() and int(lengths.sum(dtype=np.uint64)) == len(text), "ids")
     for part in _parts(len(lengths)):
         ends = [*accumulate(lengths[part].tolist(), initial=at)]
         ids, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
-        _require(all(ids), "ids")
         require_room(settings, 0, [], ids)
         # As the machine has numbers, and where it likes them.
         some: Any = (one[part].astype(one.dtype.newbyteorder("="), copy=True) for one in columns)
         ledger.load(store, ids, *some)
-    _require(at == len(text), "ids")
 
 
 # Learners
 
 
-def _required(key: bytes | None) -> bytes:
-    if not key:
+def _require_key(key: bytes | None) -> None:
+    if key is None:
         msg = (
             "the state of a learner is saved and loaded only under a secret key; "
             "give one (the command line reads ABERS_STATE_KEY)"
         )
         raise StateError(msg)
-    return key
 
 
-def _keyed(pickled: bytes, key: bytes) -> bytes:
-    return blake2b(pickled, key=sha256(key).digest()).digest()
-
-
-def _learners(whole: Snapshot, key: bytes) -> tuple[Learner | None, dict[str, Learner]]:
-    if whole.learners is None or whole.digest is None:
+def _learners(whole: Snapshot) -> tuple[Learner | None, dict[str, Learner]]:
+    if whole.learners is None:
         msg = "the snapshot holds no learner, and the settings name one; start without it"
         raise StateError(msg)
-    if not hmac.compare_digest(_keyed(whole.learners, key), whole.digest):
-        msg = "the learners in the snapshot were saved under another key, and are not loaded"
-        raise StateError(msg)
     try:
-        given, learners = pickle.loads(whole.learners)  # noqa: S301 - its keyed digest is right
+        given, learners = pickle.loads(whole.learners)  # noqa: S301 - it was under the key
     except Exception as error:
         msg = (
             f"the learners in the snapshot cannot be loaded ({error}); is river's version another?"

@@ -7,14 +7,16 @@ comes in, and words what goes out.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 
+import numpy as np
+
+from abers._saved import require
 from abers.monitoring.evidence import Bettor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from msgspec import Struct
     from numpy.typing import NDArray
 
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["Answers", "Calibrator", "KeyBets", "Monitor", "Settled", "Steps", "Task"]
+__all__ = ["Answers", "Calibrator", "KeyBets", "Monitor", "Settled", "Steps", "Task", "alike"]
+
+Restored = TypeVar("Restored")
+_OPTIONS = (
+    *("window", "max_age", "half_life", "folds", "classes", "max_classes", "refit"),
+    *("thresholds", "support"),
+)
 
 
 class Steps(NamedTuple):
@@ -217,12 +225,27 @@ class Task(Protocol):
         """Give what a learner is told of a label, after the features: the label, and more."""
         ...
 
+    def are_scores(self, rows: Floats) -> bool:
+        """Tell whether rows can be what `score` gave."""
+        ...
+
+    def are_answers(self, rows: Floats) -> bool:
+        """Tell whether rows can be what a calibrator answered."""
+        ...
+
+    def are_values(self, values: Floats) -> bool:
+        """Tell whether numbers can be what `value` gave."""
+        ...
+
     def calibrator(self, state: bytes | None = None) -> Calibrator:
-        """Make an empty calibrator, or the one that gave these bytes."""
+        """Make an empty calibrator, or the one that gave these bytes; a ValueError if none did."""
         ...
 
     def monitor(self, state: Sequence[Any] | None = None) -> Monitor:
-        """Make a monitor that has seen nothing, or the one that gave this state."""
+        """Make a monitor that has seen nothing, or the one that gave this state.
+
+        A ValueError says that none did.
+        """
         ...
 
     def facts(self, rows: Floats, values: Floats) -> Facts:
@@ -257,3 +280,15 @@ class Task(Protocol):
     def outcomes(self, settled: Settled) -> Rows[Any]:
         """Word outcomes."""
         ...
+
+
+def alike(restored: Restored, made: object) -> Restored:
+    """Give a calibrator that was restored, if it has the options of one that was made."""
+    for name in _OPTIONS:
+        require(_option(restored, name) == _option(made, name), f"{name} of a calibrator")
+    return restored
+
+
+def _option(calibrator: object, name: str) -> Any:  # noqa: ANN401 - whatever it is
+    value = getattr(calibrator, name, None)
+    return tuple(value) if isinstance(value, list | tuple | np.ndarray) else value

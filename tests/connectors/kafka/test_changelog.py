@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import resource
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka import released
+from tests.engine.damage import damaged
+from tests.engine.stream.damaging import require_unchanged_or_spoiled
 
 from abers import ParameterError, StateError
 from abers._sealed import seal
 from abers.stream import Entry, Events, Observation, Processor
 from abers_connectors.kafka import changelog
 from abers_connectors.kafka.changelog import MAGIC, Applied, Assembler, encode
+from abers_connectors.kafka.shard import Place, Shard
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,6 +202,8 @@ def test_sealed_nonsense(content: bytes, k: int, m: int) -> None:
     "wrong",
     [
         {"number": 5},
+        {"following": (-2, 0)},
+        {"following": (0, 2**63)},
         {"inputs": b"\2" + BATCHES[0].inputs[1:]},
         {"inputs": BATCHES[0].inputs[1:]},
         {"offsets": BATCHES[0].offsets[1:]},
@@ -214,6 +220,25 @@ def test_columns_that_do_not_belong_together(wrong: dict[str, Any]) -> None:
     payload = msgspec.msgpack.encode(msgspec.structs.replace(BATCHES[0], **wrong))
     with pytest.raises(StateError, match="batch 0 of the changelog is garbled"):
         read([seal(MAGIC, changelog._PART.pack(0, 0, 1) + payload)])  # noqa: SLF001
+
+
+@pytest.mark.parametrize("times", [200, pytest.param(20_000, marks=pytest.mark.long)])
+def test_damaged_content(times: int) -> None:
+    """What is wrong under a right checksum is refused when it is read, or when it is redone."""
+    refused = 0
+    for number in range(times):
+        rng = random.Random(number)  # noqa: S311 - no secret
+        plain = damaged(msgspec.msgpack.decode(msgspec.msgpack.encode(BATCHES[0])), rng)
+        record = changelog._PART.pack(0, 0, 1) + msgspec.msgpack.encode(plain)  # noqa: SLF001
+        shard = Shard(Processor(released.SETTINGS), Place("app", 0, 0, 0, (0, 0)))
+        before = shard.processor.state_bytes()
+        try:
+            (applied,) = read([seal(MAGIC, record)])
+            shard.redo(applied)
+        except StateError:
+            require_unchanged_or_spoiled(shard.processor, before)
+            refused += 1
+    assert 0 < refused < times
 
 
 def test_no_part_of_anything() -> None:

@@ -128,7 +128,6 @@ def test_arrival_bounds_the_time_of_a_record() -> None:
     assert [event.recorded for event in found.events] == [100, 99, 100]
 
 
-
 def test_a_key_is_needed_where_partitions_are_many() -> None:
     """Without one nothing brings a label to its observation; a tombstone needs none."""
     records = [Read(GOOD, key=None), Read(GOOD), Read(None, key=None)]

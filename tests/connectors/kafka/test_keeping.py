@@ -8,7 +8,7 @@ import pytest
 
 from abers.stream import Settings
 from abers_connectors.kafka.changelog import Applied
-from abers_connectors.kafka.home import Home
+from abers_connectors.kafka.home import Home, snapshot_of
 from abers_connectors.kafka.keeping import Keeping
 from abers_connectors.kafka.shard import Place, Shard
 from abers_connectors.kafka.snapshots import Snapshots
@@ -32,8 +32,8 @@ def batch(number: int, records: int) -> Applied:
 def restored(snapshots: Snapshots, batches: list[Applied]) -> Shard:
     """Restore a shard: the newest snapshot, and the changelog after it, one batch a record."""
     shard = Shard(HOME.processor(), Place("app", 0, 0, 0, (0, 0)))
-    for _, blob in snapshots.newest(0):
-        processor = HOME.loaded(blob)
+    for name, blob in snapshots.newest(0):
+        processor = HOME.loaded(blob, snapshot_of("app", 0, snapshots.offset(name)))
         shard = Shard(processor, Place.of(processor.position))
         break
     for one in batches[shard.place.batch :]:

@@ -13,6 +13,7 @@ import pytest
 from kafka import TopicPartition
 from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.streams import START, labels_of, observations, oracle, written
+from tests.connectors.keys import KEY
 from tests.connectors.live.conftest import Listening
 
 from abers.stream import Processor
@@ -30,6 +31,7 @@ from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import Wording
 from abers_connectors.pace import Pace
+from abers_connectors.state_key import read_key
 
 if TYPE_CHECKING:
     import subprocess
@@ -481,10 +483,12 @@ def test_the_state_of_a_learner_is_saved_under_a_key(
     ran = invoke(*words)
     assert (ran.code, "ABERS_STATE_KEY" in ran.err) == (78, True)
     assert not (stage.folder / "out.jsonl").exists()
-    monkeypatch.setenv("ABERS_STATE_KEY", "secret")
+    monkeypatch.setenv("ABERS_STATE_KEY", KEY)
     assert invoke(*words).code == 0
     ((_, blob),) = Snapshots(str(stage.folder / "seed"), "abers").newest(0)
-    restored = Processor.restore(blob, stage.config().settings(), key=b"secret")
+    restored = Processor.restore(
+        blob, stage.config().settings(), key=read_key(KEY), place="the seed of abers[0]"
+    )
     assert restored.counters["labels"] > 0
 
 

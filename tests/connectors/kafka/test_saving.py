@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from abers._sealed import Piece
 
 PATIENCE = 60.0
-KEY = b"a secret"
+KEY = b"a secret of tests"
 SETTINGS = Settings(window=300, max_pending=200)
 EVENTS = stream(1_000, every=50)
 

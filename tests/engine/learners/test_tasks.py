@@ -142,7 +142,8 @@ def test_a_learner_by_name_in_a_stream(settings: Settings, labels: Any) -> None:
     for i in range(60):
         p.process(Observation(f"a{i}", i, x=features(i % 3)))
         p.process(Label(f"a{i}", i, value=labels[i % 3]))
-    restored = Processor.restore(p.snapshot(key=b"k"), settings, key=b"k")
+    key = b"a secret of tests"
+    restored = Processor.restore(p.snapshot(key=key), settings, key=key)
     last = [Observation(f"b{i}", 60, x=features(i)) for i in range(3)]
     found: Any = p.process_many(last)
     assert found == restored.process_many(last)

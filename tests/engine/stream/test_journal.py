@@ -27,7 +27,7 @@ from abers.stream.deciding import COUNTERS
 from abers.stream.journal import marked
 from abers.stream.settings import CALIBRATORS
 
-KEY = b"a secret"
+KEY = b"a secret of tests"
 LIVES: dict[str, Any] = {
     "binary": (
         limited(calibrator=st.sampled_from(CALIBRATORS["binary"]), scores=st.just("probability")),

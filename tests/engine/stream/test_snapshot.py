@@ -15,7 +15,8 @@ from tests.engine.stream.cases import EVENTS, MODELS, SETTINGS, Scorer, plain, s
 from tests.engine.stream.naive import COUNTERS
 
 import abers.stream.snapshot as saved
-from abers import StateError, VennAbers
+from abers import ParameterError, StateError, VennAbers
+from abers import _keyed as keyed
 from abers._sealed import seal, unseal
 from abers._shown import shown
 from abers.exceptions import SettingsError
@@ -24,7 +25,7 @@ from abers.stream import Event, Label, Observation, Prediction, Processor, Setti
 if TYPE_CHECKING:
     from pathlib import Path
 
-KEY = b"a secret"
+KEY = b"a secret of tests"
 LIMITED = Settings(label_wait=2_000, max_pending=45, max_early=10, dedup_max=300)
 BEFORE, AFTER = (events := stream(400, every=20))[:500], events[500:]
 """Some labels of the second part settle observations of the first one."""
@@ -199,7 +200,7 @@ def test_other_settings(name: str) -> None:
     was, now = getattr(LIMITED, name), OTHER[name]
     other = msgspec.structs.replace(LIMITED, **{name: now})
     with pytest.raises(StateError, match=name) as refusal:
-        Processor.restore(BLOB, other, key=KEY)
+        Processor.restore(fed().snapshot(key=KEY), other, key=KEY)
     assert f"{name} was {shown(was)} and is {shown(now)}" in str(refusal.value)
     assert "set them back" in str(refusal.value)
 
@@ -305,21 +306,69 @@ def test_refused_models_leave_no_learner() -> None:
     assert len(processor.snapshot(key=KEY)) < before + 100
 
 
-@pytest.mark.parametrize("key", [None, b""])
-def test_learners_need_a_key(key: bytes | None) -> None:
+def test_learners_need_a_key() -> None:
     """Learners are neither saved nor loaded without a key."""
     processor = fed(learner=Scorer())
     with pytest.raises(StateError, match="give one"):
-        processor.snapshot(key=key)
-    with pytest.raises(StateError, match="give one"):
-        Processor.restore(processor.snapshot(key=KEY), LIMITED, key=key, learner=Scorer())
+        processor.snapshot()
+    for blob in (processor.snapshot(key=KEY), BLOB):
+        with pytest.raises(StateError, match="give one"):
+            Processor.restore(blob, LIMITED, learner=Scorer())
 
 
-def test_wrong_key() -> None:
-    """Learners that were saved under another key are not loaded."""
-    blob = fed(learner=Scorer()).snapshot(key=KEY)
-    with pytest.raises(StateError, match="another key"):
-        Processor.restore(blob, LIMITED, key=KEY + b"!", learner=Scorer())
+@pytest.mark.parametrize("size", [0, 15, 65])
+def test_short_and_long_keys(size: int) -> None:
+    """A key that can be guessed, or that is longer than what is used of it, is refused."""
+    for act in (
+        lambda key: fed().snapshot(key=key),
+        lambda key: Processor.restore(BLOB, LIMITED, key=key),
+    ):
+        with pytest.raises(ParameterError, match=f"key of {size} bytes; give 16 to 64 random"):
+            act(bytes(range(size)))
+
+
+@pytest.mark.parametrize("learner", [None, Scorer()])
+def test_wrong_key(learner: Scorer | None) -> None:
+    """A snapshot that was saved under another key is not loaded, with learners or without."""
+    blob = fed(learner=learner).snapshot(key=KEY)
+    with pytest.raises(StateError, match="under another key"):
+        Processor.restore(blob, LIMITED, key=KEY + b"!", learner=learner)
+
+
+SEALED = fed().snapshot({"line": 7}, KEY, "fraud[3]@17")
+
+
+def test_all_of_it_is_under_the_key() -> None:
+    """Calibrators and all else: with a key nothing without its seal is loaded, and the reverse."""
+    restored = Processor.restore(SEALED, LIMITED, key=KEY, place="fraud[3]@17")
+    assert restored.state_bytes() == fed().state_bytes()
+    with pytest.raises(StateError, match="is not sealed, and a key is given"):
+        Processor.restore(BLOB, LIMITED, key=KEY)
+    with pytest.raises(StateError, match=r"is sealed, and there is no key.*ABERS_STATE_KEY"):
+        Processor.restore(SEALED, LIMITED, place="fraud[3]@17")
+
+
+@pytest.mark.parametrize("place", ["", "fraud[2]@17", "other[3]@17", "fraud[3]@18"])
+def test_sealed_for_another_place(place: str) -> None:
+    """That of another application, partition or position is refused before it is read."""
+    with pytest.raises(StateError, match=r"for 'fraud\[3\]@17', not for"):
+        Processor.restore(SEALED, Settings(), key=KEY, place=place)
+
+
+@given(st.integers(0, len(SEALED) - 1), st.integers(1, 255), st.booleans())
+def test_sealed_bytes_that_were_changed(at: int, bits: int, cut: bool) -> None:  # noqa: FBT001
+    """No byte of what is sealed can be changed, and none cut off, without the key."""
+    blob = bytearray(SEALED)
+    blob[at] ^= bits
+    with pytest.raises(StateError, match=r"not a snapshot|not sealed|another key"):
+        Processor.restore(bytes(blob[: at if cut else None]), LIMITED, key=KEY, place="fraud[3]@17")
+
+
+def test_sealed_in_another_format() -> None:
+    """What a later abers sealed under the same key is refused with the remedy."""
+    later = keyed.seal(saved.MAGIC[:-1] + b"\xfe", PAYLOAD, KEY, "")
+    with pytest.raises(StateError, match=r"another format .*version of abers that wrote it"):
+        Processor.restore(later, LIMITED, key=KEY)
 
 
 def test_learners_are_not_loaded_unasked() -> None:
@@ -327,7 +376,7 @@ def test_learners_are_not_loaded_unasked() -> None:
     with pytest.raises(StateError, match="learner"):
         Processor.restore(fed(learner=Scorer()).snapshot(key=KEY), LIMITED, key=KEY)
     with pytest.raises(StateError, match="learner"):
-        Processor.restore(BLOB, LIMITED, key=KEY, learner=Scorer())
+        Processor.restore(fed().snapshot(key=KEY), LIMITED, key=KEY, learner=Scorer())
 
 
 class Trap:
@@ -344,17 +393,31 @@ def _spring() -> None:
     Trap.sprung = True
 
 
-@pytest.mark.parametrize("digest", [None, b"", bytes(64)])
-def test_forged_learners_are_never_unpickled(digest: bytes | None) -> None:
+@pytest.mark.parametrize("key", [None, KEY + b"!"])
+@pytest.mark.parametrize("given", [None, KEY])
+def test_forged_learners_are_never_unpickled(key: bytes | None, given: bytes | None) -> None:
     """Whoever can write the file, but has no key, cannot have anything unpickled."""
     blob = fed(learner=Scorer()).snapshot(key=KEY)
-    whole = saved.read(blob)[0]
+    whole = saved.read(blob, KEY)[0]
     whole.learners = pickle.dumps(Trap())
-    whole.digest = whole.digest if digest is None else digest
-    forged = seal(saved.MAGIC, msgspec.msgpack.encode(whole))
+    forged = keyed.seal(saved.MAGIC, msgspec.msgpack.encode(whole), key, "")
     for learner in (Scorer(), None):
         with pytest.raises(StateError):
-            Processor.restore(forged, LIMITED, key=KEY, learner=learner)
+            Processor.restore(forged, LIMITED, key=given, learner=learner)
+    assert not Trap.sprung
+
+
+@pytest.mark.parametrize(
+    ("place", "settings"), [("fraud[2]@17", LIMITED), ("fraud[3]@17", Settings())]
+)
+def test_learners_of_another_place_are_never_unpickled(place: str, settings: Settings) -> None:
+    """Under the right key too: another place, or other settings, and no pickle is read."""
+    blob = fed(learner=Scorer()).snapshot(key=KEY)
+    whole = saved.read(blob, KEY)[0]
+    whole.learners = pickle.dumps(Trap())
+    sealed = keyed.seal(saved.MAGIC, msgspec.msgpack.encode(whole), KEY, "fraud[3]@17")
+    with pytest.raises(StateError, match=r"sealed for|other settings"):
+        Processor.restore(sealed, settings, key=KEY, place=place, learner=Scorer())
     assert not Trap.sprung
 
 
@@ -384,7 +447,6 @@ def test_golden(path: Path) -> None:
         assert released.digest(restored) == expected["state"]
     *said, counters = expected["spoken"]
     assert released.spoken(restored) == [*said, dict.fromkeys(COUNTERS, 0) | counters]
-
 
 
 def test_golden_formats() -> None:

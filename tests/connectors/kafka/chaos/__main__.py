@@ -18,7 +18,7 @@ from tests.connectors.kafka.chaos.nemesis import Nemesis
 from tests.connectors.kafka.chaos.tasks import TASKS
 from tests.connectors.kafka.chaos.workers import Supervisor
 
-from abers_connectors.statefile import secret
+from abers_connectors.state_key import NAME, new_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,8 +46,7 @@ FORMS = {
 def main(form: str, folder: str, seed: str = "7") -> None:
     """Attack in one of the forms."""
     logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
-    if secret() is None:
-        os.environ["ABERS_STATE_KEY"] = "of the workers, and of the judge"
+    os.environ.setdefault(NAME, new_key())  # of the workers, and of the judge
     storage = Path(folder, "broker")
     broker = Broker.started("--dir", storage)
     try:
