@@ -13,7 +13,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
-from abers.exceptions import ConfigError, StateError
+from abers.exceptions import BrokerError, ConfigError, StateError
 from abers_connectors.extras import extra
 from abers_connectors.kafka.client_settings import client_settings
 from abers_connectors.kafka.decoding import Decoder
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from abers_connectors.config import Alerts, Config, Kafka
-    from abers_connectors.kafka.client import Log
+    from abers_connectors.kafka.client import Group, Log
     from abers_connectors.kafka.shard import Shard, Work
 
 __all__ = ["home_of", "opened", "partitions_of", "serve", "snapshots_of"]
@@ -130,7 +130,7 @@ def opened(
     kafka = config.kafka
     assert kafka is not None  # noqa: S101 - home_of has seen to it
     seconds, settings = _Seconds.of(kafka), client_settings(kafka)
-    status = Status(seconds.watchdog, supervisor.alive)
+    status = Status(seconds.watchdog, supervisor.alive, session=seconds.session)
     page = ServicePage(kafka.app, status)
     with ExitStack() as stack:
         if config.http.enabled:
@@ -160,7 +160,7 @@ def opened(
             session=seconds.session,
             **common,
         )
-        stack.callback(group.leave if kafka.leave_on_stop else group.close)
+        stack.push(_parting(group, leave=kafka.leave_on_stop))
         snapshots = snapshots_of(config)
         keeping = Keeping(
             home,
@@ -204,6 +204,22 @@ def opened(
             housekeeping=_each(keeping, page.look),
         )
         yield service
+
+
+def _parting(group: Group, *, leave: bool) -> Callable[..., None]:
+    """Close a member, giving its seat up if that is wanted.
+
+    Not after a BrokerError: the seat may be that of the process which took our place, and
+    otherwise the process is started again.
+    """
+
+    def part(_: object, error: BaseException | None, __: object) -> None:
+        if leave and not isinstance(error, BrokerError):
+            group.leave()
+        else:
+            group.close()
+
+    return part
 
 
 def _each(*calls: Callable[P, object]) -> Callable[P, None]:

@@ -117,18 +117,24 @@ class Membership(NamedTuple):
         The partitions.
     proof
         What `Producer.commit` takes; None while there is no stable membership.
+    heard
+        When the brokers last answered for the group: monotonic, in seconds.
     """
 
     epoch: int
     assigned: frozenset[Partition]
     proof: object | None
+    heard: float
 
 
 class Consumer(Protocol):
     """Reads committed records of the input topics, as a member of the group."""
 
     def poll(self, seconds: float, most: int) -> Mapping[Partition, Sequence[Record]]:
-        """Give what has come; only here may the assignment change."""
+        """Give what has come; only here may the assignment change.
+
+        A BrokerError if another process took the seat in the group.
+        """
         ...
 
     def membership(self) -> Membership:
