@@ -84,7 +84,11 @@ def run(
     *,
     create_topics: Annotated[
         bool,
-        typer.Option("--create-topics", help="With Kafka: make the topics that are missing."),
+        typer.Option(
+            "--create-topics",
+            help="With Kafka: make the topics that are missing, all of them, or none where the "
+            "service could not run.",
+        ),
     ] = False,
     seed: Annotated[
         str | None,
