@@ -17,6 +17,7 @@ from abers_connectors.kafka.decoding import Decoder
 from abers_connectors.kafka.gathering import Limits
 from abers_connectors.kafka.home import Home
 from abers_connectors.kafka.keeping import Keeping
+from abers_connectors.kafka.leaders import Leaders
 from abers_connectors.kafka.losing import Losses
 from abers_connectors.kafka.restoring import Restorer
 from abers_connectors.kafka.service import Service
@@ -113,7 +114,7 @@ def opened(
             for topic in create_if(config, lambda count: beginning.check(snapshots, count)):
                 _log.info("topic %s is created", topic)
         partitions, topics = partitions_of(log, home), _topics(kafka)
-        _counted(log, topics.values())
+        outputs = _counted(log, topics.values())
         require_keeping(config)
         beginning.keep(snapshots, partitions)
         producer = Transactions(
@@ -169,7 +170,7 @@ def opened(
             seat=seconds.watchdog,
             status=status,
             onlooker=_each(_telling(config.alerts, status, stack), page.take),
-            housekeeping=_each(keeping, page.look),
+            housekeeping=_each(keeping, Leaders(home, outputs, producer, status), page.look),
         )
         yield service
 

@@ -256,6 +256,8 @@ class Status:
         """Whether the process is in its group, as far as the loop knows."""
         self.heard = -math.inf
         """When the brokers last answered for the group: by the clock."""
+        self.hindrance: str | None = None
+        """Why it could not serve although it is in its group; a sentence."""
         self._patience, self._clock, self._wall = patience, clock, wall
         self._session = session
         self._onlooker, self._progress = onlooker, clock()
@@ -376,16 +378,16 @@ class Status:
     def view(self) -> View:
         """Give all of it, at one moment."""
         with self._lock:
-            now = self._clock()
+            now, hindrance = self._clock(), self.hindrance
             # The loop may hang in a call, and then only the time says that the seat is lost.
             joined = self.joined and now - self.heard <= self._session
             return View(
                 now - self._progress <= self._patience,
-                joined and self._assigned <= self._restored,
+                joined and self._assigned <= self._restored and hindrance is None,
                 joined,
                 sorted(self._assigned),
                 sorted(self._restored),
-                [*self._hints, *self._given_up],
+                [*self._hints, *self._given_up, *([] if hindrance is None else [hindrance])],
                 self._counts.copied(),
                 dict(self._gauges),
                 dict(self._lags),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from abers.exceptions import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 __all__ = [
     "Bounds",
@@ -182,6 +182,10 @@ class Producer(Protocol):
 
     def commit(self, offsets: Mapping[Partition, int], proof: object) -> None:
         """Commit it with input offsets; a TransactionError if nothing of it happened."""
+        ...
+
+    def leaderless(self, partitions: Collection[Partition]) -> list[Partition]:
+        """Name those of which the brokers said lately that they have no leader; at once."""
         ...
 
     def close(self) -> None:
