@@ -195,6 +195,7 @@ class Service:
 
     def _doubt(self, error: TransactionError) -> None:
         """Throw away what is in memory; the next turn restores it."""
+        self.status.joined = False  # until it is restored
         self.status.abort(str(error))
         _log.warning("%s; restoring", error)
         self._shards, self._epoch = {}, -1

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.shard import Shard, Work
     from abers_connectors.notify import Supervisor
 
-__all__ = ["home_of", "opened", "partitions_of", "snapshots_of"]
+__all__ = ["home_of", "opened", "parting", "partitions_of", "snapshots_of"]
 
 _MOST_BYTES = 1_000_000  # of a record that is written; clients and brokers refuse more by default
 
@@ -133,7 +133,7 @@ def opened(
             session=seconds.session,
             **common,
         )
-        stack.push(_parting(group, leave=kafka.leave_on_stop))
+        stack.push(parting(group, leave=kafka.leave_on_stop))
         keeping = Keeping(
             home,
             snapshots,
@@ -175,8 +175,8 @@ def opened(
         yield service
 
 
-def _parting(group: Group, *, leave: bool) -> Callable[..., None]:
-    """Close a member, giving its seat up if that is wanted.
+def parting(group: Group, *, leave: bool) -> Callable[..., None]:
+    """Give what closes a member when a `with` block ends, and gives its seat up if that is wanted.
 
     Not after a BrokerError: the seat may be that of the process which took our place, and
     otherwise the process is started again.
