@@ -179,6 +179,8 @@ def test_the_last_line_is_of_the_log(
     (tmp_path / "abers.toml").write_text("""
     kafka.bootstrap = "127.0.0.1:1"
     kafka.app = "alone"
+    kafka.transaction_timeout = "1s"
+    kafka.watchdog = "2s"
     kafka.observations = "scores"
     kafka.predictions = "predictions"
     http.port = 0
@@ -188,10 +190,9 @@ def test_the_last_line_is_of_the_log(
     assert process.returncode == exits.UNAVAILABLE
     lines = [json.loads(line) for line in told.splitlines()]
     assert {line["app"] for line in lines} == {"alone"}
-    assert (lines[-1]["level"], lines[-1]["message"]) == (
-        "critical",
-        "no answer from a broker at 127.0.0.1:1: 111 ECONNREFUSED",
-    )
+    assert lines[-1]["level"] == "critical"
+    assert lines[-1]["message"].startswith("the broker did not answer connect within 2 s")
+    assert any(line.get("repeated") for line in lines)
     messages = [re.sub(r"[\d.]+", "", line["message"]) for line in lines if "repeated" not in line]
     assert len(messages) == len({*messages})
 
