@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from abers_connectors.exits import CONFIG, FAILURE, USAGE, drop_output, fail, sentences
+from abers_connectors.exits import CONFIG, FAILURE, USAGE, drop_output, fail, refusal, sentences
 from abers_connectors.state_commands import state
 
 __all__ = ["app", "main"]
@@ -37,8 +37,7 @@ def main() -> None:
         app(prog_name="abers")
     except OSError as error:
         drop_output()
-        where = f"{error.filename}: " if error.filename else ""
-        sys.exit(f"Error: {where}{error.strerror}")
+        sys.exit(f"Error: {refusal(error)}")
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -85,7 +84,11 @@ def run(
     *,
     create_topics: Annotated[
         bool,
-        typer.Option("--create-topics", help="With Kafka: make the topics that are missing."),
+        typer.Option(
+            "--create-topics",
+            help="With Kafka: make the topics that are missing, all of them, or none where the "
+            "service could not run.",
+        ),
     ] = False,
     seed: Annotated[
         str | None,
@@ -108,16 +111,9 @@ def run(
 
         loaded = load(config)
         if loaded.kafka is not None:
-            from abers_connectors.checking import refuse_hindered
-            from abers_connectors.kafka.serving import serve
+            from abers_connectors.kafka.command import serve
 
-            refuse_hindered(loaded, config)
-            if create_topics:
-                from abers_connectors.kafka.topics import create
-
-                for line in create(loaded):
-                    typer.echo(line, err=True)
-            serve(loaded, seed=seed)
+            serve(loaded, config, create_topics=create_topics, seed=seed)
             return
         for option, given in (("--create-topics", create_topics), ("--seed", seed)):
             if given:

@@ -1,9 +1,9 @@
 """From errors to a sentence and an exit code.
 
-Governing rule: whatever goes wrong ends in a sentence on standard error and an
-exit code (1 failure, 2 usage, 65 too many dead letters, 75 a broker that is not
-there and may be later, 78 a configuration or state that must not be used,
-128 + n for signal n), never in a traceback.
+Governing rule: whatever goes wrong ends in a sentence on standard error (in the log
+of a service, where that is JSON) and an exit code (1 failure, 2 usage, 65 too many
+dead letters, 75 a broker that is not there and may be later, 78 a configuration or
+state that must not be used, 128 + n for signal n), never in a bare traceback.
 """
 
 # ruff: noqa: PLC0415 - nothing but typer is imported before a command runs
@@ -19,9 +19,20 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from logging import Logger
 
-__all__ = ["CONFIG", "FAILURE", "UNAVAILABLE", "USAGE", "drop_output", "fail", "sentences"]
+__all__ = [
+    "CONFIG",
+    "FAILURE",
+    "UNAVAILABLE",
+    "USAGE",
+    "drop_output",
+    "fail",
+    "logged",
+    "refusal",
+    "sentences",
+]
 
 FAILURE, USAGE, DATA, UNAVAILABLE, CONFIG = 1, 2, 65, 75, 78
 
@@ -31,15 +42,44 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def fail(message: str, code: int) -> NoReturn:
+def _echo(line: str) -> None:
+    typer.echo(f"Error: {line}", err=True)
+
+
+def fail(message: str, code: int, tell: Callable[[str], object] = _echo) -> NoReturn:
     """End with a message, a sentence a line, and an exit code."""
     for line in message.splitlines():
-        typer.echo(f"Error: {line}", err=True)
+        tell(line)
     raise typer.Exit(code)
 
 
+def refusal(error: OSError) -> str:
+    """Give the sentence of what the system refused."""
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}"
+
+
 @contextmanager
-def sentences(parameter: int = USAGE) -> Iterator[None]:
+def logged(log: Logger) -> Iterator[None]:
+    """Turn any error into a critical line of a log and its exit code.
+
+    A fault of the program has its traceback in the line.
+    """
+    try:
+        with sentences(CONFIG, log.critical):
+            yield
+    except typer.Exit:
+        raise
+    except OSError as error:
+        log.critical(refusal(error))
+        raise typer.Exit(FAILURE) from None
+    except Exception as error:
+        log.critical("a fault of the program: %r", error, exc_info=True)
+        raise typer.Exit(FAILURE) from None
+
+
+@contextmanager
+def sentences(parameter: int = USAGE, tell: Callable[[str], object] = _echo) -> Iterator[None]:
     """Turn an error into its sentence and exit code, that of a wrong parameter as given."""
     try:
         from abers.exceptions import (
@@ -51,28 +91,31 @@ def sentences(parameter: int = USAGE) -> Iterator[None]:
             StateError,
         )
     except ImportError as error:  # such as a backend that is asked for and not there
-        fail(str(error), FAILURE)
+        fail(str(error), FAILURE, tell)
     except KeyboardInterrupt:
-        _stopped()
+        _stopped(tell)
     try:
         yield
     except ParameterError as error:
-        fail(str(error), parameter)
+        fail(str(error), parameter, tell)
     except DeadLettersError as error:
-        fail(str(error), DATA)
+        fail(str(error), DATA, tell)
     except BrokerError as error:
-        fail(str(error), UNAVAILABLE)
+        fail(str(error), UNAVAILABLE, tell)
     except (ConfigError, StateError) as error:
-        fail(str(error), CONFIG)
+        fail(str(error), CONFIG, tell)
     except AbersError as error:
-        fail(str(error), FAILURE)
+        fail(str(error), FAILURE, tell)
     except BrokenPipeError:  # the reader has seen enough, as in `abers replay … | head`
         drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None
     except KeyboardInterrupt:
-        _stopped()
+        _stopped(tell)
 
 
-def _stopped() -> NoReturn:
-    typer.echo("Stopped.", err=True)
+def _stopped(tell: Callable[[str], object]) -> NoReturn:
+    if tell is _echo:  # a wish, and no error
+        typer.echo("Stopped.", err=True)
+    else:
+        tell("stopped before it served")
     raise typer.Exit(128 + signal.SIGINT) from None

@@ -2,24 +2,30 @@
 
 Governing rule: one line is one event, whatever a record or a broker put into it:
 text where somebody watches, JSON everywhere else; and what is about a record
-names it as topic[partition]@offset.
+names it as topic[partition]@offset. Where the log is JSON, all of it is: the error
+that ends the process and one in a thread too. What a library repeats is summed up.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from contextlib import contextmanager
+import sys
+import threading
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from abers_connectors.repeats import Repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TextIO
 
-__all__ = ["logging_to", "place"]
+__all__ = ["for_people", "logging_to", "place"]
 
 _OURS = "abers_connectors"
+_log = logging.getLogger(__name__)
 # What every record of the standard library has; the rest was given as `extra`.
 _USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
 
@@ -35,9 +41,16 @@ def place(topic: str, partition: int, offset: int | None = None) -> str:
     return f"{topic}[{partition}]" + ("" if offset is None else f"@{offset}")
 
 
+def for_people(stream: TextIO) -> bool:
+    """Say whether the log of a stream is text; elsewhere it is JSON."""
+    return stream.isatty()
+
+
 @contextmanager
 def logging_to(stream: TextIO, **always: str) -> Iterator[None]:
     """Write the log to a stream in a `with` block: ours, and the warnings of all libraries.
+
+    So are errors that nobody handles, in a thread or where an object is deleted.
 
     Parameters
     ----------
@@ -56,21 +69,60 @@ def logging_to(stream: TextIO, **always: str) -> Iterator[None]:
     >>> found["level"], found["message"], found["at"]
     ('warning', 'odd', 'scores[3]@17')
     """
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(_Text() if stream.isatty() else _Json(always))
+    handler = _Handler(stream)
+    handler.setFormatter(_Text() if for_people(stream) else _Json(always))
     root, ours = logging.getLogger(), logging.getLogger(_OURS)
-    before = root.level, ours.level
-    root.addHandler(handler)
-    root.setLevel(logging.WARNING)
-    ours.setLevel(logging.INFO)
-    logging.captureWarnings(capture=True)
+    with ExitStack() as stack:
+        for logger, level in ((root, logging.WARNING), (ours, logging.INFO)):
+            stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(level)
+        stack.callback(handler.close)
+        stack.callback(root.removeHandler, handler)
+        root.addHandler(handler)
+        stack.callback(logging.captureWarnings, capture=False)
+        logging.captureWarnings(capture=True)
+        stack.enter_context(_unhandled())
+        yield
+
+
+class _Handler(logging.StreamHandler["TextIO"]):
+    """Writes lines, and of those that a library repeats how often they came."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._repeats = Repeats(_OURS)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write what is to be written now."""
+        for one in self._repeats.add(record):
+            super().emit(one)
+
+    def close(self) -> None:
+        """Write what was held back."""
+        with self.lock or threading.RLock():
+            for one in self._repeats.rest():
+                super().emit(one)
+        super().close()
+
+
+@contextmanager
+def _unhandled() -> Iterator[None]:
+    """Log what Python would print of errors that reach nobody."""
+
+    def in_a_thread(args: threading.ExceptHookArgs) -> None:
+        name = "a thread" if args.thread is None else f"thread {args.thread.name}"
+        _log.error("%s failed", name, exc_info=args.exc_value)
+
+    def anywhere(args: sys.UnraisableHookArgs) -> None:
+        what = args.err_msg or "an error that cannot be raised"
+        _log.error("%s: %r", what, args.object, exc_info=args.exc_value)
+
+    before = threading.excepthook, sys.unraisablehook
+    threading.excepthook, sys.unraisablehook = in_a_thread, anywhere
     try:
         yield
     finally:
-        logging.captureWarnings(capture=False)
-        root.removeHandler(handler)
-        root.setLevel(before[0])
-        ours.setLevel(before[1])
+        threading.excepthook, sys.unraisablehook = before
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abers_connectors.config import load
-from abers_connectors.kafka import topics
+from abers_connectors.kafka.topic_creation import create
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,7 +31,7 @@ def main(count: str = "1000", rate: str = "250") -> int:
     with ExitStack() as stack:
         bootstrap = stack.enter_context(broker())
         environ = os.environ | {"ABERS_KAFKA__BOOTSTRAP": bootstrap}
-        made = topics.create(load(CONFIG, environ=environ), environ)
+        made = create(load(CONFIG, environ=environ), environ)
         say(f"a broker at {bootstrap} has the topics {', '.join(made)}")
         service = stack.enter_context(running(str(ABERS), "run", str(CONFIG), env=environ))
         stack.enter_context(

@@ -6,6 +6,8 @@ import io
 import json
 import logging
 import re
+import sys
+import threading
 import warnings
 from typing import Any
 
@@ -113,15 +115,58 @@ def test_who_is_heard() -> None:
     assert "UserWarning: indeed" in told[1]
 
 
+def test_what_nobody_handles() -> None:
+    """An error that ends a thread, or comes where an object is deleted, is a line of the log."""
+
+    class Deleted:
+        def __del__(self) -> None:
+            raise ValueError("two")
+
+    def fail() -> None:
+        raise ValueError("one")
+
+    stream = io.StringIO()
+    with logging_to(stream, app="fraud"):
+        thread = threading.Thread(target=fail, name="worker")
+        thread.start()
+        thread.join()
+        one = Deleted()
+        del one
+    threaded, deleted = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert (threaded["level"], threaded["message"]) == ("error", "thread worker failed")
+    assert threaded["exception"].endswith("ValueError: one")
+    assert deleted["exception"].endswith("ValueError: two")
+    assert {threaded["app"], deleted["app"]} == {"fraud"}
+
+
+def test_what_a_library_repeats_is_summed_up() -> None:
+    """It is written once, and its number at the end at the latest; ours is written each time."""
+    stream = io.StringIO()
+    with logging_to(stream):
+        for number in range(5):
+            logging.getLogger("kafka.net").warning("port %d is closed", number)
+        LOG.info("once")
+        LOG.info("once")
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(one["message"], one.get("repeated")) for one in lines] == [
+        ("port 0 is closed", None),
+        ("once", None),
+        ("once", None),
+        ("port 4 is closed", 4),
+    ]
+
+
 def test_all_is_as_before() -> None:
     """After the block nothing is written any more, and the levels are what they were."""
     stream = io.StringIO()
     root, ours = logging.getLogger(), logging.getLogger("abers_connectors")
+    hooks = threading.excepthook, sys.unraisablehook
     before = root.level, ours.level, root.handlers[:]
     with logging_to(stream):
         pass
     LOG.error("no")
     assert stream.getvalue() == ""
     assert (root.level, ours.level, root.handlers[:]) == before
+    assert (threading.excepthook, sys.unraisablehook) == hooks
     with pytest.warns(UserWarning, match="again"):
         warnings.warn("again", UserWarning, stacklevel=1)

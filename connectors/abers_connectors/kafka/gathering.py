@@ -110,8 +110,10 @@ class Gathering:
                 shard.merge.add(which, records)
         self._open_next()
 
-    def patience(self) -> float:
-        """Say for how many seconds more may be waited for."""
+    def patience(self, *, seated: bool = True) -> float:
+        """Say for how many seconds more may be waited for; without a seat nothing is committed."""
+        if not seated:
+            return _IDLE
         if self.due():
             return 0.0
         if self._since is not None:

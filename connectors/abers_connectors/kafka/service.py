@@ -144,13 +144,16 @@ class Service:
 
     def turn(self) -> None:
         """Take what has come, and commit a batch if one is due."""
-        arrived = self._consumer.poll(self._batch.patience(), self._most)
+        patience = self._batch.patience(seated=self._unseated is None)
+        arrived = self._consumer.poll(patience, self._most)
         self.status.progressed()
         membership = self._consumer.membership()
         self._require_seat(membership)
         if membership.epoch != self._epoch:
             self._reassign(membership)
             return
+        self.status.joined = membership.proof is not None
+        self.status.heard = membership.heard
         self._batch.add(arrived)
         if membership.proof is not None and self._batch.due():
             self._transact(self._batch.take(), membership.proof)
@@ -176,6 +179,7 @@ class Service:
         """Own what is assigned; what was owned before is looked at again."""
         kept, self._shards, self._epoch = self._shards, {}, membership.epoch
         self._batch.begin({})
+        self.status.joined = False  # until all is restored, and we are in the group then
         self.status.assign(membership.assigned)
         for partition in membership.assigned:
             self._consumer.pause(partition)
@@ -188,10 +192,10 @@ class Service:
             self._doubt(error)
         else:
             self._read_on()
-            self.status.joined = membership.proof is not None
 
     def _doubt(self, error: TransactionError) -> None:
         """Throw away what is in memory; the next turn restores it."""
+        self.status.joined = False  # until it is restored
         self.status.abort(str(error))
         _log.warning("%s; restoring", error)
         self._shards, self._epoch = {}, -1

@@ -8,32 +8,29 @@ nothing.
 from __future__ import annotations
 
 import logging
-import signal
-import sys
 import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec
 
-from abers.exceptions import ConfigError, StateError
-from abers_connectors.extras import extra
+from abers.exceptions import BrokerError, ConfigError, StateError
 from abers_connectors.kafka.client_settings import client_settings
 from abers_connectors.kafka.decoding import Decoder
 from abers_connectors.kafka.gathering import Limits
 from abers_connectors.kafka.home import Home
 from abers_connectors.kafka.keeping import Keeping
+from abers_connectors.kafka.leaders import Leaders
 from abers_connectors.kafka.losing import Losses
 from abers_connectors.kafka.restoring import Restorer
 from abers_connectors.kafka.service import Service
 from abers_connectors.kafka.snapshots import Snapshots
 from abers_connectors.kafka.starting import Beginning
 from abers_connectors.kafka.status import Status
-from abers_connectors.kafka.topics import require_keeping
+from abers_connectors.kafka.topic_creation import create_if
+from abers_connectors.kafka.topics import require_keeping, section
 from abers_connectors.kafka.trimming import Trimming
 from abers_connectors.kafka.watchdog import Watchdog
 from abers_connectors.kafka.wording import ALERTS, Wording
 from abers_connectors.live.service import ServicePage
-from abers_connectors.logs import logging_to
-from abers_connectors.notify import Supervisor
 from abers_connectors.running import Tolerance
 from abers_connectors.state_key import state_key
 from abers_connectors.webhook import Webhook
@@ -42,10 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from abers_connectors.config import Alerts, Config, Kafka
-    from abers_connectors.kafka.client import Log
+    from abers_connectors.kafka.client import Group, Log
     from abers_connectors.kafka.shard import Shard, Work
+    from abers_connectors.notify import Supervisor
 
-__all__ = ["home_of", "opened", "partitions_of", "serve", "snapshots_of"]
+__all__ = ["home_of", "opened", "parting", "partitions_of", "snapshots_of"]
 
 _MOST_BYTES = 1_000_000  # of a record that is written; clients and brokers refuse more by default
 
@@ -56,9 +54,7 @@ P = ParamSpec("P")
 
 def home_of(config: Config) -> Home:
     """Give what the shards of a configuration have in common."""
-    kafka = config.kafka
-    if kafka is None:
-        raise ConfigError(["kafka: there is no such section; this needs topics"])
+    kafka = section(config)
     inputs = [kafka.observations]
     if config.second_input and kafka.labels is not None:
         inputs.append(kafka.labels)
@@ -70,40 +66,6 @@ def home_of(config: Config) -> Home:
         kafka.outcomes is not None,
         state_key(),
     )
-
-
-def serve(config: Config, *, seed: str | None = None) -> None:
-    """Serve until told to stop by SIGTERM or SIGINT.
-
-    Parameters
-    ----------
-    config
-        With a section [kafka].
-    seed
-        Snapshots that a replay left, which an application without state starts from.
-
-    Raises
-    ------
-    ConfigError
-        If the configuration, or a topic, is not as it must be.
-    StateError
-        If state and offsets do not fit together, or records are lost.
-    BrokerError
-        If the broker, or the place in its group, is lost.
-    DeadLettersError
-        If there are too many.
-    """
-    extra("kafka", "a section [kafka]", "kafka")
-    home, supervisor = home_of(config), Supervisor()
-    with (
-        logging_to(sys.stderr, app=home.app),
-        _stoppable() as stop,
-        opened(config, home, seed, supervisor) as service,
-    ):
-        stop.service = service
-        service.run()
-        supervisor.stopping()
-        _log.info("stopped: what was read is committed")
 
 
 class _Seconds(NamedTuple):
@@ -122,16 +84,20 @@ class _Seconds(NamedTuple):
 
 @contextmanager
 def opened(
-    config: Config, home: Home, seed: str | None, supervisor: Supervisor
+    config: Config,
+    home: Home,
+    seed: str | None,
+    supervisor: Supervisor,
+    *,
+    create_topics: bool = False,
 ) -> Iterator[Service]:
-    """Open a service in a `with` block; as `serve`, which runs it."""
+    """Open a service in a `with` block; as `command.serve`, which runs it."""
     from abers_connectors.http import serving  # noqa: PLC0415 - an extra
     from abers_connectors.kafka.client import Group, Log, Transactions  # noqa: PLC0415 - an extra
 
-    kafka = config.kafka
-    assert kafka is not None  # noqa: S101 - home_of has seen to it
+    kafka = section(config)
     seconds, settings = _Seconds.of(kafka), client_settings(kafka)
-    status = Status(seconds.watchdog, supervisor.alive)
+    status = Status(seconds.watchdog, supervisor.alive, session=seconds.session)
     page = ServicePage(kafka.app, status)
     with ExitStack() as stack:
         if config.http.enabled:
@@ -142,9 +108,16 @@ def opened(
         common: dict[str, Any] = {"settings": settings, "watchdog": watchdog}
         log = Log(kafka.app, **common)
         stack.callback(log.close)
+        snapshots = snapshots_of(config)
+        sown = None if seed is None else Snapshots(seed, kafka.app)
+        beginning = Beginning(home, log, kafka.start, sown)
+        if create_topics:
+            for topic in create_if(config, lambda count: beginning.check(snapshots, count)):
+                _log.info("topic %s is created", topic)
         partitions, topics = partitions_of(log, home), _topics(kafka)
-        _counted(log, topics.values())
+        outputs = _counted(log, topics.values())
         require_keeping(config)
+        beginning.keep(snapshots, partitions)
         producer = Transactions(
             f"{kafka.app}-{kafka.instance}",
             topics=sorted({*topics.values(), home.changelog}),
@@ -161,8 +134,7 @@ def opened(
             session=seconds.session,
             **common,
         )
-        stack.callback(group.leave if kafka.leave_on_stop else group.close)
-        snapshots = snapshots_of(config)
+        stack.push(parting(group, leave=kafka.leave_on_stop))
         keeping = Keeping(
             home,
             snapshots,
@@ -173,8 +145,6 @@ def opened(
             trim=_trimming(config, home, snapshots, settings),
         )
         stack.callback(keeping.close)
-        sown = None if seed is None else Snapshots(seed, kafka.app)
-        beginning = Beginning(home, log, kafka.start, sown)
         restorer = Restorer(
             home,
             log,
@@ -183,7 +153,6 @@ def opened(
             Losses(home, log, kafka.lost_history, _log.warning).pass_over,
             say=_log.warning,
         )
-        beginning.keep(snapshots, partitions)
         service = Service(
             home,
             consumer=group,
@@ -202,9 +171,25 @@ def opened(
             seat=seconds.watchdog,
             status=status,
             onlooker=_each(_telling(config.alerts, status, stack), page.take),
-            housekeeping=_each(keeping, page.look),
+            housekeeping=_each(keeping, Leaders(home, outputs, producer, status), page.look),
         )
         yield service
+
+
+def parting(group: Group, *, leave: bool) -> Callable[..., None]:
+    """Give what closes a member when a `with` block ends, and gives its seat up if that is wanted.
+
+    Not after a BrokerError: the seat may be that of the process which took our place, and
+    otherwise the process is started again.
+    """
+
+    def part(_: object, error: BaseException | None, __: object) -> None:
+        if leave and not isinstance(error, BrokerError):
+            group.leave()
+        else:
+            group.close()
+
+    return part
 
 
 def _each(*calls: Callable[P, object]) -> Callable[P, None]:
@@ -282,25 +267,3 @@ def _topics(kafka: Kafka) -> dict[str, str]:
         ALERTS: kafka.alerts,
     }
     return {sink: topic for sink, topic in named_ones.items() if topic is not None}
-
-
-class _Stop:
-    """Lets a signal finish the batch at hand; before there is a service nothing is at hand."""
-
-    service: Service | None = None
-
-    def __call__(self, *_: object) -> None:
-        if self.service is None:
-            raise SystemExit(0)
-        self.service.stop()
-
-
-@contextmanager
-def _stoppable() -> Iterator[_Stop]:
-    stop = _Stop()
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

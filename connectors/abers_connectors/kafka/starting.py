@@ -63,6 +63,13 @@ class Beginning:
         seen, told = [*offsets, NONE][:2]
         return self._placed(self._home.processor(), number, (seen, told))
 
+    def check(self, snapshots: Snapshots | None, partitions: int) -> None:
+        """Refuse a seed that `keep` would refuse, and save nothing; topics may be missing yet."""
+        if self._seed is not None:
+            self._require_room(snapshots, partitions)
+            for number in range(partitions):
+                self._sown(number, self._seed)
+
     def keep(self, snapshots: Snapshots | None, partitions: int) -> None:
         """Save a seed as the first snapshot of each shard; the changelog goes on from it.
 
@@ -77,20 +84,27 @@ class Beginning:
         """
         if self._seed is None:
             return
+        room = self._require_room(snapshots, partitions)
+        for number in range(partitions):
+            shard = self._sown(number, self._seed)
+            place = shard.place
+            blob = self._home.saved(shard.processor, place)
+            room.save(place.partition, place.changelog, blob)
+
+    def _require_room(self, snapshots: Snapshots | None, partitions: int) -> Snapshots:
+        """Give the place of a seed; there is one, and no state yet."""
         if snapshots is None:
             why = "a seed is kept there, which the changelog goes on from"
             raise ConfigError([f"state.path: name the place of the snapshots; {why}"])
-        for log in map(self._home.log, range(partitions)):
+        there = self._reader.partitions(self._home.changelog)
+        for log in map(self._home.log, range(min(there, partitions))):
             if self._reader.bounds(log).end:
                 msg = (
                     f"{named(log)} has state of {self._home.app} already, and a seed is for an "
                     "application that has none; leave out --seed, or take another kafka.app"
                 )
                 raise StateError(msg)
-        for shard in map(self.shard, range(partitions)):
-            place = shard.place
-            blob = self._home.saved(shard.processor, place)
-            snapshots.save(place.partition, place.changelog, blob)
+        return snapshots
 
     def _placed(self, processor: Processor, number: int, following: tuple[int, int]) -> Shard:
         return Shard(processor, Place(self._home.app, number, 0, 0, following))

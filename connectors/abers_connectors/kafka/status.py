@@ -7,6 +7,7 @@ never restored, and not lowered when a partition leaves.
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -235,6 +236,9 @@ class Status:
         Seconds without progress after which it counts as hung: `kafka.watchdog`.
     onlooker
         Called whenever something moves.
+    session
+        Seconds without an answer of the brokers after which they give the seat in the group to
+        another process: `kafka.session_timeout`.
     clock, wall
         Monotonic time, and that on the wall, in seconds.
     """
@@ -244,12 +248,18 @@ class Status:
         patience: float,
         onlooker: Callable[[], None] = lambda: None,
         *,
+        session: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.joined = False
-        """Whether the process is in its group."""
+        """Whether the process is in its group, as far as the loop knows."""
+        self.heard = -math.inf
+        """When the brokers last answered for the group: by the clock."""
+        self.hindrance: str | None = None
+        """Why it could not serve although it is in its group; a sentence."""
         self._patience, self._clock, self._wall = patience, clock, wall
+        self._session = session
         self._onlooker, self._progress = onlooker, clock()
         self._lock = Lock()
         self._assigned: set[int] = set()
@@ -368,13 +378,16 @@ class Status:
     def view(self) -> View:
         """Give all of it, at one moment."""
         with self._lock:
+            now, hindrance = self._clock(), self.hindrance
+            # The loop may hang in a call, and then only the time says that the seat is lost.
+            joined = self.joined and now - self.heard <= self._session
             return View(
-                self._clock() - self._progress <= self._patience,
-                self.joined and self._assigned <= self._restored,
-                self.joined,
+                now - self._progress <= self._patience,
+                joined and self._assigned <= self._restored and hindrance is None,
+                joined,
                 sorted(self._assigned),
                 sorted(self._restored),
-                [*self._hints, *self._given_up],
+                [*self._hints, *self._given_up, *([] if hindrance is None else [hindrance])],
                 self._counts.copied(),
                 dict(self._gauges),
                 dict(self._lags),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from abers.exceptions import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 __all__ = [
     "Bounds",
@@ -117,18 +117,24 @@ class Membership(NamedTuple):
         The partitions.
     proof
         What `Producer.commit` takes; None while there is no stable membership.
+    heard
+        When the brokers last answered for the group: monotonic, in seconds.
     """
 
     epoch: int
     assigned: frozenset[Partition]
     proof: object | None
+    heard: float
 
 
 class Consumer(Protocol):
     """Reads committed records of the input topics, as a member of the group."""
 
     def poll(self, seconds: float, most: int) -> Mapping[Partition, Sequence[Record]]:
-        """Give what has come; only here may the assignment change."""
+        """Give what has come; only here may the assignment change.
+
+        A BrokerError if another process took the seat in the group.
+        """
         ...
 
     def membership(self) -> Membership:
@@ -176,6 +182,10 @@ class Producer(Protocol):
 
     def commit(self, offsets: Mapping[Partition, int], proof: object) -> None:
         """Commit it with input offsets; a TransactionError if nothing of it happened."""
+        ...
+
+    def leaderless(self, partitions: Collection[Partition]) -> list[Partition]:
+        """Name those of which the brokers said lately that they have no leader; at once."""
         ...
 
     def close(self) -> None:

@@ -1,8 +1,9 @@
 """Which events may come in: what the processor checks before anything is changed.
 
 Governing rule: an event that is refused changes nothing but a counter, and the
-checks of an event depend on nothing but itself and the models seen so far. A batch in which nothing is unusual is checked a column at a time, any
-other one event at a time; what is let in is the same.
+checks of an event depend on nothing but itself and the models seen so far. A
+batch in which nothing is unusual is checked a column at a time, any other one
+event at a time; what is let in is the same.
 """
 
 from __future__ import annotations

@@ -160,8 +160,8 @@ class Processor:
         ----------
         model
             Its calibrators, monitors and bets begin anew, those of all its segments, its clock,
-            and its learner, unless that is one for all models. Observations that wait for labels go on
-            waiting, and their labels are learned.
+            and its learner, unless that is one for all models. Observations that wait for labels
+            go on waiting, and their labels are learned.
 
         Raises
         ------

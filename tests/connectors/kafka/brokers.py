@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import uuid
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from kafka.consumer.fetcher import ConsumerRecord
 
@@ -73,6 +76,18 @@ class Broker:
         """Return when it knows the coordinators of groups: the first one is found late."""
         with KafkaConsumer(**self.client, group_id="first") as consumer:
             consumer.committed(TopicPartition("none", 0))
+
+    @contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Let it answer nobody in a `with` block, while its connections stay open."""
+        assert self.process is not None
+        pid = self.process.pid
+        (java,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(int(java), signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(int(java), signal.SIGCONT)
 
     def stop(self) -> None:
         """Stop it in order, if it is ours and runs."""

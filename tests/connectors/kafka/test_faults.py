@@ -160,6 +160,36 @@ def test_a_restarted_self_fences_the_one_before(
     judge(application, traffic.ids, traffic.poison)
 
 
+def seat(application: Application) -> list[tuple[str, str]]:
+    """Name who is in the group: instances, and the ids that the brokers gave them."""
+    with application.broker.admin() as admin:
+        members = admin.describe_groups([application.name])[application.name]["members"]
+    return [(one["group_instance_id"], one["member_id"]) for one in members]
+
+
+def test_an_idle_twin_ends(
+    apply_: Callable[..., Application], worker: Callable[..., Worker]
+) -> None:
+    """Of two processes with the same instance the older ends where nothing comes to be read.
+
+    It says why, and the younger has the seat.
+    """
+    application = apply_()
+    older = worker(application, leave_on_stop=True)
+    older.ready()
+    (before,) = seat(application)
+    younger = worker(application)
+    assert older.ended() == UNAVAILABLE
+    assert "another process took the place of this one" in older.said()
+    assert "see that no two have the same kafka.instance" in older.said()
+    younger.ready()
+    (after,) = seat(application)
+    assert after[0] == before[0]
+    assert after[1] != before[1], "it has a new id"
+    younger.stop()
+    assert younger.exits == [0]
+
+
 def test_a_stranger_in_the_group_is_told(apply_: Callable[..., Application]) -> None:
     """Who reads one input only, in the same group, takes labels away: that is no assignment."""
     application = apply_(partitions=2)
@@ -389,10 +419,26 @@ def test_a_broker_that_is_gone(
         [Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")],
     )
     drained(application)
+    one.ready()
     assert application.broker.process is not None
     application.broker.process.kill()
     application.broker.process.wait()
+    one.ready(503)
     assert one.ended() == UNAVAILABLE
+
+
+def test_a_broker_that_hangs(
+    brokers: Callable[..., Broker], tmp_path: Path, worker: Callable[..., Worker]
+) -> None:
+    """A worker whose broker answers nothing amid its work is soon not ready, and ends with 75."""
+    application = Application(brokers(), tmp_path, 1, **SECTIONS)
+    one = worker(application)
+    one.ready()
+    seen = Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")
+    application.broker.produce(application.topics["observations"], [seen] * 20_000)
+    with application.broker.hanging():
+        one.ready(503)
+        assert one.ended() == UNAVAILABLE
 
 
 # The order of both inputs

@@ -76,6 +76,7 @@ def test_full(topics: Topics) -> None:
     batch.add(topics.read(TOLD, 2, 9))
     assert batch.due()
     assert batch.patience() == 0.0
+    assert batch.patience(seated=False) > 0.0, "nobody can commit it now"
     assert offsets(batch) == [(0, 0), (1, 0), (0, 1), (0, 2)]
     assert not batch.due()
     assert batch.patience() == 10.0, "two wait, and they are open from now on"

@@ -12,7 +12,7 @@ from tests.connectors.kafka.brokers import Message, unique
 from abers.exceptions import StateError
 from abers_connectors.config import Config, load
 from abers_connectors.kafka.serving import home_of, opened
-from abers_connectors.kafka.topics import create
+from abers_connectors.kafka.topic_creation import create
 from abers_connectors.notify import Supervisor
 
 if TYPE_CHECKING:

@@ -68,6 +68,20 @@ def test_ready_when_all_is_restored() -> None:
     assert not status.view().ready
 
 
+def test_ready_while_the_brokers_are_heard() -> None:
+    """A service that hears nothing for its session is not ready, even where its loop hangs."""
+    clock = Time()
+    status = Status(60.0, session=10.0, clock=clock)
+    status.joined, status.heard = True, clock.now - 4.0
+    assert status.view().ready
+    clock.now += 6.0
+    assert status.view().joined
+    clock.now += 0.1
+    assert (status.view().ready, status.view().joined, status.view().alive) == (False, False, True)
+    status.heard = clock.now
+    assert status.view().ready
+
+
 def test_an_empty_assignment_is_ready() -> None:
     """A spare process, to which nothing is assigned, is ready."""
     status = Status(60.0)

@@ -16,7 +16,7 @@ from tests.connectors.kafka.brokers import Message, unique
 
 from abers_connectors import exits
 from abers_connectors.config import load
-from abers_connectors.kafka.topics import create
+from abers_connectors.kafka.topic_creation import create
 
 if TYPE_CHECKING:
     import subprocess
@@ -161,13 +161,40 @@ def test_what_hinders_a_service(
     process = start("run", "abers.toml")
     _, told = process.communicate(timeout=TIMEOUT)
     assert process.returncode == exits.CONFIG
-    assert told.decode().splitlines() == [
-        "Error: abers.toml: kafka.security.cafile: ca: no such file",
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert {(line["level"], line["app"]) for line in lines} == {("critical", "abers")}
+    assert [line["message"] for line in lines] == [
+        "abers.toml: kafka.security.cafile: ca: no such file",
         (
-            "Error: abers.toml: kafka.security.username: put the password of this user into the "
+            "abers.toml: kafka.security.username: put the password of this user into the "
             "environment as ABERS_KAFKA_PASSWORD"
         ),
     ]
+
+
+def test_the_last_line_is_of_the_log(
+    tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """Why a service ends is a line of its log, as are the warnings of libraries before it."""
+    (tmp_path / "abers.toml").write_text("""
+    kafka.bootstrap = "127.0.0.1:1"
+    kafka.app = "alone"
+    kafka.transaction_timeout = "1s"
+    kafka.watchdog = "2s"
+    kafka.observations = "scores"
+    kafka.predictions = "predictions"
+    http.port = 0
+    """)
+    process = start("run", "abers.toml", "--create-topics")
+    _, told = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == exits.UNAVAILABLE
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert {line["app"] for line in lines} == {"alone"}
+    assert lines[-1]["level"] == "critical"
+    assert lines[-1]["message"].startswith("the broker did not answer connect within 2 s")
+    assert any(line.get("repeated") for line in lines)
+    messages = [re.sub(r"[\d.]+", "", line["message"]) for line in lines if "repeated" not in line]
+    assert len(messages) == len({*messages})
 
 
 def test_where_outputs_go_is_there(

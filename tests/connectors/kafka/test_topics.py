@@ -11,7 +11,8 @@ from tests.connectors.kafka.brokers import Message, unique
 
 from abers.exceptions import ConfigError
 from abers_connectors.config import Config, Kafka, Limits
-from abers_connectors.kafka.topics import Finding, check, create, require_keeping
+from abers_connectors.kafka.topic_creation import create
+from abers_connectors.kafka.topics import Finding, check, require_keeping
 
 if TYPE_CHECKING:
     import subprocess

@@ -566,7 +566,7 @@ class Naive:
 
 
 def stamped(entries: list[Any], model: str, id_: str | None, at: int) -> list[Any]:
-    """Have the entries of an id come last, and at a time; without an id all of a model, in place."""
+    """Have the entries of an id come last, at a time; without an id all of a model, in place."""
     if id_ is None:
         return [one._replace(at=at) if one.model == model else one for one in entries]
     found = [one for one in entries if (one.model, one.id) == (model, id_)]

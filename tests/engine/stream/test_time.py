@@ -181,7 +181,7 @@ def test_past_is_no_future() -> None:
 
 
 def test_year_2099_changes_nothing_else() -> None:
-    """A record written before its time leaves everything as if it had not come, but for its count."""
+    """A record written before its time leaves all else as if it had not come, but for its count."""
     events: list[Event] = [obs("a", NOW), lab("early", NOW + 1)]
     after: list[Event] = [lab("a", NOW + 2), obs("early", NOW + 3), obs("b", NOW + 4)]
     odd: list[Event] = [

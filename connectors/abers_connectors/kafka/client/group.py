@@ -6,7 +6,9 @@ that moved away a moment ago is left alone, and nothing here fails for it.
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -119,6 +121,7 @@ class Group:
     ) -> None:
         self._watchdog, self._listener = watchdog, _Listener()
         self._group, self._instance, self._settings = group, instance, settings
+        self._session = session
         self._sought = set[tuple[int, Partition]]()
         with watchdog.call("connect"), translated("connecting"):
             self._consumer = KafkaConsumer(
@@ -137,9 +140,15 @@ class Group:
                 **settings,
             )
             self._consumer.subscribe(list(topics), listener=self._listener)
+        # A poll would end when a heartbeat is due, and where one is overdue it would not wait at
+        # all, which burns a core; heartbeats are sent by a task that needs no poll.
+        self._consumer._coordinator.time_to_next_poll = lambda: math.inf  # noqa: SLF001
 
     def poll(self, seconds: float, most: int) -> Mapping[Partition, Sequence[Record]]:
-        """Give what has come; only here may the assignment change."""
+        """Give what has come; only here may the assignment change.
+
+        A BrokerError if another process took the seat in the group.
+        """
         with self._watchdog.call("poll"), translated("reading"):
             self._unpark()
             self._take_answer()
@@ -153,6 +162,7 @@ class Group:
                 found = {}  # it began by itself where the group was, and is not yet sought
             finally:
                 self._keep_answer()
+        self._require_seat()
         return cast("Mapping[Partition, Sequence[Record]]", found)
 
     def _unpark(self) -> None:
@@ -179,16 +189,36 @@ class Group:
         if task is not None and not isinstance(task, _Answer):
             coordinator._join_task = _Answer(task)  # noqa: SLF001
 
+    def _require_seat(self) -> None:
+        """Refuse to go on where the brokers refused a heartbeat: another process has our name.
+
+        kafka-python 3.0.12 then sends no more of them, tells nobody, and stays as it was; at any
+        other time it stops sending only while it joins.
+        """
+        coordinator = self._consumer._coordinator  # noqa: SLF001 - there is no other way
+        with translated("staying in the group"), coordinator._lock:  # noqa: SLF001
+            silent = not coordinator._heartbeat_enabled  # noqa: SLF001
+            if silent and coordinator.stable() and not coordinator.rejoining:
+                raise told.FencedInstanceIdError
+
     def membership(self) -> Membership:
         """Say what is owned now."""
         while True:
             epoch, assigned = self._listener.state()
             proof = self._consumer.group_metadata()
             if self._listener.state()[0] == epoch:
-                # A broker that is gone leaves the client stable as it was, with nobody to ask.
+                heard = self._heard()
+                # A broker that is gone leaves the client stable as it was, with nobody to ask, and
+                # so does one that hangs, with no answer.
                 known = not self._consumer._coordinator.coordinator_unknown()  # noqa: SLF001
+                known = known and time.monotonic() - heard <= self._session
                 stable = known and proof.generation_id >= 0 and proof.state == _STABLE
-                return Membership(epoch, assigned, proof if stable else None)
+                return Membership(epoch, assigned, proof if stable else None, heard)
+
+    def _heard(self) -> float:
+        """Give when a heartbeat was answered, or the group was found or joined."""
+        heartbeat = self._consumer._coordinator.heartbeat  # noqa: SLF001 - there is no other way
+        return float(max(heartbeat.last_receive, heartbeat.last_reset))
 
     def seek(self, partition: Partition, offset: int) -> None:
         """Read on from an offset; what is no longer owned is left alone."""

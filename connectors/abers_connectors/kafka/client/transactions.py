@@ -19,12 +19,13 @@ from abers_connectors.kafka.home import named
 from abers_connectors.kafka.transport import Partition, TransactionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from abers_connectors.kafka.watchdog import Watchdog
 
 __all__ = ["Transactions"]
 
+_NO_LEADER = -1
 _FAREWELL = 5  # seconds for what is under way when a producer is closed
 
 
@@ -118,6 +119,19 @@ class Transactions:
                 self._producer.send_offsets_to_transaction(next_ones, proof)
             with self._watchdog.call("commit"):
                 self._producer.commit_transaction()
+
+    def leaderless(self, partitions: Collection[Partition]) -> list[Partition]:
+        """Name those of which the brokers said lately that they have no leader; at once.
+
+        The brokers are asked in the background, and what they say is known the next time.
+        """
+        cluster = self._producer._metadata  # noqa: SLF001 - there is no other way
+        for topic in {one.topic for one in partitions}:
+            cluster.add_topic(topic)
+        cluster.request_update()
+        return [
+            one for one in partitions if cluster.leader_for_partition(to_client(one)) == _NO_LEADER
+        ]
 
     def close(self) -> None:
         """Close; an open transaction is aborted."""

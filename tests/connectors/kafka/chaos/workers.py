@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 from abers_connectors.exits import UNAVAILABLE
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Supervisor", "Worker"]
 
 _AGAIN = {UNAVAILABLE, -signal.SIGKILL}  # exits after which a supervisor starts a worker again
+_URL = re.compile(rb"http://[\d.:]+")
 _STARTED = b"health, metrics and the live page at"  # said by a process that can stop in order
 
 
@@ -52,6 +56,26 @@ class Worker:
                 stderr=log,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
+
+    def ready(self, code: int = 200, within: float = 60) -> None:
+        """Wait until /readyz answers with a code, while the process runs."""
+        deadline = time.monotonic() + within
+        while self._readyz() != code:
+            assert self.process.poll() is None, self.said()[-2_000:]
+            assert time.monotonic() < deadline, self.said()[-2_000:]
+            time.sleep(0.05)
+
+    def _readyz(self) -> int | None:
+        found = _URL.search(self.log.read_bytes()[self._before :])
+        if found is None:
+            return None
+        try:
+            with urlopen(f"{found[0].decode()}/readyz", timeout=10) as answer:  # noqa: S310 - ours
+                return int(answer.status)
+        except HTTPError as error:
+            return error.code
+        except OSError:  # the process ends
+            return None
 
     def started(self) -> bool:
         """Tell whether the process has loaded: before, it ends as interrupted if told to stop."""

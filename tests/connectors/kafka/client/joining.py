@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["member", "settled", "writer"]
 
 
-def member(broker: Broker, watchdog: Watchdog, instance: str, *topics: str) -> Group:
+def member(
+    broker: Broker, watchdog: Watchdog, instance: str, *topics: str, session: float = 10
+) -> Group:
     """Join a group that is named after the first topic."""
     return Group(
         topics,
         f"group-of-{topics[0]}",
         instance,
-        session=10,
+        session=session,
         settings=broker.client,
         watchdog=watchdog,
     )

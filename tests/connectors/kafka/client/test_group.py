@@ -67,6 +67,50 @@ def test_restart_keeps_the_seat(
     second.close()
 
 
+def test_a_taken_seat(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+    """A member whose name another process takes fails, though nothing is there to be read."""
+    topic = topics()
+    older, younger = (member(broker, watchdog, "a", topic) for _ in range(2))
+    settled(older, owned=1)
+
+    def poll_until_it_fails() -> None:
+        while True:
+            younger.poll(0.05, 500)
+            older.poll(0.05, 500)
+
+    with pytest.raises(BrokerError, match=r"another process took the place .* kafka\.instance"):
+        poll_until_it_fails()
+    settled(younger, owned=1)
+    older.close()
+    younger.close()
+
+
+def test_a_broker_that_hangs(brokers: Callable[..., Broker], watchdog: Watchdog) -> None:
+    """A member that hears nothing for its session is none, and waits without a busy loop."""
+    own = brokers()
+    topic = own.create()
+    group = member(own, watchdog, "a", topic, session=3)
+    (owner,) = settled(group, owned=1)
+    polled = 0
+    consumer = group._consumer  # noqa: SLF001 - how often the client looks nobody else knows
+    once = consumer._poll_once  # noqa: SLF001
+
+    def counted(*words: Any, **more: Any) -> Any:  # noqa: ANN401 - the client's
+        nonlocal polled
+        polled += 1
+        return once(*words, **more)
+
+    consumer._poll_once = counted  # noqa: SLF001
+    polls = 0
+    with own.hanging():
+        while (now := group.membership()).proof is not None:
+            group.poll(0.1, 500)
+            polls += 1
+    assert now.assigned == owner.assigned
+    assert polled < 10 * polls
+    group.close()
+
+
 def test_lost_history(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
     """Reading at an offset that a topic no longer has is an error that names the place."""
     topic = topics()

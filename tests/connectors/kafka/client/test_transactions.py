@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,6 +46,32 @@ def test_who_lost_a_partition_cannot_commit(
     assert broker.consume(seen) == []
     for one in (producer, first, second):
         one.close()
+
+
+def test_a_partition_without_a_leader(
+    brokers: Callable[..., Broker], tmp_path: Path, watchdog: Watchdog
+) -> None:
+    """What lies on a disk that failed is named, and nothing else."""
+    kept, failing = tmp_path / "kept", tmp_path / "failing"
+    own = brokers(
+        "--properties",
+        f"log.dirs={kept},{failing}",
+        f"metadata.log.dir={kept}",
+        "log.flush.offset.checkpoint.interval.ms=100",
+    )
+    producer = writer(own, watchdog, own.create())
+    names = [own.create() for _ in range(4)]  # where there is less
+    partitions = [Partition(name, 0) for name in names]
+    lost = {one for one in partitions if (failing / f"{one.topic}-0").is_dir()}
+    assert lost
+    assert lost != {*partitions}
+    assert producer.leaderless(partitions) == []
+    failing.rename(tmp_path / "failed")
+    failing.touch()
+    while not (found := producer.leaderless(partitions)):
+        time.sleep(0.05)
+    assert {*found} == lost
+    producer.close()
 
 
 def test_namesake_fences(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
