@@ -48,6 +48,10 @@ class Views:
         self._made: OrderedDict[Key | None, tuple[int, bytes]] = OrderedDict()
         self._drawing = Once[bytes]("live-page")
 
+    def __len__(self) -> int:
+        """Return how many pages are kept."""
+        return len(self._made)
+
     async def page(self, key: Key | None) -> bytes:
         """Encode what the page of a model and segment shows.
 
