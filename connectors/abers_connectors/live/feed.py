@@ -251,9 +251,9 @@ class Feed:
         return len(self._listeners)
 
     @property
-    def begun(self) -> bool:
-        """Whether there was a frame, of whatever model."""
-        return self._made > 0
+    def frames(self) -> int:
+        """How many frames there were, of all models."""
+        return self._made
 
     def frame(self, key: Key | None) -> Frame | None:
         """Return the newest frame of a model and segment; None before the first.

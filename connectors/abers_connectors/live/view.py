@@ -93,7 +93,7 @@ def _headed(title: str) -> dict[str, Any]:
 
 def _waiting(feed: Feed) -> dict[str, Any]:
     words = "Connected. No numbers yet: the stream is starting, or its state is being restored."
-    if feed.begun:
+    if feed.frames:
         words = "Connected. The numbers of this model come in a moment."
     return _headed(feed.title) | {"phase": "waiting", "words": words}
 
