@@ -123,9 +123,7 @@ def _phase(frame: Frame) -> str:
         return "The service is restoring its state; /readyz says how far it is."
     if frame.every < _SLOW:
         return "Live, updated every second."
-    return (
-        f"Live, updated about every {frame.every:.0f} seconds, since readers watch several models."
-    )
+    return f"Live, updated about every {frame.every:.0f} seconds."
 
 
 def _empty(frame: Frame, findings: Findings | None) -> str | None:
