@@ -45,6 +45,7 @@ def test_the_configuration() -> None:
     (listening,) = CONTAINER["ports"]
     assert listening["containerPort"] == config.http.port
     assert config.http.host == "0.0.0.0"  # noqa: S104 - the probes come from outside of the pod
+    assert config.http.check_host
 
 
 def test_what_it_names_is_mounted() -> None:

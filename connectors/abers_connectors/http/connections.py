@@ -76,6 +76,13 @@ class _Connection(H11Protocol):
             if len(self.conn.trailing_data[0]) > _HEAD:  # requests that nobody waits for
                 self.transport.abort()
 
+    def send_400_response(self, msg: str) -> None:
+        if self.idle:
+            super().send_400_response(msg)
+        else:  # its answer is under way: two would be an error, and a line of the log
+            self.cycle.disconnected = True
+            self.transport.abort()
+
     def on_response_complete(self) -> None:
         self.since = self.loop.time()
         super().on_response_complete()

@@ -226,6 +226,15 @@ def test_a_request_with_a_body(url: str, field: bytes) -> None:
         assert rest(client).startswith(b"HTTP/1.1 413 ")
 
 
+def test_a_body_that_is_none(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A request that breaks off into nonsense is nothing that the log of the service is about."""
+    with connected(url) as client:
+        client.sendall(WHOLE[:-2] + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
+        rest(client)
+    assert healthy(url)
+    assert [one for one in caplog.records if one.levelname == "ERROR"] == []
+
+
 def test_requests_behind_each_other(url: str) -> None:
     """Requests that are sent together are answered one after the other."""
     last = WHOLE[:-2] + b"Connection: close\r\n\r\n"
