@@ -82,6 +82,8 @@ def routes(
         return Response(page, headers=_SAFE | {"cache-control": "no-store"}, media_type="text/html")
 
     async def listen(request: Request) -> Any:  # noqa: ANN401 - any ASGI application will do
+        if request.method == "HEAD":  # which would be an answer without an end or a body
+            return Response()
         if events.full:
             return PlainTextResponse("Too many pages are open.", 503, {"retry-after": "10"})
         try:
