@@ -58,7 +58,7 @@ def routes(
     scrapes = Scrapes(registry_of(status), once)
 
     async def livez(_: Request) -> Response:
-        alive = status.view().alive
+        alive = status.alive
         return JSONResponse({"alive": alive}, _OK if alive else _NOT)
 
     async def readyz(_: Request) -> Response:

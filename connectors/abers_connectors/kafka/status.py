@@ -365,11 +365,16 @@ class Status:
 
     # What others see
 
+    @property
+    def alive(self) -> bool:
+        """Whether it progresses, known without waiting for the loop or copying anything."""
+        return self._clock() - self._progress <= self._patience
+
     def view(self) -> View:
         """Give all of it, at one moment."""
         with self._lock:
             return View(
-                self._clock() - self._progress <= self._patience,
+                self.alive,
                 self.joined and self._assigned <= self._restored,
                 self.joined,
                 sorted(self._assigned),
