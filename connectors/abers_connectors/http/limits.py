@@ -6,6 +6,7 @@ of one page never keep another page from its readers.
 
 from __future__ import annotations
 
+from asyncio import sleep
 from typing import TYPE_CHECKING
 
 from starlette.responses import PlainTextResponse, Response
@@ -88,4 +89,5 @@ class Pieces(Response):
         for at in range(0, len(body), _PIECE):
             piece = body[at : at + _PIECE]
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await sleep(0)  # others are next, and a client that is gone is noticed
         await send({"type": "http.response.body", "body": b""})

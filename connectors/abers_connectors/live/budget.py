@@ -79,7 +79,8 @@ class Budget:
         finally:
             used = self._cpu() - began
             with self._lock:
-                self._costs[drawing] += _NEW * (used - self._costs[drawing])
+                mean = self._costs[drawing]
+                self._costs[drawing] = mean + (_NEW if mean else 1.0) * (used - mean)
                 self._due = max(self._due, self._clock()) + used / SHARE
 
 

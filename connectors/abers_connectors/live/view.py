@@ -22,7 +22,8 @@ from abers_connectors.report.tables import TESTS, rang, scores, tests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors.live.feed import Feed, Frame
+    from abers_connectors.live.feed import Feed
+    from abers_connectors.live.frames import Frame
     from abers_connectors.models import Key
     from abers_connectors.report.findings import Findings
 

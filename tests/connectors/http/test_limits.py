@@ -65,6 +65,26 @@ def test_a_slot_of_what_fails() -> None:
     asyncio.run(asking())
 
 
+def test_others_are_served_between_pieces() -> None:
+    """A large answer leaves the event loop to others after each piece, if nobody is slow."""
+    turns: list[str] = []
+
+    async def send(_: Message) -> None:
+        turns.append("piece")
+
+    async def other() -> None:
+        while turns.count("piece") < 6:
+            turns.append("other")
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        answer = Pieces(bytes(4 << 16))
+        await asyncio.gather(answer(dict(SCOPE), nothing, send), other())
+
+    asyncio.run(both())
+    assert turns.count("other") >= 4
+
+
 def test_pieces() -> None:
     """A large body comes whole, in pieces that a buffer has room for."""
     body = bytes(range(256)) * 1_000

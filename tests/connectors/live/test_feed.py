@@ -90,7 +90,7 @@ def test_drawing_counts() -> None:
     paid = 7.0 + 0.3 / SHARE
     assert not budget.left(paid - 0.01)
     assert budget.left(paid + 0.01)
-    assert 0.0 < budget.pace <= 0.3 / SHARE
+    assert budget.pace == pytest.approx(0.3 / SHARE)
 
 
 def test_a_newcomer_waits_its_turn() -> None:
