@@ -14,7 +14,7 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import Events, Label, Observation, Processor, Settings
-from benchmarks.page import Key, Section
+from benchmarks.page import Key, Section, table
 from benchmarks.timing import Spread
 
 if TYPE_CHECKING:
@@ -24,16 +24,22 @@ if TYPE_CHECKING:
     from benchmarks.plan import Plan
 
 READERS = 10
-LOST = "live"
+LOST, LEFT = "live", "live rate"
+ONE, DIFFERENT = "of one model", "of different models"
+CROWDS = ((ONE, 1), (ONE, READERS), (ONE, 32), (DIFFERENT, 32))
+"""Who reads, and how many do."""
+
 _BATCH = 1_000  # observations, each with its label
+_MODELS = 32
 _TURNS = 40  # as long as a turn elsewhere: the page is made once a second
 _READ = """
 import selectors, socket, sys
-port, count = map(int, sys.argv[1:])
+port, count, models = map(int, sys.argv[1:])
 chosen = selectors.DefaultSelector()
-for _ in range(count):
+for number in range(count):
     one = socket.create_connection(("127.0.0.1", port))
-    one.sendall(b"GET /live/events HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+    path = b"/live/events?model=%%5B%%22m%d%%22,%%22%%22%%5D" % (number % models)
+    one.sendall(b"GET " + path + b" HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
     chosen.register(one, selectors.EVENT_READ)
 while True:
     for key, _ in chosen.select():
@@ -54,32 +60,42 @@ def live(plan: Plan) -> Section:
     watching = Watching()
     feed = Feed("a stream", watching, lambda: Numbers(events=0, dead={}, waiting=(0, 0)))
     stream = _Stream(watching, feed)
-    costs: list[float] = []
+    found: dict[Key, list[float]] = {}
+    length = plan.turn * _TURNS
     with ExitStack() as stack:
         url = stack.enter_context(serving(Http(port=0), None, feed))
-        stream.turn(plan.turn * _TURNS)  # warm
+        stream.turn(length)  # warm
         for _ in range(plan.rounds):
-            alone = stream.turn(plan.turn * _TURNS)
-            with _reading(url, feed):
-                shown = stream.turn(plan.turn * _TURNS)
-            more = shown.seconds - alone.seconds * shown.events / alone.events
-            costs.append(100 * more / max(shown.frames, 1))
-    lost = Spread.of(costs)
+            alone = stream.turn(length)
+            for whom, count in CROWDS:
+                with _reading(url, feed, count, _MODELS if whom == DIFFERENT else 1):
+                    shown = stream.turn(length)
+                more = shown.cpu - alone.cpu * shown.events / alone.events
+                found.setdefault((LOST, whom, count), []).append(100 * more / shown.seconds)
+                found.setdefault((LEFT, whom, count), []).append(shown.rate / alone.rate)
+    values = {key: Spread.of(some) for key, some in found.items()}
+    rows = [
+        [f"{count} {whom}", values[LEFT, whom, count], values[LOST, whom, count]]
+        for whom, count in CROWDS
+    ]
     body = (
-        f"A stream of one model, raw scores judged beside calibrated ones, in batches of {_BATCH:,}"
-        f" observations with labels, while nobody looks and while {READERS} readers take every"
-        " page, in turns. All that a page costs the process, in the thread that works and in the"
-        f" one that serves, is {lost} % of a second of a core; there is one page a second, so by"
-        " that much the stream is slower.\n"
+        f"A stream of {_MODELS} models, raw scores judged beside calibrated ones, in batches of"
+        f" {_BATCH:,} observations with labels, while nobody looks and while readers take every"
+        " page, in turns: the rate of the stream as a share of that without readers, and what the"
+        " readers cost the process in all of its threads.\n\n"
+        + table(["readers", "share of the rate", "% of a core"], rows)
     )
-    values: dict[Key, Spread] = {(LOST, "readers", READERS): lost}
     return Section(title, body, values)
 
 
 class _Turn(NamedTuple):
-    seconds: float  # of the processor, of all threads
+    seconds: float
+    cpu: float  # seconds of the processor, of all threads
     events: int
-    frames: int
+
+    @property
+    def rate(self) -> float:
+        return self.events / self.seconds
 
 
 class _Stream:
@@ -93,35 +109,33 @@ class _Stream:
 
     def turn(self, least: float) -> _Turn:
         """Take batches for so many seconds."""
-        ended, taken, seen, last = perf_counter() + least, 0, 0, self._feed.frame
-        began = process_time()
-        while perf_counter() < ended:
+        taken, began, used = 0, perf_counter(), process_time()
+        while perf_counter() < began + least:
             events = self._batch()
             self._watching.take(self._processor, self._processor.take(events))
             self._feed.tick()
             taken += len(events)
-            seen += self._feed.frame is not last
-            last = self._feed.frame
-        return _Turn(process_time() - began, taken, seen)
+        return _Turn(perf_counter() - began, process_time() - used, taken)
 
     def _batch(self) -> Events:
         events: list[Observation | Label] = []
         for number in range(self._count, self._count + _BATCH):
-            score = self._draw.random()
-            events.append(Observation(f"{number}", number, score=score))
-            events.append(Label(f"{number}", number, value=int(self._draw.random() < score**2)))
+            score, name = self._draw.random(), f"m{number % _MODELS}"
+            value = int(self._draw.random() < score**2)
+            events.append(Observation(f"{number}", number, name, score=score))
+            events.append(Label(f"{number}", number, name, value=value))
         self._count += _BATCH
         return Events.of(events)
 
 
 @contextmanager
-def _reading(url: str, feed: Feed) -> Iterator[None]:
-    """Have readers in a `with` block."""
+def _reading(url: str, feed: Feed, count: int, models: int) -> Iterator[None]:
+    """Have so many readers of so many models in a `with` block."""
     port = url.rpartition(":")[2]
-    command = [sys.executable, "-c", _READ, port, str(READERS)]
+    command = [sys.executable, "-c", _READ, port, str(count), str(models)]
     with subprocess.Popen(command) as process:  # noqa: S603 - of ours
         try:
-            while feed.listeners < READERS:
+            while feed.listeners < count:
                 pass
             yield
         finally:

@@ -14,8 +14,9 @@ from benchmarks.distribution import FIT, LABELS, SCORES
 from benchmarks.events import ONE
 from benchmarks.journal import ADDED as NOTING
 from benchmarks.journal import PAUSE, RESTORE
+from benchmarks.live import DIFFERENT, READERS
 from benchmarks.live import LOST as LOOKED
-from benchmarks.live import READERS
+from benchmarks.live import ONE as ONE_MODEL
 from benchmarks.monitors import COST, STREAMS
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
@@ -229,10 +230,13 @@ TARGETS = (
     ),
     Target("metrics, a scrape of 100 models: 50 ms", 50, _time(SCRAPE, "models", 100, unit="ms")),
     Target("metrics, counting an event: 4 µs", 4, _time(COUNTING, "models", 1)),
-    Target(
-        "ten readers of the live page: 5 % of the rate",
-        5,
-        _time(LOOKED, "readers", READERS, unit="%"),
+    *(
+        Target(
+            f"{count} readers {whom} on the live page: {limit} % of a core",
+            limit,
+            _time(LOOKED, whom, count, unit="%"),
+        )
+        for whom, count, limit in ((ONE_MODEL, READERS, 5), (DIFFERENT, 32, 10))
     ),
     Target("snapshot and tail restored: 3 s", 3, _time("restored", RESTORE, _M, unit="s")),
 )

@@ -92,6 +92,7 @@ class Http(Section):
     host: Name = "127.0.0.1"
     port: Port = 8090
     hosts: Names = ()
+    check_host: bool = False
 
 
 class Alerts(Section):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from ipaddress import ip_address
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,12 +23,13 @@ from abers_connectors._config_words import described
 from abers_connectors._suggest import did_you_mean
 from abers_connectors.config import load
 from abers_connectors.files.naming import STANDARD
+from abers_connectors.http.token import TOKEN, token_problem
 from abers_connectors.inputs import open_part
 from abers_connectors.kafka.requirements import lacking
 from abers_connectors.state_key import KEYLESS, NAME, state_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from abers.stream import DeadLetter, Event
     from abers.stream.settings import Settings
@@ -70,11 +72,14 @@ class Report(NamedTuple):
         The sample, if there is one.
     findings
         What may be wrong with the topics, a sentence each; None if no broker was asked.
+    warnings
+        What is allowed and may be a mistake, a sentence each.
     """
 
     meaning: dict[str, str]
     sample: Sample | None
     findings: list[str] | None = None
+    warnings: Sequence[str] = ()
 
 
 def check(
@@ -116,11 +121,29 @@ def check(
     if found:
         raise ConfigError(found)
     asked = _asked(path, config, environ) if connect else None
+    warnings = [f"{path}: {line}" for line in _exposed(config, environ)]
     if sample is None:
-        return Report(described(config), None, asked)
-    return Report(
-        described(config), sampled(_part(config, sample, environ), config.settings()), asked
+        return Report(described(config), None, asked, warnings)
+    some = sampled(_part(config, sample, environ), config.settings())
+    return Report(described(config), some, asked, warnings)
+
+
+def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
+    """Warn of a live page that everybody can open who reaches this machine."""
+    http = config.http
+    if config.kafka is None or not http.enabled or TOKEN in environ or _is_local(http.host):
+        return
+    yield (
+        f"http.host: {http.host} is reached from other machines, and the live page asks for no "
+        f"token; put one into the environment as {TOKEN}, or write {shown('127.0.0.1')}"
     )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def _part(config: Config, sample: str, environ: Mapping[str, str]) -> Source:
@@ -209,6 +232,8 @@ def _hindered_service(
     config: Config, security: Security, environ: Mapping[str, str]
 ) -> Iterator[str]:
     yield from lacking(config)
+    if config.http.enabled and (problem := token_problem(environ)):
+        yield problem
     for key in ("cafile", "certfile", "keyfile"):
         path = getattr(security, key)
         if path is not None and (problem := _unreadable(path)):

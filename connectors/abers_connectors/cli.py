@@ -143,6 +143,8 @@ def check(
         report = checked(config, sample=sample, connect=connect)
         for part, meaning in report.meaning.items():
             typer.echo(f"{part}: {meaning}")
+        for line in report.warnings:
+            typer.echo(f"Warning: {line}", err=True)
         if report.findings is not None:
             for line in report.findings:
                 typer.echo(f"Warning: {line}", err=True)

@@ -17,8 +17,8 @@ from benchmarks.events import FORMATS, LATE, ONE, arriving, write_files
 from benchmarks.journal import ADDED as NOTING
 from benchmarks.journal import PAUSE, RESTORE
 from benchmarks.kept import LOST, POINTS, over_a_stream
+from benchmarks.live import CROWDS
 from benchmarks.live import LOST as LOOKED
-from benchmarks.live import READERS
 from benchmarks.monitors import COST, STREAMS
 from benchmarks.multiclass import BINARY, REST
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
@@ -151,7 +151,7 @@ def everything(value: float) -> dict[Key, Spread]:
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
     values |= {("service", name, batch): spread for name in (SERVICE, SHARE) for batch in BATCHES}
     values |= {(COUNTING, "models", 1): spread, (SCRAPE, "models", 100): spread}
-    values |= {(LOOKED, "readers", READERS): spread}
+    values |= {(LOOKED, whom, count): spread for whom, count in CROWDS}
     values |= {("late", name, 500): spread for name in (MEDIAN, TAIL)}
     return values
 

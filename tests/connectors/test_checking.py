@@ -251,6 +251,45 @@ def test_a_key_that_can_be_guessed_is_told_before_the_run() -> None:
     assert "hunter2" not in told
 
 
+# Who reaches a service
+
+
+def exposed(host: str, environ: dict[str, str], **http: Any) -> list[str]:  # noqa: ANN401
+    """Give the warnings about a service that listens to a host."""
+    topics = {"bootstrap": "a:1", "observations": "i", "predictions": "o"}
+    Path("abers.toml").write_text("")
+    flags = {"kafka": topics, "http": {"host": host} | http}
+    return [*check("abers.toml", flags=flags, environ=environ).warnings]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "abers.internal"])  # noqa: S104
+def test_a_page_that_everybody_can_open(host: str) -> None:
+    """A live page without a token that other machines reach is warned of, and served."""
+    (told,) = exposed(host, {})
+    assert told == (
+        f"abers.toml: http.host: {host} is reached from other machines, and the live page asks for "
+        'no token; put one into the environment as ABERS_HTTP_TOKEN, or write "127.0.0.1"'
+    )
+    assert exposed(host, {"ABERS_HTTP_TOKEN": "secret"}) == []
+    assert exposed(host, {}, enabled=False) == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost", "LOCALHOST"])
+def test_a_page_of_this_machine(host: str) -> None:
+    """Nobody else reaches it, so it needs no token."""
+    assert exposed(host, {}) == []
+
+
+@pytest.mark.parametrize("token", ["", "two words", "pässword", "line\n"])
+def test_a_token_that_cannot_be_used(token: str) -> None:
+    """It stops a service before anything is served, with a sentence that does not show it."""
+    with pytest.raises(ConfigError) as caught:
+        exposed("127.0.0.1", {"ABERS_HTTP_TOKEN": token})
+    assert str(caught.value).startswith("abers.toml: ABERS_HTTP_TOKEN: ")
+    assert not token or token.strip() not in str(caught.value)
+    assert exposed("127.0.0.1", {"ABERS_HTTP_TOKEN": token}, enabled=False) == []
+
+
 # The sample
 
 

@@ -270,6 +270,15 @@ def test_predictions_come_at_once(start: Start, folder: Path) -> None:
 # abers check and inspect
 
 
+def test_check_warns(invoke: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What may be a mistake is told to whoever looks at the messages, and is none."""
+    monkeypatch.delenv("ABERS_HTTP_TOKEN", raising=False)
+    topics = '[kafka]\nbootstrap = "a:1"\nobservations = "i"\npredictions = "o"\n'
+    (folder / "abers.toml").write_text(f'{topics}[http]\nhost = "0.0.0.0"\n')
+    ran = invoke("check", "abers.toml")
+    assert (ran.code, ran.err.count("Warning: abers.toml: http.host: 0.0.0.0 is reached")) == (0, 1)
+
+
 def test_check_says_what_is_meant(invoke: Invoke, folder: Path) -> None:
     """A configuration without mistakes is told in words, and nothing is written."""
     ran = invoke("check", "abers.toml")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from starlette.routing import Route
 from tests.deploy.files import DEPLOY, linted, read
 
 from abers_connectors.config import load
-from abers_connectors.http.app import app_of
+from abers_connectors.http.app import routes
 from abers_connectors.kafka.status import Status
 
 FILES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
@@ -22,8 +22,9 @@ CONFIGURATION = tomllib.loads(KINDS["ConfigMap"]["data"]["abers.toml"])
 
 
 def test_there_is_all() -> None:
-    """There is what a service needs: pods that keep their names, probes, and a budget."""
-    assert {*KINDS} == {"ConfigMap", "PodDisruptionBudget", "Service", "StatefulSet"}
+    """There is what a service needs: pods that keep their names, probes, a budget, a policy."""
+    kinds = {"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "StatefulSet"}
+    assert {*KINDS} == kinds
 
 
 @pytest.mark.parametrize("version", ["1.29", "1.34"])
@@ -44,6 +45,7 @@ def test_the_configuration() -> None:
     (listening,) = CONTAINER["ports"]
     assert listening["containerPort"] == config.http.port
     assert config.http.host == "0.0.0.0"  # noqa: S104 - the probes come from outside of the pod
+    assert config.http.check_host
 
 
 def test_what_it_names_is_mounted() -> None:
@@ -61,7 +63,8 @@ def test_what_it_names_is_mounted() -> None:
 
 def test_probes() -> None:
     """Kubernetes asks for pages that are there; a pod that restores is alive and not ready."""
-    paths = {route.path for route in app_of(Status(60.0)).routes if isinstance(route, Route)}
+    with ExitStack() as stack:
+        paths = {route.path for route in routes(Status(60.0), stack.callback)}
     probes = {
         name: CONTAINER[f"{name}Probe"]["httpGet"]["path"]
         for name in ("startup", "liveness", "readiness")
@@ -71,12 +74,31 @@ def test_probes() -> None:
 
 
 def test_one_label_for_all() -> None:
-    """Service, budget and pods mean the same pods."""
+    """Service, budget, policy and pods mean the same pods."""
     label = STATEFULSET["template"]["metadata"]["labels"]
     assert STATEFULSET["selector"]["matchLabels"] == label
     assert KINDS["Service"]["spec"]["selector"] == label
     assert KINDS["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == label
+    assert KINDS["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == label
     assert KINDS["Service"]["metadata"]["name"] == STATEFULSET["serviceName"]
+
+
+def test_who_reaches_a_pod() -> None:
+    """Prometheus and readers of the live page reach the one port, and no other pod reaches any."""
+    spec = KINDS["NetworkPolicy"]["spec"]
+    assert spec["policyTypes"] == ["Ingress"]
+    (rule,) = spec["ingress"]
+    (listening,) = CONTAINER["ports"]
+    assert rule["ports"] == [{"protocol": "TCP", "port": listening["name"]}]
+    assert all(one["podSelector"]["matchLabels"] for one in rule["from"])
+    prometheus, _ = rule["from"]
+    assert {*prometheus} == {"namespaceSelector", "podSelector"}  # both, not either
+
+
+def test_a_page_that_the_cluster_reaches_asks_for_a_token() -> None:
+    """What the manifests say is nothing that `abers check` warns of, and nothing that it lacks."""
+    (token,) = [one for one in CONTAINER["env"] if one["name"] == "ABERS_HTTP_TOKEN"]
+    assert token["valueFrom"] == {"secretKeyRef": {"name": "abers-http", "key": "token"}}
 
 
 def test_secrets_are_named_not_shown() -> None:

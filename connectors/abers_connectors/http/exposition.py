@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from prometheus_client import CollectorRegistry, Metric
 
-__all__ = ["exposition"]
+__all__ = ["OPEN", "exposition"]
 
-_OPEN = "application/openmetrics-text"
+OPEN = "application/openmetrics-text"
+"""The media type of the stricter of both formats, without its parameters."""
+
 _PLAIN = 1e6  # below it Python writes numbers as Go does
 _ENDINGS = {"counter": "_total", "info": "_info"}
 
@@ -47,7 +49,7 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     b'# HELP letters_total Sent.\n# TYPE letters_total counter\n'
     """
     _, kind = choose_encoder(accept)
-    strict = kind.startswith(_OPEN)
+    strict = kind.startswith(OPEN)
     metrics, texts = [*registry.collect()], _Texts()
     lines = [line for metric in metrics for line in _lines(metric, texts, strict=strict)]
     return "".join([*lines, "# EOF\n" * strict]).encode(), kind

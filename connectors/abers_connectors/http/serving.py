@@ -2,40 +2,35 @@
 
 Governing rule: nobody who talks to it, or keeps silent, can hold the service up
 or make it grow: clients, the size of a request, and the time in which one comes
-are bounded.
+are bounded; and a supervisor gets its answer whatever the others do.
 """
 
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import AbersError, ConfigError
 from abers_connectors.extras import extra
+from abers_connectors.http.token import token_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
     from abers_connectors.config import Http
     from abers_connectors.kafka.status import Status
     from abers_connectors.live.feed import Feed
 
-__all__ = ["TOKEN", "serving"]
+__all__ = ["serving"]
 
-_CLIENTS = 64
-_BYTES = 8 << 10  # of the head of a request
 _PATIENCE = 10.0  # seconds for a request to come
-_WAITING = 16  # connections that wait to be taken
+_WAITING = 128  # connections that wait to be taken: fewer than are open at once
 _END = 5.0  # seconds for the thread to end
-
-TOKEN = "ABERS_HTTP_TOKEN"  # noqa: S105 - the name of the variable
-"""The variable of the environment that has what the live page asks for."""
 
 
 @contextmanager
@@ -69,67 +64,53 @@ def serving(
     AbersError
         If the port is in use.
     ConfigError
-        If there is no such host, or the port is not ours to use.
+        If there is no such host, the port is not ours to use, or the token cannot be used.
     MissingExtraError
         If starlette, uvicorn, prometheus-client or plotly is not installed.
     """
     for module in ("starlette", "uvicorn", "prometheus_client", *(["plotly"] if feed else [])):
         extra(module, "a section [http]", "http")
-    from abers_connectors.http.app import app_of  # noqa: PLC0415 - it needs the extra
+    with ExitStack() as stack:
+        app = _app(http, status, feed, stack)
+        listener = stack.enter_context(_bound(http))
+        server = _server(app, patience)
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
+        )
+        thread.start()
+        try:
+            yield _url(listener)
+        finally:
+            if feed is not None:
+                feed.close()
+            server.should_exit = True
+            thread.join(_END)
 
-    pages = []
+
+def _app(http: Http, status: Status | None, feed: Feed | None, stack: ExitStack) -> ASGIApp:
+    """Make the application; what it holds is closed with the stack."""
+    from starlette.routing import Route  # noqa: PLC0415 - an extra
+
+    from abers_connectors.http import app  # noqa: PLC0415 - it needs the extra
+
+    pages, names = list[Route](), {http.host, *http.hosts}
     if feed is not None:
         from abers_connectors.live.app import routes  # noqa: PLC0415 - likewise
 
-        pages = routes(feed, {http.host, *http.hosts}, os.environ.get(TOKEN) or None)
-    listener = _bound(http)
-    server = _server(app_of(status, pages), patience)
-    thread = threading.Thread(
-        target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
-    )
-    thread.start()
-    try:
-        yield _url(listener)
-    finally:
-        if feed is not None:
-            feed.close()
-        server.should_exit = True
-        thread.join(_END)
-        listener.close()
+        pages += routes(feed, stack.callback, names, token_of())
+    if status is not None:
+        pages += app.routes(status, stack.callback, names if http.check_host else None)
+    return app.app_of(pages)
 
 
-def _server(app: Starlette, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.Server
+def _server(app: ASGIApp, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.Server
     import uvicorn  # noqa: PLC0415 - an extra
-    from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415
 
-    class Impatient(H11Protocol):
-        """Lets go of a client that has sent no request since the last look, and awaits none.
-
-        And of one that takes nothing of what it is sent.
-        """
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._stalled = self.loop.call_later(patience, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self._stalled.cancel()
-
-        def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as asyncio has it
-            super().connection_made(transport)
-            self.loop.call_later(patience, self._look, None)
-
-        def _look(self, last: object) -> None:
-            cycle = self.cycle
-            if cycle is last and (cycle is None or cycle.response_complete):
-                self.transport.close()
-            elif not self.transport.is_closing():
-                self.loop.call_later(patience, self._look, cycle)
+    from abers_connectors.http.connections import PARSED, protocol  # noqa: PLC0415 - likewise
 
     settings = uvicorn.Config(
         app,
-        http=Impatient,
+        http=protocol(patience),
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -138,8 +119,8 @@ def _server(app: Starlette, patience: float) -> Any:  # noqa: ANN401 - a uvicorn
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_CLIENTS,
-        h11_max_incomplete_event_size=_BYTES,
+        backlog=_WAITING,
+        h11_max_incomplete_event_size=PARSED,
         timeout_keep_alive=int(_PATIENCE),
         timeout_graceful_shutdown=1,
     )

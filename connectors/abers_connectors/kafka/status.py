@@ -375,6 +375,11 @@ class Status:
 
     # What others see
 
+    @property
+    def alive(self) -> bool:
+        """Whether it progresses, known without waiting for the loop or copying anything."""
+        return self._clock() - self._progress <= self._patience
+
     def view(self) -> View:
         """Give all of it, at one moment."""
         with self._lock:
@@ -382,7 +387,7 @@ class Status:
             # The loop may hang in a call, and then only the time says that the seat is lost.
             joined = self.joined and now - self.heard <= self._session
             return View(
-                now - self._progress <= self._patience,
+                self.alive,
                 joined and self._assigned <= self._restored and hindrance is None,
                 joined,
                 sorted(self._assigned),

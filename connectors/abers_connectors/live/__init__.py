@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abers_connectors.live.feed import Feed, Numbers
+from abers_connectors.live.feed import Feed
+from abers_connectors.live.frames import Numbers
 from abers_connectors.report.watching import Watching
 
 __all__ = ["Feed", "Numbers", "Watching"]

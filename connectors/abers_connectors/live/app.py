@@ -15,15 +15,17 @@ import msgspec
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from abers_connectors.http.connections import STREAM
+from abers_connectors.http.hosts import Hosts
+from abers_connectors.http.limits import Slots
 from abers_connectors.live.events import Events
 from abers_connectors.live.guard import Guard
 from abers_connectors.live.view import Views
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from starlette.requests import Request
-    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
     from abers_connectors.live.feed import Feed
@@ -45,30 +47,43 @@ _FRESH = {"cache-control": "no-cache"}
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}  # its version is in its name
 
 
-def routes(feed: Feed, hosts: Collection[str], token: str | None) -> list[BaseRoute]:
+def routes(
+    feed: Feed,
+    closing: Callable[[Callable[[], None]], object],
+    names: Collection[str],
+    token: str | None,
+) -> list[Route]:
     """Make the routes of a page.
 
     Parameters
     ----------
     feed
         Gives frames.
-    hosts, token
-        As of `Guard`.
+    closing
+        Takes what is to be called at the end.
+    names
+        Under which it is served, beside addresses and localhost.
+    token
+        What must be known; None lets everybody through.
 
     Returns
     -------
-    list of starlette.routing.BaseRoute
+    list of starlette.routing.Route
         "/", and all below "/live/".
     """
     script = files("plotly") / "package_data" / "plotly.min.js"
     plotly = f"plotly-{version('plotly')}.min.js"
     page = _page(plotly, script.read_text("utf-8"))
-    events = Events(feed, Views(feed.title))
+    views = Views(feed)
+    closing(views.close)
+    events = Events(feed, views)
 
     async def document(_: Request) -> Response:
         return Response(page, headers=_SAFE | {"cache-control": "no-store"}, media_type="text/html")
 
     async def listen(request: Request) -> Any:  # noqa: ANN401 - any ASGI application will do
+        if request.method == "HEAD":  # which would be an answer without an end or a body
+            return Response()
         if events.full:
             return PlainTextResponse("Too many pages are open.", 503, {"retry-after": "10"})
         try:
@@ -91,17 +106,19 @@ def routes(feed: Feed, hosts: Collection[str], token: str | None) -> list[BaseRo
     here, report = files("abers_connectors.live"), files("abers_connectors.report")
     ours = [
         Route("/", document),
-        Route("/live/events", listen),
         file("page.css", "text/css", report / "page.css", here / "page.css"),
         file("page.js", "text/javascript", here / "page.js"),
         Route(f"/live/{plotly}", plotly_script),
     ]
-    return [_guarded(route, hosts, token) for route in ours]
+    for route in ours:
+        route.app = Slots(route.app)
+    ours.append(Route(STREAM, listen))  # which counts its readers itself
+    return [_guarded(route, names, token) for route in ours]
 
 
-def _guarded(route: Route, hosts: Collection[str], token: str | None) -> Route:
-    guarded: ASGIApp = Guard(route.app, hosts, token)
-    route.app = guarded
+def _guarded(route: Route, names: Collection[str], token: str | None) -> Route:
+    guarded: ASGIApp = route.app if token is None else Guard(route.app, token)
+    route.app = Hosts(guarded, names)
     return route
 
 

@@ -72,7 +72,7 @@ class Events:
         await send(_body(b"retry: 2000\n\n"))
         while not (gone.done() or self._feed.closed):
             changed.clear()
-            page = self._views.page(self._feed.frame, key)
+            page = await self._views.page(key)
             if page != last:
                 await send(_body(b"event: page\ndata: " + page + b"\n\n"))
                 last = page

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Self
 from abers_connectors import terminal
 from abers_connectors.config import Http
 from abers_connectors.http import serving
-from abers_connectors.live.feed import Feed, Numbers
+from abers_connectors.live.feed import Feed
+from abers_connectors.live.frames import Numbers
 from abers_connectors.report.watching import Watching
 
 if TYPE_CHECKING:

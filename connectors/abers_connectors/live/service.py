@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from abers_connectors.live.feed import Feed, Numbers
+from abers_connectors.live.feed import Feed
+from abers_connectors.live.frames import Numbers
 from abers_connectors.report.watching import Watching
 
 if TYPE_CHECKING:

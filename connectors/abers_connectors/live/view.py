@@ -6,12 +6,15 @@ script of the page only puts them into their places. A page is made once, howeve
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 import abers
 from abers_connectors._means import left_out
+from abers_connectors.http.once import Once
 from abers_connectors.models import identified, named, titled
 from abers_connectors.report.figures import drawn
 from abers_connectors.report.tables import TESTS, rang, scores, tests
@@ -19,60 +22,86 @@ from abers_connectors.report.tables import TESTS, rang, scores, tests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors.live.feed import Frame
+    from abers_connectors.live.feed import Feed
+    from abers_connectors.live.frames import Frame
     from abers_connectors.models import Key
     from abers_connectors.report.findings import Findings
 
 __all__ = ["Views"]
 
+_KEPT = 40  # pages: a few more than readers listen at once
+_SLOW = 1.5  # seconds between two frames from which a page says so
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
 _MANY = 10.0  # from which a number needs no decimal place
 
 
 class Views:
-    """Makes pages of frames, each once.
+    """Makes pages of frames, each once, and keeps a bounded number of them.
 
     Parameters
     ----------
-    title
-        What is served or replayed.
+    feed
+        Gives frames.
     """
 
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._frame: Frame | None = None
-        self._made: dict[Key | None, bytes] = {}
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._made: OrderedDict[Key | None, tuple[int, bytes]] = OrderedDict()
+        self._drawing = Once[bytes]("live-page")
 
-    def page(self, frame: Frame | None, key: Key | None) -> bytes:
-        """Encode what the page of a model and segment shows; None is the one with most labels.
+    def __len__(self) -> int:
+        """Return how many pages are kept."""
+        return len(self._made)
+
+    async def page(self, key: Key | None) -> bytes:
+        """Encode what the page of a model and segment shows.
 
         Parameters
         ----------
-        frame
-            The newest, if there is one.
         key
-            Which.
+            Which; None is the one with most labels. All names that no model has share one page.
 
         Returns
         -------
         bytes
             A JSON object, in one line.
         """
-        if frame is not self._frame:
-            self._frame, self._made = frame, {}
-        if key not in self._made:
-            self._made[key] = msgspec.json.encode(_shown(self._title, frame, key))
-        return self._made[key]
+        frame = self._feed.frame(key)
+        if frame is None:
+            return msgspec.json.encode(_waiting(self._feed))
+        number, page = self._made.get(frame.key, (0, b""))
+        if number != frame.number:
+            drawn = partial(self._draw, frame)
+            page = await self._drawing.get((frame.number, frame.key), drawn)
+            self._made[frame.key] = frame.number, page
+        self._made.move_to_end(frame.key)
+        while len(self._made) > _KEPT:
+            self._made.popitem(last=False)
+        return page
+
+    def close(self) -> None:
+        """Draw no more."""
+        self._drawing.close()
+
+    def _draw(self, frame: Frame) -> bytes:
+        with self._feed.budget.spent(drawing=True):
+            return msgspec.json.encode(_shown(self._feed.title, frame))
 
 
-def _shown(title: str, frame: Frame | None, key: Key | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"title": title, "version": f"abers {abers.__version__}"}
-    if frame is None:
-        words = "Connected. No numbers yet: the stream is starting, or its state is being restored."
-        return told | {"phase": "waiting", "words": words}
-    shown = key if key is not None or not frame.seen else frame.seen[0].key
-    findings = None if shown is None else frame.findings.get(shown)
-    return told | {
+def _headed(title: str) -> dict[str, Any]:
+    return {"title": title, "version": f"abers {abers.__version__}"}
+
+
+def _waiting(feed: Feed) -> dict[str, Any]:
+    words = "Connected. No numbers yet: the stream is starting, or its state is being restored."
+    if feed.frames:
+        words = "Connected. The numbers of this model come in a moment."
+    return _headed(feed.title) | {"phase": "waiting", "words": words}
+
+
+def _shown(title: str, frame: Frame) -> dict[str, Any]:
+    findings = frame.find()
+    return _headed(title) | {
         "phase": "ended" if frame.ended else "live" if frame.numbers.ready else "waiting",
         "words": _phase(frame),
         "hints": frame.numbers.hints,
@@ -80,10 +109,10 @@ def _shown(title: str, frame: Frame | None, key: Key | None) -> dict[str, Any]:
             {"id": identified(one.key), "name": titled(one.key, rings=one.rings)}
             for one in frame.seen
         ],
-        "model": None if shown is None else identified(shown),
+        "model": None if frame.key is None else identified(frame.key),
         "alarm": _alarm(frame, findings),
         "tiles": [*_tiles(frame)],
-        "empty": _empty(frame, shown, findings),
+        "empty": _empty(frame, findings),
         "blocks": [] if findings is None or not findings.labels else [*_blocks(findings)],
     }
 
@@ -93,17 +122,21 @@ def _phase(frame: Frame) -> str:
         return "The stream has ended: these are its final numbers. Ctrl-C in the terminal ends it."
     if not frame.numbers.ready:
         return "The service is restoring its state; /readyz says how far it is."
-    return "Live, updated every second."
+    if frame.every < _SLOW:
+        return "Live, updated every second."
+    return f"Live, updated about every {frame.every:.0f} seconds."
 
 
-def _empty(frame: Frame, key: Key | None, findings: Findings | None) -> str | None:
+def _empty(frame: Frame, findings: Findings | None) -> str | None:
     """Say why there is nothing to be seen, and what to do."""
-    if key is None:
+    if frame.key is None and frame.seen:
+        return "No model has this name; choose another model."
+    if frame.key is None:
         if frame.ended:
             return "The stream had no observation. Look at the input, and at the dead letters."
         return "No observation has come yet. If records are being read, look at the dead letters."
     if findings is None:
-        return f"Nothing is known of {named(key)} yet; choose another model."
+        return f"Nothing is known of {named(frame.key)} yet; choose another model."
     if not findings.labels:
         return (
             "No label has met a prediction yet. Labels are matched by id and model: if they should "

@@ -28,7 +28,9 @@ class Worked:
         self.watching = Watching()
         self.watching.hold({0: self.processor})
         self.now = 0.0
-        self.feed = Feed(title, self.watching, self.numbers, clock=lambda: self.now)
+        self.feed = Feed(
+            title, self.watching, self.numbers, clock=lambda: self.now, cpu=lambda: 0.0
+        )
 
     def numbers(self) -> Numbers:
         """Tell what became of the events."""

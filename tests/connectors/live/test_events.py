@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
@@ -128,6 +129,16 @@ def test_too_many_listen(url: str) -> None:
         answer = asked(url, "/live/events")
         assert (answer.code, answer.headers["retry-after"]) == (503, "10")
         assert asked(url, "/").code == 200
+
+
+def test_the_head_of_a_stream(url: str, worked: Worked) -> None:
+    """Who asks for the head alone takes no place among the readers."""
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
+    with closing(connection):
+        for _ in range(2):  # the first answer has ended
+            connection.request("HEAD", "/live/events")
+            assert connection.getresponse().read() == b""
+    assert worked.feed.listeners == 0
 
 
 def test_a_model_that_is_no_name(url: str) -> None:

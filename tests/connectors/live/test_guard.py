@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.live.conftest import Listening, Worked, asked
 
+from abers.exceptions import ConfigError
 from abers_connectors.config import Http
 from abers_connectors.http import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-TOKEN = "long & secret"  # noqa: S105 - of a test
-QUOTED = "long%20%26%20secret"
+TOKEN = "long+and/secret=="  # noqa: S105 - of a test
+QUOTED = "long%2Band%2Fsecret%3D%3D"
 PATHS = ["/", "/live/events", "/live/page.js", "/live/page.css"]
 
 
@@ -62,8 +63,10 @@ def test_without_the_token(guarded: str, path: str) -> None:
 
 def test_the_token_in_a_header(guarded: str) -> None:
     """A program says it in each request."""
-    with Listening(guarded, Authorization=f"Bearer {TOKEN}") as client:
-        assert client.answer.status == 200
+    for scheme in ("Bearer", "bearer"):
+        with Listening(guarded, Authorization=f"{scheme} {TOKEN}") as client:
+            assert client.answer.status == 200
+    assert asked(guarded, "/", Authorization=f"Basic Bearer {TOKEN}").code == 401
 
 
 def test_the_token_once_in_the_address(guarded: str) -> None:
@@ -78,6 +81,20 @@ def test_the_token_once_in_the_address(guarded: str) -> None:
     assert page.code == 200
     assert TOKEN not in page.text
     assert asked(guarded, "/?token=wrong").code == 401
+
+
+def test_the_token_as_it_is_in_the_address(guarded: str) -> None:
+    """A token that is not quoted works too, since it has no character that would need it."""
+    answer = asked(guarded, f"/?token={TOKEN}")
+    assert (answer.code, answer.headers["location"]) == (303, "/")
+
+
+def test_a_token_that_cannot_be_sent(worked: Worked, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is served with a token that nobody could give."""
+    monkeypatch.setenv("ABERS_HTTP_TOKEN", "pässword")
+    told = r"^ABERS_HTTP_TOKEN: cannot be sent"
+    with pytest.raises(ConfigError, match=told), serving(Http(port=0), None, worked.feed):
+        pass
 
 
 def test_the_token_survives_a_restart(worked: Worked, monkeypatch: pytest.MonkeyPatch) -> None:
