@@ -100,7 +100,8 @@ def entries(
     behind = 0
     while len(ids) < count:
         part = slice(len(ids), len(ids) + most)
-        some, behind = ledger.entries(store, behind, *(one[part] for one in columns))
+        room: Any = (one[part] for one in columns)
+        some, behind = ledger.entries(store, behind, *room)
         ids += some
     return ids, [column.tolist() for column in columns[1:]], slots
 
