@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIB = 1 << 20
+WIDTH = 36  # bytes of an id, as a UUID has
 _APP = "measured"
 
 
@@ -40,19 +41,34 @@ class Memory(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """What the page says that a shard takes, in bytes."""
+    """What docs/operations.md says that a shard takes, in bytes: without features, of one model.
+
+    Parameters
+    ----------
+    held
+        At rest.
+    making
+        More, while its snapshot is made or read.
+    snapshot
+        Its snapshot.
+    """
 
     held: int
-    copy: int
+    making: int
     snapshot: int
 
 
-def formula(labelled: int, waiting: int, finished: int, width: int) -> Formula:
-    """Give what docs/operations.md says: one model, ids of so many characters, no features."""
-    held = waiting * (180 + width) + finished * (110 + width) + 30 * labelled
-    copy = 40 * MIB + 60 * max(waiting, finished, labelled)
-    snapshot = waiting * (110 + width) + finished * (36 + width) + 18 * labelled
-    return Formula(held, copy, snapshot)
+BASE = 150 * MIB
+"""What a process takes that has no shard."""
+
+
+def formula(labelled: int, waiting: int, finished: int, width: int = WIDTH) -> Formula:
+    """Give what the page says, with ids of so many bytes."""
+    return Formula(
+        waiting * (180 + width) + finished * (110 + width) + 30 * labelled,
+        40 * MIB + 60 * max(waiting, finished, labelled),
+        waiting * (115 + width) + finished * (36 + width) + 18 * labelled,
+    )
 
 
 def settings_of(labelled: int, waiting: int) -> Settings:
@@ -95,7 +111,7 @@ def peak_while_saving(saver: Saver) -> int:
     return peak
 
 
-def measured(labelled: int, waiting: int, width: int = 36) -> Memory:
+def measured(labelled: int, waiting: int, width: int = WIDTH) -> Memory:
     """Measure a shard in this process, and the restore of its snapshot in another."""
     full(LATE, LATE, width)
     trim()
@@ -119,7 +135,7 @@ def measured(labelled: int, waiting: int, width: int = 36) -> Memory:
 
 def restored(folder: str, labelled: int, waiting: int) -> int:
     """Restore a snapshot in this process; by how much its resident memory grew at most."""
-    full(LATE, LATE, 36)
+    full(LATE, LATE, WIDTH)
     before = _status("VmRSS")
     ((_, blob),) = Snapshots(folder, _APP).newest(0)
     Processor.restore(blob, settings_of(labelled, waiting), outcomes=False)
@@ -137,5 +153,5 @@ if __name__ == "__main__":
     else:
         sizes = [*map(int, sys.argv[1:])]
         found = measured(*sizes)._asdict()
-        said = formula(sizes[0], sizes[1], sizes[0], (sizes[2:] or [36])[0])._asdict()
+        said = formula(sizes[0], sizes[1], sizes[0], (sizes[2:] or [WIDTH])[0])._asdict()
         sys.stdout.write(json.dumps({"pid": os.getpid(), "measured": found, "formula": said}))

@@ -16,6 +16,7 @@ import signal
 import sys
 import warnings
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -163,4 +164,6 @@ def _be_alone(parent: int) -> None:
             signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.nice(_POLITE)
+    with suppress(OSError):  # where memory runs out, a snapshot is lost and not the service
+        Path("/proc/self/oom_score_adj").write_bytes(b"1000")
     gc.disable()  # it would write to, and so copy, the pages of every object there is

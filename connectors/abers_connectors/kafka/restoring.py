@@ -121,9 +121,35 @@ class Restorer:
         BrokerError
             If snapshots cannot be read now, and the changelog is not enough without them.
         """
+        unread: list[str] = []
+
+        def failed(sentence: str) -> None:
+            unread.append(sentence)
+            self._say(sentence)
+
+        try:
+            return self._restored(number, kept, tick, failed)
+        except _OtherSettingsError:
+            raise
+        except StateError as error:
+            if not unread:
+                raise
+            msg = (  # what is missing may be there when the place of snapshots is
+                f"{unread[0]}; without it: {error}. Ending, to be started again; see that "
+                "state.path can be read"
+            )
+            raise BrokerError(msg) from error
+
+    def _restored(
+        self,
+        number: int,
+        kept: Shard | None,
+        tick: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> Restored:
         committed = [self._reader.committed(one) for one in self._home.partitions(number)]
         bounds = self._reader.bounds(self._home.log(number))
-        shard = kept or self._newest(number, bounds, tick)
+        shard = kept or self._newest(number, bounds, tick, failed)
         if shard is None:
             if bounds.end == 0 and set(committed) == {None}:
                 return Restored(self._begin(number), fresh=True)
@@ -180,15 +206,15 @@ class Restorer:
             )
             yield Weighed(name, None, _GapError(msg))
 
-    def _newest(self, number: int, bounds: Bounds, tick: Callable[[], None]) -> Shard | None:
+    def _newest(
+        self,
+        number: int,
+        bounds: Bounds,
+        tick: Callable[[], None],
+        failed: Callable[[str], None],
+    ) -> Shard | None:
         """Load the newest snapshot that is whole and fits."""
         gap: StateError | None = None
-        unread: list[str] = []
-
-        def failed(sentence: str) -> None:
-            unread.append(sentence)
-            self._say(sentence)
-
         for one in self.weighed(number, bounds, tick, failed):
             if one.shard is not None:
                 return one.shard
@@ -198,8 +224,6 @@ class Restorer:
                 gap = gap or one.error
             else:
                 self._say(f"snapshot {one.name} is passed over: {one.error}")
-        if unread and bounds.start > 0:
-            raise _unreachable(self._home.log(number), bounds, unread)
         if gap is not None and bounds.start > 0:
             raise gap
         return None
@@ -292,14 +316,6 @@ def _lost(log: Partition, bounds: Bounds, committed: Sequence[int | None]) -> St
         f"{REBUILD}, or begin anew by `abers state reset CONFIG --accept-loss`"
     )
     return StateError(msg)
-
-
-def _unreachable(log: Partition, bounds: Bounds, unread: Sequence[str]) -> BrokerError:
-    msg = (
-        f"{unread[0]}, and {named(log)} has @{bounds.start} to @{bounds.end}, not all since @0, so "
-        "the state is nowhere else; ending, to be started again. See that state.path can be read"
-    )
-    return BrokerError(msg)
 
 
 class _GapError(StateError):

@@ -328,6 +328,17 @@ def test_handlers_and_buffers_are_the_parents() -> None:
     assert handler == "exit handler in 1"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is chosen")
+def test_where_memory_runs_out_the_copy_goes_first(folder: Folder) -> None:
+    """The system is told to end the copy before the service; the service is not touched."""
+    score, saver = Path("/proc/self/oom_score_adj"), Saver(folder.save)
+    before = score.read_bytes()
+    saver.start(0, 1, lambda: [score.read_bytes()])
+    assert only(saver).error is None
+    assert folder.read(0, 1) == b"1000\n"
+    assert score.read_bytes() == before
+
+
 DYING = """
 import os, signal, sys, time
 from abers_connectors.kafka.saving import Saver
