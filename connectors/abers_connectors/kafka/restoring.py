@@ -129,7 +129,7 @@ class Restorer:
 
         try:
             return self._restored(number, kept, tick, failed)
-        except _OtherSettingsError:
+        except _OperatorError:
             raise
         except StateError as error:
             if not unread:
