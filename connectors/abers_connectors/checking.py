@@ -24,7 +24,7 @@ from abers_connectors.config import load
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.inputs import open_part
 from abers_connectors.kafka.requirements import lacking
-from abers_connectors.statefile import KEYLESS, secret
+from abers_connectors.statefile import KEYLESS, orphaned, secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -199,6 +199,9 @@ def _hindered_files(config: Config) -> Iterator[str]:
             problem := _unwritable(path, resumed=config.state.path is not None)
         ):
             yield f"{key}: {problem}"
+    state = outputs.pop("state.path")
+    if state is not None and not Path(state).exists() and (problem := orphaned(outputs)):
+        yield f"state.path: {state}: {problem}"
 
 
 def _hindered_service(

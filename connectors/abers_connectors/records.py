@@ -177,7 +177,7 @@ def require_records(name: str, there: int, before: int) -> None:
     if there < before:
         msg = (
             f"input {name} has {there} records, but {before} were read before; put back what is "
-            "missing, or remove the state to start anew"
+            "missing, or remove state and outputs to start anew"
         )
         raise StateError(msg)
 

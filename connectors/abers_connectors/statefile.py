@@ -3,7 +3,8 @@
 Governing rule: under its name stands the last complete state; a new one takes
 its place in one step, after it is on the disk. A state goes on only with the
 inputs and outputs that it was made with, for its position is one in them; and one
-run at a time has it.
+run at a time has it. A run has a state before it has outputs, so outputs without a
+state are those of a run whose state is lost, or of something else.
 """
 
 from __future__ import annotations
@@ -13,25 +14,27 @@ import glob
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import StateError
-from abers.stream import Processor
-from abers_connectors.files.places import Whole
+from abers.stream import Processor, snapshot
+from abers_connectors.files.places import Whole, is_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from abers.stream import Settings
     from abers_connectors.records import Position
 
-__all__ = ["KEYLESS", "StateFile", "secret"]
+__all__ = ["KEYLESS", "StateFile", "orphaned", "secret"]
 
 KEYLESS = (
     "the state of a learner is kept under a secret key; put one into the environment as "
     "ABERS_STATE_KEY, or leave out state.path"
 )
 """What is said where a learner and a state have no key."""
+
+_LAYOUT = 2  # of the position; the first one knew an input only by its number of records
 
 
 def secret(environ: Mapping[str, str] = os.environ) -> bytes | None:
@@ -98,23 +101,33 @@ class StateFile:
         Raises
         ------
         StateError
-            If the file cannot be used, or there is no key for the state of a learner.
+            If the file cannot be used, if it is not there but the outputs are, or if there is no
+            key for the state of a learner.
         """
         if settings.learner is not None and self._key is None:
             msg = f"{self.path}: {KEYLESS}"
             raise StateError(msg)
         self._sweep()
-        try:
+        own: Collection[str | None] = ()
+        if Path(self.path).exists():
             blob = Path(self.path).read_bytes()
-        except FileNotFoundError:
-            return Processor(settings, outcomes=outcomes)
-        try:
-            processor = Processor.restore(blob, settings, key=self._key, outcomes=outcomes)
-            self._refuse_others((processor.position or {}).get("files", {}))
-        except StateError as error:
-            msg = f"{self.path}: {error}"
-            raise StateError(msg) from None
-        return processor
+            try:
+                processor = Processor.restore(blob, settings, key=self._key, outcomes=outcomes)
+                self._refuse_others(processor.position or {})
+            except StateError as error:
+                before = _position(blob)
+                if not _is_beginning(before):
+                    msg = f"{self.path}: {error}"
+                    raise StateError(msg) from None
+                own = before["files"].values()
+            else:
+                return processor
+        self._refuse_orphans(own)
+        return Processor(settings, outcomes=outcomes)
+
+    def begin(self, processor: Processor) -> None:
+        """Save the state of a run that has read and written nothing, before it has outputs."""
+        self.save(processor, {"source": None, "sinks": {}})
 
     def save(self, processor: Processor, position: Position) -> None:
         """Put the state of a processor under the name of the file.
@@ -126,7 +139,8 @@ class StateFile:
         position
             How far the inputs and outputs are.
         """
-        blob = processor.snapshot(position | {"files": self._files}, self._key)
+        held = position | {"files": self._files, "layout": _LAYOUT}
+        blob = processor.snapshot(held, self._key)
         file = Whole(self.path)
         try:
             file.write(blob)
@@ -141,7 +155,15 @@ class StateFile:
         for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
             left.unlink(missing_ok=True)
 
-    def _refuse_others(self, before: Mapping[str, str | None]) -> None:
+    def _refuse_others(self, position: Mapping[str, Any]) -> None:
+        if position.get("layout") != _LAYOUT:
+            msg = (
+                "another version of abers saved this state, and what it keeps of the inputs does "
+                "not tell whether they are the same; go on with that version, or remove state and "
+                "outputs to start anew"
+            )
+            raise StateError(msg)
+        before = position["files"]
         differing = [
             f"{name} was {before.get(name)!r} and is {now!r}"
             for name, now in self._files.items()
@@ -150,9 +172,62 @@ class StateFile:
         if differing:
             msg = (
                 f"the state was made with other files: {'; '.join(differing)}; set them back, or "
-                "remove the state to start anew"
+                "remove state and outputs to start anew"
             )
             raise StateError(msg)
+
+    def _refuse_orphans(self, own: Collection[str | None]) -> None:
+        """Refuse to write over outputs that a run without this state wrote."""
+        outputs = {name: path for name, path in self._files.items() if name.startswith("output.")}
+        others = {name: path for name, path in outputs.items() if path not in own}
+        if there := orphaned(others):
+            msg = f"{self.path}: {there}"
+            raise StateError(msg)
+
+
+def orphaned(outputs: Mapping[str, str | None]) -> str | None:
+    """Say what is wrong where a run has outputs and no state; None if there are none.
+
+    Parameters
+    ----------
+    outputs
+        Their paths, by the names that the configuration has for them.
+
+    Returns
+    -------
+    str or None
+        A sentence.
+    """
+    there = [f"{name} {path}" for name, path in outputs.items() if _has(path)]
+    if not there:
+        return None
+    return (
+        f"there is no state, but {' and '.join(there)} {'are' if there[1:] else 'is'} there, and "
+        "would be lost; put the state back, or move the outputs away to start anew"
+    )
+
+
+def _has(path: str | None) -> bool:
+    """Say whether an output holds something."""
+    if path is None or is_stream(path) or not Path(path).exists():
+        return False
+    return any(Path(path).iterdir()) if Path(path).is_dir() else Path(path).stat().st_size > 0
+
+
+def _position(blob: bytes) -> Any:  # noqa: ANN401 - whatever a snapshot holds
+    try:
+        return snapshot.read(blob)[0].position
+    except StateError:
+        return None
+
+
+def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - whatever a snapshot holds
+    """Say whether a run left a state before it had read anything: none of it is worth keeping."""
+    return (
+        isinstance(position, dict)
+        and position.get("layout") == _LAYOUT
+        and position["source"] is None
+    )
 
 
 def _locked(path: Path) -> int | None:

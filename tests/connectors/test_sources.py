@@ -222,11 +222,49 @@ def test_labels_come_from_their_own_file(folder: Path) -> None:
 def test_a_file_that_has_shrunk(folder: Path, form: str) -> None:
     """A position behind the end of a file is a clear stop, at the end it is nothing."""
     source = observed(folder, form)
-    count = sum(batch.records for batch in source.batches())
-    assert list(source.batches({"records": count})) == []
+    *_, last = source.batches()
+    count = last.position["records"]
+    assert list(source.batches(last.position)) == []
     message = rf"{form} has {count} records, but {count + 1} were read before; put back"
     with pytest.raises(StateError, match=message):
-        list(source.batches({"records": count + 1}))
+        list(source.batches(last.position | {"records": count + 1}))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_was_replaced(tmp_path: Path, form: str) -> None:
+    """Where one record before the position is another, nothing is read; what follows is free."""
+    rows = records(labels=False)
+    *_, batch, _ = open_source(write(tmp_path / f"a.{form}", rows), mixed, Fields()).batches()
+    done = batch.position["records"]
+    assert 0 < done < RECORDS
+
+    def ids(name: str, rows: list[dict[str, Any]]) -> list[str]:
+        source = open_source(write(tmp_path / f"{name}.{form}", rows), mixed, Fields())
+        return [event.id for one in source.batches(batch.position) for event in one.events]
+
+    grown = [*rows[:done], rows[-1] | {"id": "new"}, *rows]
+    assert ids("grown", grown)[0] == "new"
+    for row in (0, done // 2, done - 1):
+        other = [*rows[:row], rows[row] | {"score": 0.123}, *rows[row + 1 :]]
+        message = rf"input .*{row}\.{form} is not what was read before: its first {done} records "
+        with pytest.raises(StateError, match=message):
+            ids(str(row), other)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_file_that_was_packed_anew(tmp_path: Path, form: str) -> None:
+    """The same records in another packing are the same file."""
+    rows = records(labels=False)
+    plain = write(tmp_path / f"a.{form}", rows)
+    *_, batch, last = open_source(plain, mixed, Fields()).batches()
+    if form == "parquet":
+        again = str(tmp_path / "b.parquet")
+        options = {"row_group_size": 777, "compression": "zstd", "use_dictionary": False}
+        pq.write_table(pq.read_table(plain), again, **options)
+    else:
+        again = write(tmp_path / f"b.{form}.gz", rows)
+    rest, _ = told(list(open_source(again, mixed, Fields()).batches(batch.position)))
+    assert rest == list(last.events)
 
 
 @pytest.mark.parametrize(

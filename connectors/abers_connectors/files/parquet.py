@@ -15,6 +15,7 @@ from abers.exceptions import RecordError
 from abers_connectors._columns import Given
 from abers_connectors.extras import extra
 from abers_connectors.files.columns import require_columns
+from abers_connectors.files.digest import ColumnDigest, require_same
 from abers_connectors.records import (
     Bad,
     BadRecordError,
@@ -63,7 +64,7 @@ class ParquetSource:
         self._done, self._rows = 0, 0
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
-        """Give the batches after a position, a number of rows to be skipped.
+        """Give the batches after a position: a number of rows to be skipped, and their hashes.
 
         Raises
         ------
@@ -72,9 +73,10 @@ class ParquetSource:
         ParameterError
             If it lacks a column.
         StateError
-            If it has fewer rows than are to be skipped.
+            If the rows to be skipped are not there, or are others.
         """
         self._done = position["records"] if position else 0
+        self._digest = ColumnDigest()
         try:
             with self._parquet.ParquetFile(self.name) as file:
                 columns = file.schema_arrow.names
@@ -82,7 +84,8 @@ class ParquetSource:
                 self._rows = file.metadata.num_rows
                 require_records(self.name, self._rows, self._done)
                 wanted = [name for name in columns if name in self._mapper.reads]
-                for table in self._tables(file, wanted):
+                for table in self._tables(file, wanted, position):
+                    self._digest.add(table)
                     yield self._batch(table)
         except (self._arrow.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -94,18 +97,24 @@ class ParquetSource:
         """Give the share of the rows that have been read."""
         return self._done / self._rows if self._rows else None
 
-    def _tables(self, file: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    def _tables(
+        self,
+        file: Any,  # noqa: ANN401 - a ParquetFile
+        wanted: list[str],
+        position: Position | None,
+    ) -> Iterator[pa.RecordBatch]:
         """Read the rows that are not done yet, of the columns that are looked at."""
-        groups, skip = range(file.metadata.num_row_groups), self._done
-        while groups and skip >= (rows := file.metadata.row_group(groups[0]).num_rows):
-            groups, skip = groups[1:], skip - rows
-        if not groups:
-            return
-        for table in file.iter_batches(BATCH, row_groups=list(groups), columns=wanted):
-            left = table.slice(skip)
-            skip -= table.num_rows - left.num_rows
-            if left.num_rows:
-                yield self._plain(left)
+        skip = self._done
+        for read in file.iter_batches(BATCH, columns=wanted):
+            table = self._plain(read)
+            if skip and position is not None:
+                done, table = table.slice(0, skip), table.slice(skip)
+                self._digest.add(done)
+                skip -= done.num_rows
+                if not skip:
+                    require_same(self.name, position, self._digest.value())
+            if table.num_rows:
+                yield table
 
     def _plain(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """Make milliseconds of the moments, and numbers and texts of what stands for such."""
@@ -128,7 +137,7 @@ class ParquetSource:
         events = None if columns is None else self._mapper.columns(columns)
         if events is None:
             return self._row_by_row(table, first)
-        position = {"records": self._done}
+        position = self._position()
         return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
 
     def _columns(self, table: pa.RecordBatch) -> Columns | None:
@@ -172,10 +181,13 @@ class ParquetSource:
         return Batch(
             gathered(rows),
             bad,
-            {"records": self._done},
+            self._position(),
             table.num_rows,
             lambda row: self._origin(table, kept[row], first),
         )
+
+    def _position(self) -> Position:
+        return {"records": self._done, "digest": self._digest.value()}
 
     def _row(self, record: dict[str, Any] | None, number: int) -> Row:
         if record is None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -26,9 +27,12 @@ __all__ = [
     "Stream",
     "Whole",
     "is_stream",
+    "last_block",
     "require_directory",
     "sync_directory",
 ]
+
+_BLOCK = 1 << 12  # bytes: by so many at its end a file is known again
 
 
 class Place(Protocol):
@@ -168,17 +172,23 @@ class Appended:
     Raises
     ------
     StateError
-        If the file is shorter than the position says.
+        If the file is shorter than the position says, or ends there in another way.
     """
 
     def __init__(self, path: str, position: Position | None) -> None:
-        target = _target(path)
+        target = self._target = _target(path)
         self.size = position["bytes"] if position else 0
         there = target.stat().st_size if target.exists() else 0
         if there < self.size:
             msg = (
                 f"output {path} has {there} bytes, but {self.size} were committed; "
-                "put the file back, or remove the state to start anew"
+                "put the file back, or remove state and outputs to start anew"
+            )
+            raise StateError(msg)
+        if position and last_block(target, self.size) != position["last"]:
+            msg = (
+                f"output {path} is not what was written before: it differs at byte {self.size}; "
+                "put the file back, or remove state and outputs to start anew"
             )
             raise StateError(msg)
         self._file = target.open("ab")
@@ -191,9 +201,9 @@ class Appended:
         self.size += len(data)
 
     def commit(self) -> Position:
-        """Make all bytes durable, and say how many there are."""
+        """Make all bytes durable, and say how many there are, and which the last ones are."""
         _sync(self._file)
-        return {"bytes": self.size}
+        return {"bytes": self.size, "last": last_block(self._target, self.size)}
 
     def close(self) -> None:
         """Commit for good."""
@@ -205,6 +215,15 @@ class Appended:
         """Leave what was written since the last commit to whoever opens the file at it."""
         with suppress(OSError):
             self._file.close()
+
+
+def last_block(path: Path, size: int) -> str:
+    """Give the hash of the last bytes of a file, or of its first `size` ones."""
+    if not size:
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(size - _BLOCK, 0))
+        return blake2b(file.read(min(size, _BLOCK)), digest_size=16).hexdigest()
 
 
 def _sync(file: BinaryIO) -> None:

@@ -181,7 +181,7 @@ def test_marks_ends_and_blank_lines(tmp_path: Path, suffix: str) -> None:
             Observation("a", 5, "default", 0.5)
         ] * 2
         assert sum(batch.records for batch in batches) == 2
-        assert batches[-1].position == {"records": 2}
+        assert batches[-1].position["records"] == 2
 
 
 def test_an_empty_file_has_no_batches(tmp_path: Path) -> None:
