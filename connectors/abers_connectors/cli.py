@@ -194,7 +194,10 @@ def rules(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        Path(output).write_text(text, "utf-8")
+        from abers_connectors.files.places import naming
+
+        with naming(output):
+            Path(output).write_text(text, "utf-8")
 
 
 @app.command()

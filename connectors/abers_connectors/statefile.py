@@ -141,7 +141,7 @@ class StateFile:
         """
         held = position | {"files": self._files, "layout": _LAYOUT}
         blob = processor.snapshot(held, self._key)
-        file = Whole(self.path)
+        file = Whole(self.path, private=True)
         try:
             file.write(blob)
             file.close()
@@ -236,7 +236,7 @@ def _locked(path: Path) -> int | None:
     The lock is the system's, so it ends with its process, however that ends.
     """
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

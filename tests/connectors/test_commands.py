@@ -238,14 +238,14 @@ def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:
 
 @pytest.mark.parametrize("output", ["predictions", "outcomes", "dead_letters"])
 def test_a_full_disk(start: Start, folder: Path, output: str) -> None:
-    """Whatever cannot be written, the run fails in the words of the system."""
+    """Whatever cannot be written, the run fails in the words of the system, and names it."""
     (folder / "full.jsonl").symlink_to("/dev/full")
     config = CONFIG.replace('predictions = "out.jsonl"', f'{output} = "full.jsonl"')
     (folder / "abers.toml").write_text(config)
     process = start("run", "abers.toml")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert err == b"Error: No space left on device\n"
+    assert err == b"Error: full.jsonl: No space left on device\n"
 
 
 def test_a_disk_that_fills_up(folder: Path) -> None:
@@ -254,8 +254,39 @@ def test_a_disk_that_fills_up(folder: Path) -> None:
     limited = ["bash", "-c", 'ulimit -f 64; exec "$0" run abers.toml', str(COMMAND)]
     ran = subprocess.run(limited, cwd=folder, check=False, capture_output=True)
     assert ran.returncode == 1
-    assert ran.stderr == b"Error: File too large\n"
+    assert ran.stderr == b"Error: out.jsonl: File too large\n"
     assert names(folder) == {"abers.toml", "in.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("config", "command", "name"),
+    [
+        ('outcomes = "met.csv"\n', "run abers.toml", "met.csv"),
+        ('outcomes = "met.jsonl.gz"\n', "run abers.toml", "met.jsonl.gz"),
+        ('outcomes = "met.parquet"\n', "run abers.toml", "met.parquet"),
+        ('outcomes = "met.jsonl"\n[state]\npath = "s"\n', "run abers.toml", "met.jsonl"),
+        (
+            'outcomes = "met.parquet"\n[state]\npath = "s"\n',
+            "run abers.toml",
+            "met.parquet/part-00000000.parquet",
+        ),
+        ('[state]\npath = "abers.state"\n', "run abers.toml", "abers.state"),
+        ("", "replay abers.toml --report report.json", "report.json"),
+        ("", "rules -o rules.yml", "rules.yml"),
+        ("", "run abers.toml > out.txt", "standard output"),
+    ],
+)
+def test_each_file_that_fills_up(folder: Path, config: str, command: str, name: str) -> None:
+    """Whichever file cannot be written to its end, the message names it."""
+    (folder / "in.jsonl").write_text(lines(5000))
+    (folder / "null.jsonl").symlink_to("/dev/null")
+    output = "-" if name == "standard output" else "null.jsonl"
+    (folder / "abers.toml").write_text(CONFIG.replace("out.jsonl", output) + config)
+    script = f'ulimit -f 4; exec "$0" {command}'
+    limited = ["bash", "-c", script, str(COMMAND)]
+    ran = subprocess.run(limited, cwd=folder, check=False, capture_output=True, timeout=60)
+    assert ran.returncode == 1
+    assert ran.stderr.decode().splitlines()[-1] == f"Error: {name}: File too large"
 
 
 def test_predictions_come_at_once(start: Start, folder: Path) -> None:

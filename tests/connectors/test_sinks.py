@@ -232,6 +232,17 @@ def test_a_file_that_lacks_what_was_committed(tmp_path: Path, form: str) -> None
         open_sink(str(path), Prediction, resumable=True, position=position)
 
 
+@pytest.mark.parametrize("resumable", [False, True])
+def test_an_output_keeps_its_permissions(tmp_path: Path, *, resumable: bool) -> None:
+    """What takes the place of a file that others may not read is not for them either."""
+    path = tmp_path / "out.jsonl"
+    path.touch(0o600)
+    with open_sink(str(path), Prediction, resumable=resumable) as sink:
+        sink.write(ROWS)
+        assert {one.stat().st_mode & 0o777 for one in tmp_path.iterdir()} == {0o600}
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_that_is_not_what_was_committed(tmp_path: Path, form: str) -> None:
     """An output with other bytes, however many, is refused and left as it is."""

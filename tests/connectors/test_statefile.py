@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -66,6 +68,23 @@ def test_a_state_that_cannot_be_saved_leaves_the_old_one(path: Path) -> None:
         file.save(used(), {"source": object()})
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_state_is_for_its_owner(path: Path, mode: int) -> None:
+    """A new one is for nobody else, and one that is there keeps its permissions."""
+    file = StateFile(str(path), FILES)
+    before = os.umask(0o002)
+    try:
+        with file.held():
+            assert stat.S_IMODE(path.with_name(".abers.state.lock").stat().st_mode) == 0o600
+            file.save(used(), POSITION)
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            path.chmod(mode)
+            file.save(used(), POSITION)
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
 
 
 def test_what_a_killed_run_left_is_swept_up(path: Path) -> None:

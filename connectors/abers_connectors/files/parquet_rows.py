@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import ParameterError, StateError
 from abers_connectors.extras import extra
 from abers_connectors.files.base import FileSink
-from abers_connectors.files.places import Whole, last_block, require_directory, sync_directory
+from abers_connectors.files.places import (
+    Whole,
+    last_block,
+    naming,
+    require_directory,
+    sync_directory,
+)
 from abers_connectors.files.rows import columns_of
 
 if TYPE_CHECKING:
@@ -55,7 +61,7 @@ class WholeParquet(FileSink):
             None: self._arrow.string(),
         }
         self._schema = self._arrow.schema([(one.name, types[one.type]) for one in self._columns])
-        self._place = Whole(path)
+        self._place, self._name = Whole(path), path
         self._writer = extra("pyarrow.parquet", "Parquet").ParquetWriter(
             self._place.file,
             self._schema,
@@ -84,7 +90,8 @@ class WholeParquet(FileSink):
         """Put the file under its name."""
         if self._waiting:
             self._write_group()
-        self._writer.close()
+        with naming(self._name):
+            self._writer.close()
         self._place.close()
 
     def discard(self) -> None:
@@ -100,7 +107,8 @@ class WholeParquet(FileSink):
 
     def _write_group(self) -> None:
         table = self._arrow.Table.from_batches(self._waiting, self._schema)
-        self._writer.write_table(table, row_group_size=_GROUP)
+        with naming(self._name):
+            self._writer.write_table(table, row_group_size=_GROUP)
         self._waiting, self._rows = [], 0
 
 

@@ -186,7 +186,7 @@ class Snapshots:
 
     def _write(self, name: str, blob: bytes) -> None:
         if self._local:
-            file = Whole(name)
+            file = Whole(name, private=True)
             try:
                 file.write(blob)
                 file.close()
