@@ -21,6 +21,7 @@ from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.digest import TextDigest, require_same
 from abers_connectors.files.formats import UNREADABLE, Csv, Frames, JsonLines
 from abers_connectors.files.lines import Line, Oversized, is_blank, lines, shown
+from abers_connectors.files.looks import require_text
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.records import (
     Bad,
@@ -76,7 +77,8 @@ class TextSource:
         Raises
         ------
         RecordError
-            If compressed data is damaged, or a CSV file has no usable header.
+            If compressed data is damaged, if the file is no text, or if a CSV file has no usable
+            header.
         ParameterError
             If a CSV file lacks a column.
         StateError
@@ -129,8 +131,9 @@ class TextSource:
             else JsonLines(self._mapper.typed)
         )
         checked, self._left = False, False
-        found = lines(chunks(file, self._kind.compression), self._limit, self._keeps)
-        for frames in self._format.frames(found):
+        read = chunks(file, self._kind.compression)
+        text = require_text(self.name, read, growing=self._growing)
+        for frames in self._format.frames(lines(text, self._limit, self._keeps)):
             if not checked and self._format.columns is not None:
                 require_columns(self.name, self._format.columns, self._mapper)
                 self._digest.add(column.encode() for column in self._format.columns)
