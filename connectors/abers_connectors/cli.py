@@ -16,7 +16,8 @@ from typing import Annotated
 
 import typer
 
-from abers_connectors.exits import CONFIG, FAILURE, USAGE, drop_output, fail, sentences
+from abers_connectors._printable import printable
+from abers_connectors.exits import CONFIG, FAILURE, USAGE, drop_output, fail, sentences, tell
 from abers_connectors.state_commands import state
 
 __all__ = ["app", "main"]
@@ -32,13 +33,13 @@ app.add_typer(state, name="state")
 def main() -> None:
     """Run the command line."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
+    warnings.showwarning = lambda message, *_: tell(f"Warning: {message}", err=True)
     try:
         app(prog_name="abers")
     except OSError as error:
         drop_output()
         where = f"{error.filename}: " if error.filename else ""
-        sys.exit(f"Error: {where}{error.strerror}")
+        sys.exit(printable(f"Error: {where}{error.strerror}"))
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -116,7 +117,7 @@ def run(
                 from abers_connectors.kafka.topics import create
 
                 for line in create(loaded):
-                    typer.echo(line, err=True)
+                    tell(line, err=True)
             serve(loaded, seed=seed)
             return
         for option, given in (("--create-topics", create_topics), ("--seed", seed)):
@@ -146,14 +147,14 @@ def check(
 
         report = checked(config, sample=sample, connect=connect)
         for part, meaning in report.meaning.items():
-            typer.echo(f"{part}: {meaning}")
+            tell(f"{part}: {meaning}")
         if report.findings is not None:
             for line in report.findings:
-                typer.echo(f"Warning: {line}", err=True)
+                tell(f"Warning: {line}", err=True)
             typer.echo("topics: a service can run on them")
         if report.sample is not None:
             for line in report.sample.lines:
-                typer.echo(line)
+                tell(line)
             if report.sample.mistake is not None:
                 fail(report.sample.mistake, FAILURE)
 

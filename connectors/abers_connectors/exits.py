@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from abers_connectors._printable import printable
 
-__all__ = ["CONFIG", "FAILURE", "UNAVAILABLE", "USAGE", "drop_output", "fail", "sentences"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["CONFIG", "FAILURE", "UNAVAILABLE", "USAGE", "drop_output", "fail", "sentences", "tell"]
 
 FAILURE, USAGE, DATA, UNAVAILABLE, CONFIG = 1, 2, 65, 75, 78
 
@@ -32,10 +34,19 @@ def drop_output() -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """End with a message, a sentence a line, and an exit code."""
-    for line in message.splitlines():
-        typer.echo(f"Error: {line}", err=True)
+    """End with a message, a sentence, and an exit code."""
+    _fail_all([message], code)
+
+
+def _fail_all(messages: Iterable[str], code: int) -> NoReturn:
+    for message in messages:
+        tell(f"Error: {message}", err=True)
     raise typer.Exit(code)
+
+
+def tell(line: str, *, err: bool = False) -> None:
+    """Print a line for a person, to standard output or standard error."""
+    typer.echo(printable(line), err=err)
 
 
 @contextmanager
@@ -63,7 +74,7 @@ def sentences(parameter: int = USAGE) -> Iterator[None]:
     except BrokerError as error:
         fail(str(error), UNAVAILABLE)
     except (ConfigError, StateError) as error:
-        fail(str(error), CONFIG)
+        _fail_all(error.problems if isinstance(error, ConfigError) else [str(error)], CONFIG)
     except AbersError as error:
         fail(str(error), FAILURE)
     except BrokenPipeError:  # the reader has seen enough, as in `abers replay … | head`

@@ -175,6 +175,53 @@ def records_of(state: Path) -> int:
     return source["records"] if source else 0
 
 
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\nError: pay\u202e\u2066\x9b31m\x00\u2028"
+
+
+def hostile(ids: str = "ab") -> str:
+    """Return observations and labels whose ids, models and segments are an attack."""
+    rows: list[dict[str, object]] = []
+    for n, one in enumerate(ids):
+        named = {"id": HOSTILE + one, "model": HOSTILE + one, "segment": HOSTILE}
+        rows += [{**named, "time": 1000 + n, "score": 0.5}, {**named, "time": 1000 + n, "label": 1}]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("run abers.toml", 0),
+        ("check abers.toml --sample in.jsonl", 1),
+        ("inspect abers.state", 0),
+        ("run stop.toml", 1),
+        ("check bad.toml", 78),
+        ("run other.toml", 78),
+        ("check abers.toml --sample \x1b[2J", 78),
+    ],
+)
+def test_what_others_wrote_is_escaped(
+    invoke: Invoke, folder: Path, command: str, code: int
+) -> None:
+    """Whoever names a model or an id writes no escape sequence, line or direction of its own."""
+    config = CONFIG + '[input.fields]\nsegment = "segment"\n'
+    (folder / "in.jsonl").write_text(
+        hostile() + json.dumps({"id": "c", "time": HOSTILE, "score": 0.5}) + "\n"
+    )
+    (folder / "abers.toml").write_text(config + '[state]\npath = "abers.state"\n')
+    stop = config.replace("[output]\n", '[output]\non_bad_record = "stop"\n')
+    (folder / "stop.toml").write_text(stop)
+    (folder / "bad.toml").write_text(f"[input]\n{json.dumps(HOSTILE)} = 1\n")
+    if command == "inspect abers.state" or "other" in command:
+        assert invoke("run", "abers.toml").code == 0
+    given = (folder / "abers.toml").read_text()
+    (folder / "other.toml").write_text(given.replace("out.jsonl", r"out\u001b.jsonl"))
+    ran = invoke(*command.split(" "))
+    assert ran.code == code
+    shown = ran.out + ran.err
+    assert not [one for one in shown if not one.isprintable() and one != "\n"]
+    assert "x1b" in shown or "u001b" in shown.lower()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_goes_on(start: Start, folder: Path, number: int, code: int) -> None:
     """Stopped by a signal it says so with its code; the next run leaves out and repeats nothing."""
