@@ -30,6 +30,7 @@ __all__ = [
     "Row",
     "Sink",
     "Source",
+    "beyond",
     "gathered",
     "require_records",
     "row_of",
@@ -170,6 +171,23 @@ class Source(Protocol):
     def fraction(self) -> float | None:
         """Say how much has been read, from 0 to 1, or None if that cannot be known."""
         ...
+
+
+def beyond(at: Position | None, known: Position | None) -> Position | None:
+    """Give a place to go on from, at which a source also has what was read behind it before.
+
+    A source that is read again from an earlier place compares what lies between, if its positions
+    tell what was read.
+
+    Parameters
+    ----------
+    at
+        Where to go on.
+    known
+        A later position of the same source, up to which it was read.
+    """
+    tells = known is not None and not known.keys().isdisjoint({"digest", "known"})
+    return {**(at or {}), "ahead": known} if tells else at
 
 
 def require_records(name: str, there: int, before: int) -> None:

@@ -251,6 +251,39 @@ def test_a_file_that_was_replaced(tmp_path: Path, form: str) -> None:
             ids(str(row), other)
 
 
+COMPOSED: dict[str, Callable[[Source], Source]] = {
+    "merged": lambda source: Merged([source]),
+    "delayed by count": lambda source: Delayed(source, count=4_777),
+    "delayed by time": lambda source: Delayed(source, span=20_000),
+    "merged and delayed": lambda source: Merged([Delayed(source, span=20_000)]),
+    "between": lambda source: Between(source, since=1_700_000_000_500),
+}
+
+
+@pytest.mark.parametrize("form", ["csv.gz", "parquet"])
+@pytest.mark.parametrize("composed", COMPOSED)
+def test_a_replaced_file_behind_others(tmp_path: Path, composed: str, form: str) -> None:
+    """Also where reading begins before what was delivered, all that was delivered is compared."""
+    rows = [{**row, "label": n % 2} for n, row in enumerate(records(labels=False))]
+    kind = labelled if "delayed" in composed else mixed
+
+    def opened(name: str, rows: list[dict[str, Any]]) -> Source:
+        return COMPOSED[composed](
+            open_source(write(tmp_path / f"{name}.{form}", rows), kind, Fields())
+        )
+
+    batches = list(opened("a", rows).batches())
+    for number in (0, len(batches) // 2):
+        batch = batches[number]
+        delivered = [event.id for one in batches[: number + 1] for event in one.events]
+        row = max(int(one[1:]) for one in delivered)
+        other = [*rows[:row], rows[row] | {"score": 0.123}, *rows[row + 1 :]]
+        with pytest.raises(StateError, match=r"is not what was read before: its first \d+ records"):
+            next(opened(f"{number}", other).batches(batch.position))
+        with pytest.raises(StateError, match=r"records, but .* were read before; put back"):
+            next(opened(f"{number} cut", rows[:row]).batches(batch.position))
+
+
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 def test_a_file_that_was_packed_anew(tmp_path: Path, form: str) -> None:
     """The same records in another packing are the same file."""

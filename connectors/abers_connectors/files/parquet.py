@@ -15,7 +15,7 @@ from abers.exceptions import RecordError
 from abers_connectors._columns import Given
 from abers_connectors.extras import extra
 from abers_connectors.files.columns import require_columns
-from abers_connectors.files.digest import ColumnDigest, require_same
+from abers_connectors.files.digest import ColumnDigest
 from abers_connectors.records import (
     Bad,
     BadRecordError,
@@ -75,16 +75,16 @@ class ParquetSource:
         StateError
             If the rows to be skipped are not there, or are others.
         """
-        self._done = position["records"] if position else 0
-        self._digest = ColumnDigest()
+        self._digest = ColumnDigest(self.name, position)
+        self._done = self._digest.skip
         try:
             with self._parquet.ParquetFile(self.name) as file:
                 columns = file.schema_arrow.names
                 require_columns(self.name, columns, self._mapper)
                 self._rows = file.metadata.num_rows
-                require_records(self.name, self._rows, self._done)
+                require_records(self.name, self._rows, self._digest.known)
                 wanted = [name for name in columns if name in self._mapper.reads]
-                for table in self._tables(file, wanted, position):
+                for table in self._tables(file, wanted):
                     self._digest.add(table)
                     yield self._batch(table)
         except (self._arrow.ArrowException, OSError) as error:
@@ -97,22 +97,15 @@ class ParquetSource:
         """Give the share of the rows that have been read."""
         return self._done / self._rows if self._rows else None
 
-    def _tables(
-        self,
-        file: Any,  # noqa: ANN401 - a ParquetFile
-        wanted: list[str],
-        position: Position | None,
-    ) -> Iterator[pa.RecordBatch]:
+    def _tables(self, file: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
         """Read the rows that are not done yet, of the columns that are looked at."""
         skip = self._done
         for read in file.iter_batches(BATCH, columns=wanted):
             table = self._plain(read)
-            if skip and position is not None:
+            if skip:
                 done, table = table.slice(0, skip), table.slice(skip)
                 self._digest.add(done)
                 skip -= done.num_rows
-                if not skip:
-                    require_same(self.name, position, self._digest.value())
             if table.num_rows:
                 yield table
 
@@ -137,7 +130,7 @@ class ParquetSource:
         events = None if columns is None else self._mapper.columns(columns)
         if events is None:
             return self._row_by_row(table, first)
-        position = self._position()
+        position = self._digest.position()
         return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
 
     def _columns(self, table: pa.RecordBatch) -> Columns | None:
@@ -181,13 +174,10 @@ class ParquetSource:
         return Batch(
             gathered(rows),
             bad,
-            self._position(),
+            self._digest.position(),
             table.num_rows,
             lambda row: self._origin(table, kept[row], first),
         )
-
-    def _position(self) -> Position:
-        return {"records": self._done, "digest": self._digest.value()}
 
     def _row(self, record: dict[str, Any] | None, number: int) -> Row:
         if record is None:

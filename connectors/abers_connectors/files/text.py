@@ -18,7 +18,7 @@ from abers.exceptions import RecordError
 from abers_connectors._raw import checked, too_large
 from abers_connectors.files.columns import require_columns
 from abers_connectors.files.compression import DamagedError, chunks
-from abers_connectors.files.digest import TextDigest, require_same
+from abers_connectors.files.digest import TextDigest
 from abers_connectors.files.formats import UNREADABLE, Csv, Frames, JsonLines
 from abers_connectors.files.lines import Line, Oversized, is_blank, lines, shown
 from abers_connectors.files.looks import require_text
@@ -84,8 +84,8 @@ class TextSource:
         StateError
             If the records to be skipped are not there, or are others.
         """
-        start = position or {"records": 0}
-        skip, self._digest = start["records"], TextDigest()
+        self._digest = TextDigest(self.name, position)
+        skip, known = self._digest.skip, self._digest.known
         done, line = 0, 0
         with self._opened() as file:
             try:
@@ -94,8 +94,6 @@ class TextSource:
                     self._share = None if self._path == STANDARD else _share(file)
                     if done < skip:
                         frames, done = self._skipped(frames, skip - done, done)  # noqa: PLW2901
-                        if done == skip:
-                            require_same(self.name, start, self._digest.value())
                     if frames.raws:
                         batch = self._batch(frames, done)
                         done += batch.records
@@ -103,7 +101,7 @@ class TextSource:
             except DamagedError as error:
                 msg = f"{self.name} after line {line}: {error}"
                 raise RecordError(msg) from error
-        require_records(self.name, done, skip)
+        require_records(self.name, done, known)
         if self._left:
             warnings.warn(
                 f"{self.name}: the last record has no end yet, and is left for the next run; if "
@@ -136,7 +134,7 @@ class TextSource:
         for frames in self._format.frames(lines(text, self._limit, self._keeps)):
             if not checked and self._format.columns is not None:
                 require_columns(self.name, self._format.columns, self._mapper)
-                self._digest.add(column.encode() for column in self._format.columns)
+                self._digest.begin(self._format.columns)
                 checked = True
             for piece in _pieces(len(frames.raws)):
                 yield Frames(frames.numbers[piece], frames.raws[piece])
@@ -159,14 +157,14 @@ class TextSource:
             return self._origin(numbers[row], raws[row])
 
         self._digest.add(raws)
-        return Batch(events, (), self._position(done + len(raws)), len(raws), origin)
+        return Batch(events, (), self._digest.position(), len(raws), origin)
 
     def _one_by_one(self, frames: Frames, done: int) -> Batch:
         rows: list[Row] = []
         kept: list[tuple[int, Line]] = []
         bad: list[Bad] = []
         filled = [(number, raw) for number, raw in zip(*frames, strict=True) if not is_blank(raw)]
-        self._digest.add(raw for _, raw in filled)
+        self._digest.add([raw for _, raw in filled])
         for number, raw in filled:
             done += 1
             try:
@@ -179,7 +177,7 @@ class TextSource:
         return Batch(
             gathered(rows),
             bad,
-            self._position(done),
+            self._digest.position(),
             len(rows) + len(bad),
             lambda row: self._origin(*kept[row]),
         )
@@ -187,14 +185,11 @@ class TextSource:
     def _skipped(self, frames: Frames, skip: int, done: int) -> tuple[Frames, int]:
         """Leave out so many records, or all; blank lines are none."""
         places = [place for place, raw in enumerate(frames.raws) if not is_blank(raw)]
-        self._digest.add(frames.raws[place] for place in places[:skip])
+        self._digest.add([frames.raws[place] for place in places[:skip]])
         if len(places) <= skip:
             return Frames((), ()), done + len(places)
         first = places[skip]
         return Frames(frames.numbers[first:], frames.raws[first:]), done + skip
-
-    def _position(self, done: int) -> Position:
-        return {"records": done, "digest": self._digest.value()}
 
     def _row(self, raw: Line, number: int) -> Row:
         if isinstance(raw, Oversized):
