@@ -189,7 +189,7 @@ def test_a_state_that_was_lost(folder: Path) -> None:
     assert code == 78
     told = "state.path: abers.state: there is no state, but output.predictions out.jsonl is there"
     assert told in err
-    check = [COMMAND, "check", "abers.toml"]
+    check = [str(COMMAND), "check", "abers.toml"]
     checked = subprocess.run(check, cwd=folder, capture_output=True, timeout=60, check=False)
     assert checked.returncode == 78
     assert told.encode() in checked.stderr

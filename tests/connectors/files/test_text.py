@@ -186,7 +186,7 @@ def test_marks_ends_and_blank_lines(tmp_path: Path, suffix: str) -> None:
 
 LEFT = r"the last record has no end yet, and is left for the next run; .* end its line"
 ROWS = {"jsonl": GOOD + b"\n" + GOOD + b"\n", "csv": b"id,time,score\na,5,0.5\n"}
-OTHERS = {
+OTHERS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "utf-16": (lambda rows: rows.decode().encode("utf-16"), "is text in UTF-16 or UTF-32; write"),
     "utf-16-le": (lambda rows: rows.decode().encode("utf-16-le"), "is text in UTF-16 or UTF-32"),
     "utf-16-be": (lambda rows: rows.decode().encode("utf-16-be"), "is text in UTF-16 or UTF-32"),
