@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ConfigError
+from abers_connectors._printable import printable
 from abers_connectors._suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ class Layers:
         return self._worded(problem.path, place, text)
 
     def _worded(self, path: Keys, place: _Place, text: str) -> str:
-        return _printable(f"{place.source}: {place.label or dotted(path)}: {text}")
+        return printable(f"{place.source}: {place.label or dotted(path)}: {text}")
 
     def _place(self, path: Keys) -> _Place:
         """Find where a value was given, or else something in it, or else what it stands in."""
@@ -181,12 +182,7 @@ def _parsed(path: Path, name: str) -> dict[str, Any]:
     except ValueError as error:  # a TOMLDecodeError, or a number of thousands of digits
         found = _AT.fullmatch(str(error))
         problem = f"{found['where']}: {found['what']}" if found else str(error)
-    raise ConfigError([_printable(f"{name}: {problem}")])
-
-
-def _printable(line: str) -> str:
-    """Keep a line one line, whatever the names and values in it are."""
-    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in line)
+    raise ConfigError([printable(f"{name}: {problem}")])
 
 
 def _value(text: str) -> Any:  # noqa: ANN401

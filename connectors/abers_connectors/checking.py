@@ -27,6 +27,7 @@ from abers_connectors.http.token import TOKEN, token_problem
 from abers_connectors.inputs import open_part
 from abers_connectors.kafka.requirements import lacking
 from abers_connectors.state_key import KEYLESS, NAME, state_key
+from abers_connectors.statefile import orphaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -226,6 +227,9 @@ def _hindered_files(config: Config) -> Iterator[str]:
             problem := _unwritable(path, resumed=config.state.path is not None)
         ):
             yield f"{key}: {problem}"
+    state = outputs.pop("state.path")
+    if state is not None and not Path(state).exists() and (problem := orphaned(outputs)):
+        yield f"state.path: {state}: {problem}"
 
 
 def _hindered_service(

@@ -16,7 +16,17 @@ from typing import Annotated
 
 import typer
 
-from abers_connectors.exits import CONFIG, FAILURE, USAGE, drop_output, fail, refusal, sentences
+from abers_connectors._printable import printable
+from abers_connectors.exits import (
+    CONFIG,
+    FAILURE,
+    USAGE,
+    drop_output,
+    fail,
+    refusal,
+    sentences,
+    tell,
+)
 from abers_connectors.state_commands import state
 
 __all__ = ["app", "main"]
@@ -32,12 +42,12 @@ app.add_typer(state, name="state")
 def main() -> None:
     """Run the command line."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    warnings.showwarning = lambda message, *_: typer.echo(f"Warning: {message}", err=True)
+    warnings.showwarning = lambda message, *_: tell(f"Warning: {message}", err=True)
     try:
         app(prog_name="abers")
     except OSError as error:
         drop_output()
-        sys.exit(f"Error: {refusal(error)}")
+        sys.exit(printable(f"Error: {refusal(error)}"))
 
 
 def _show_version(*, wanted: bool) -> None:
@@ -142,16 +152,16 @@ def check(
 
         report = checked(config, sample=sample, connect=connect)
         for part, meaning in report.meaning.items():
-            typer.echo(f"{part}: {meaning}")
+            tell(f"{part}: {meaning}")
         for line in report.warnings:
-            typer.echo(f"Warning: {line}", err=True)
+            tell(f"Warning: {line}", err=True)
         if report.findings is not None:
             for line in report.findings:
-                typer.echo(f"Warning: {line}", err=True)
+                tell(f"Warning: {line}", err=True)
             typer.echo("topics: a service can run on them")
         if report.sample is not None:
             for line in report.sample.lines:
-                typer.echo(line)
+                tell(line)
             if report.sample.mistake is not None:
                 fail(report.sample.mistake, FAILURE)
 
@@ -192,7 +202,10 @@ def rules(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        Path(output).write_text(text, "utf-8")
+        from abers_connectors.files.places import naming
+
+        with naming(output):
+            Path(output).write_text(text, "utf-8")
 
 
 @app.command()

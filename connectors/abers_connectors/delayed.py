@@ -17,7 +17,7 @@ import numpy as np
 from abers.exceptions import ParameterError
 from abers.stream import Events
 from abers_connectors.between import Between
-from abers_connectors.records import Batch, Origin
+from abers_connectors.records import Batch, Origin, beyond
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +31,7 @@ __all__ = ["Delayed"]
 
 _TAIL = 5000  # labels of a batch after the last observation
 _LONG_AGO = -(2**63)
+_START: Position = {"at": None, "known": None, "events": 0, "bad": 0, "out": 0}
 
 
 class Delayed:
@@ -64,11 +65,12 @@ class Delayed:
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Give the batches of observations and labels after a position."""
         waiting = _Waiting(self._count, self._span)
-        start = position or {"at": None, "clock": waiting.clock, "events": 0, "bad": 0, "out": 0}
+        start: Position = {**_START, "clock": waiting.clock, **(position or {})}
         waiting.clock = start["clock"]
         places = _Places(start["at"], waiting.clock)
+        known = start.get("ahead", start)["known"]
         events, bad = start["events"], start["bad"]  # which are delivered already
-        for batch in self._source.batches(start["at"]):
+        for batch in self._source.batches(beyond(start["at"], known)):
             again, bad_again = min(events, len(batch.events)), min(bad, len(batch.bad))
             events, bad = events - again, bad - bad_again
             waiting.passed(batch.events[:again])
@@ -217,6 +219,7 @@ class _Places:
         first = self._places[0]
         return {
             "at": first.at,
+            "known": last.at,
             "clock": first.clock,
             "events": last.events - first.events,
             "bad": last.bad - first.bad,

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from abers_connectors._printable import printable
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from logging import Logger
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "logged",
     "refusal",
     "sentences",
+    "tell",
 ]
 
 FAILURE, USAGE, DATA, UNAVAILABLE, CONFIG = 1, 2, 65, 75, 78
@@ -42,14 +45,23 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _echo(line: str) -> None:
-    typer.echo(f"Error: {line}", err=True)
+def tell(line: str, *, err: bool = False) -> None:
+    """Print a line for a person, to standard output or standard error."""
+    typer.echo(printable(line), err=err)
 
 
-def fail(message: str, code: int, tell: Callable[[str], object] = _echo) -> NoReturn:
-    """End with a message, a sentence a line, and an exit code."""
-    for line in message.splitlines():
-        tell(line)
+def _error(line: str) -> None:
+    tell(f"Error: {line}", err=True)
+
+
+def fail(message: str, code: int, say: Callable[[str], object] = _error) -> NoReturn:
+    """End with a message, a sentence, and an exit code."""
+    _fail_all([message], code, say)
+
+
+def _fail_all(messages: Iterable[str], code: int, say: Callable[[str], object]) -> NoReturn:
+    for message in messages:
+        say(message)
     raise typer.Exit(code)
 
 
@@ -79,7 +91,7 @@ def logged(log: Logger) -> Iterator[None]:
 
 
 @contextmanager
-def sentences(parameter: int = USAGE, tell: Callable[[str], object] = _echo) -> Iterator[None]:
+def sentences(parameter: int = USAGE, say: Callable[[str], object] = _error) -> Iterator[None]:
     """Turn an error into its sentence and exit code, that of a wrong parameter as given."""
     try:
         from abers.exceptions import (
@@ -91,21 +103,22 @@ def sentences(parameter: int = USAGE, tell: Callable[[str], object] = _echo) -> 
             StateError,
         )
     except ImportError as error:  # such as a backend that is asked for and not there
-        fail(str(error), FAILURE, tell)
+        fail(str(error), FAILURE, say)
     except KeyboardInterrupt:
         _stopped(tell)
     try:
         yield
     except ParameterError as error:
-        fail(str(error), parameter, tell)
+        fail(str(error), parameter, say)
     except DeadLettersError as error:
-        fail(str(error), DATA, tell)
+        fail(str(error), DATA, say)
     except BrokerError as error:
-        fail(str(error), UNAVAILABLE, tell)
+        fail(str(error), UNAVAILABLE, say)
     except (ConfigError, StateError) as error:
-        fail(str(error), CONFIG, tell)
+        problems = error.problems if isinstance(error, ConfigError) else [str(error)]
+        _fail_all(problems, CONFIG, say)
     except AbersError as error:
-        fail(str(error), FAILURE, tell)
+        fail(str(error), FAILURE, say)
     except BrokenPipeError:  # the reader has seen enough, as in `abers replay … | head`
         drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None

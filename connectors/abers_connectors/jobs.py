@@ -68,7 +68,8 @@ class Job(NamedTuple):
         Raises
         ------
         StateError
-            If another run has the state, it cannot be used, or an output has less than it says.
+            If another run has the state, it cannot be used or is lost, or an output is not what
+            it says.
         ParameterError
             If an output cannot be opened.
         """
@@ -81,6 +82,8 @@ class Job(NamedTuple):
             processor = Processor(self.settings, outcomes=outcomes)
         else:
             processor = self.state.load(self.settings, outcomes=outcomes)
+            if processor.position is None:
+                self.state.begin(processor)
         written = (processor.position or {}).get("sinks", {})
         sinks: dict[str, FileSink] = {}
         with ExitStack() as opened:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from abers_connectors._printable import printable
 from abers_connectors.repeats import Repeats
 
 if TYPE_CHECKING:
@@ -148,11 +149,13 @@ class _Text(logging.Formatter):
         fields = _fields(record)
         at = _at(fields)
         rest = {one: fields[one] for one in fields if one not in ("topic", "partition", "offset")}
-        words = [_time(record), record.levelname, _printable(record.getMessage())]
-        words += [at] if at and at not in words[2] else []
-        words += [f"{name}={_printable(str(value))}" for name, value in rest.items()]
-        line = " ".join(words)
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+        words = [_time(record), record.levelname, printable(record.getMessage())]
+        words += [printable(at)] if at and at not in record.getMessage() else []
+        words += [f"{name}={printable(str(value))}" for name, value in rest.items()]
+        lines = [" ".join(words)]
+        if record.exc_info:
+            lines += map(printable, self.formatException(record.exc_info).split("\n"))
+        return "\n".join(lines)
 
 
 class _Json(logging.Formatter):
@@ -178,8 +181,3 @@ class _Json(logging.Formatter):
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)  # ASCII, so that any text can be written
-
-
-def _printable(text: str) -> str:
-    """Keep a line one line, and without the codes that move a cursor."""
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)

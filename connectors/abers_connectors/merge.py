@@ -18,7 +18,7 @@ import numpy as np
 
 from abers.exceptions import RecordError
 from abers.stream import Events
-from abers_connectors.records import Batch
+from abers_connectors.records import Batch, beyond
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +33,7 @@ __all__ = ["Merged"]
 
 _BEFORE_ALL = -(2**63)
 _AFTER_ALL = 2**63 - 1
+_START: Position = {"at": None, "known": None, "clock": _BEFORE_ALL, "events": 0, "bad": 0}
 
 
 class Merged:
@@ -63,7 +64,7 @@ class Merged:
         RecordError
             If an input is not sorted within the lateness.
         """
-        starts = position["inputs"] if position else [None] * len(self._sources)
+        starts = (position or {}).get("inputs") or [None] * len(self._sources)
         inputs = [
             _Input(source, start, self._lateness)
             for source, start in zip(self._sources, starts, strict=True)
@@ -126,11 +127,11 @@ class _Input:
     """One input, and what was read of it but is not delivered."""
 
     def __init__(self, source: Source, start: dict[str, Any] | None, lateness: int) -> None:
-        start = start or {"at": None, "clock": _BEFORE_ALL, "events": 0, "bad": 0}
+        start = _START | (start or {})
         self._source, self._lateness = source, lateness
         self._at, self.clock = start["at"], start["clock"]
         self._events, self._bad = start["events"], start["bad"]  # which are delivered already
-        self._batches = source.batches(self._at)
+        self._batches = source.batches(beyond(self._at, start["known"]))
         self._held: deque[_Held] = deque()
         self.goes_on = True
 
@@ -162,9 +163,12 @@ class _Input:
     def position(self) -> dict[str, Any]:
         """Say where to go on: after a position of the source, and so many events more."""
         if not self._held:
-            return {"at": self._at, "clock": self.clock, "events": self._events, "bad": self._bad}
-        first = self._held[0]
-        return {"at": first.at, "clock": first.clock, "events": first.events, "bad": first.bad}
+            at, known, clock, events, bad = self._at, None, self.clock, self._events, self._bad
+        else:
+            first = self._held[0]
+            at, known, clock = first.at, first.batch.position, first.clock
+            events, bad = first.events, first.bad
+        return {"at": at, "known": known, "clock": clock, "events": events, "bad": bad}
 
     def _times(self, batch: Batch) -> Times:
         """Give the largest time so far at each event."""

@@ -30,6 +30,7 @@ __all__ = [
     "Row",
     "Sink",
     "Source",
+    "beyond",
     "gathered",
     "require_records",
     "row_of",
@@ -172,12 +173,29 @@ class Source(Protocol):
         ...
 
 
+def beyond(at: Position | None, known: Position | None) -> Position | None:
+    """Give a place to go on from, at which a source also has what was read behind it before.
+
+    A source that is read again from an earlier place compares what lies between, if its positions
+    tell what was read.
+
+    Parameters
+    ----------
+    at
+        Where to go on.
+    known
+        A later position of the same source, up to which it was read.
+    """
+    tells = known is not None and not known.keys().isdisjoint({"digest", "known"})
+    return {**(at or {}), "ahead": known} if tells else at
+
+
 def require_records(name: str, there: int, before: int) -> None:
     """Refuse, with a StateError, an input that has fewer records than were read of it before."""
     if there < before:
         msg = (
             f"input {name} has {there} records, but {before} were read before; put back what is "
-            "missing, or remove the state to start anew"
+            "missing, or remove state and outputs to start anew"
         )
         raise StateError(msg)
 

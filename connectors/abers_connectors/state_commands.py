@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from abers_connectors.exits import USAGE, fail, sentences
+from abers_connectors.exits import USAGE, fail, sentences, tell
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -83,7 +83,8 @@ def rebuild(
             lines = states.rebuild(
                 states.numbers(partition or ()), since_what_is_there=since_what_is_there
             )
-        typer.echo("\n".join(lines))
+        for line in lines:
+            tell(line)
 
 
 @state.command()
@@ -103,7 +104,8 @@ def reset(
         with _opened(config) as states:
             numbers = states.numbers(partition or ())
             lines = states.reset(numbers, model, accept_loss=accept_loss)
-        typer.echo("\n".join(lines))
+        for line in lines:
+            tell(line)
 
 
 @state.command("new-key")
@@ -125,13 +127,13 @@ def _opened(config: str) -> AbstractContextManager[States]:
 
 
 def _show(one: Standing) -> None:
-    typer.echo(f"partition {one.partition}")
+    tell(f"partition {one.partition}")
     for name, offset in one.committed.items():
-        typer.echo(f"  committed  {name}" + (": nothing" if offset is None else f"@{offset}"))
-    typer.echo(f"  changelog  {one.changelog} has @{one.start} to @{one.end}")
+        tell(f"  committed  {name}" + (": nothing" if offset is None else f"@{offset}"))
+    tell(f"  changelog  {one.changelog} has @{one.start} to @{one.end}")
     for kept in one.snapshots:
         worth = "good" if kept.unfit is None else f"not to be used: {kept.unfit}"
-        typer.echo(f"  snapshot   {kept.name}, {kept.size:,} bytes: {worth}")
+        tell(f"  snapshot   {kept.name}, {kept.size:,} bytes: {worth}")
     for sentence in one.unread:
-        typer.echo(f"  unread     {sentence}")
-    typer.echo(f"  a restore starts from {one.restore}")
+        tell(f"  unread     {sentence}")
+    tell(f"  a restore starts from {one.restore}")

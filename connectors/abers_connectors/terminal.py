@@ -21,6 +21,7 @@ from rich.text import Text
 
 from abers.exceptions import StateError
 from abers_connectors._means import called, left_out, number, worded
+from abers_connectors._printable import printable
 from abers_connectors.kafka.shard import NONE, Place
 from abers_connectors.models import calibrated, listed, parts, seen, titled
 
@@ -85,7 +86,12 @@ def _console(*, stderr: bool = True) -> Console:
 
 def say(message: str) -> None:
     """Print a sentence as it is, without wrapping a path in two."""
-    _console().print(message, markup=False, soft_wrap=True)
+    _console().print(printable(message), markup=False, soft_wrap=True)
+
+
+def _text(text: str) -> Text:
+    """Make a cell or a title of a text, in which a [name] is no markup."""
+    return Text(printable(text))
 
 
 @contextmanager
@@ -117,7 +123,7 @@ def watching(
     )
     disabled = hidden or not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=disabled) as progress:
-        task = progress.add_task(source.name, total=None, count=0)
+        task = progress.add_task(printable(source.name), total=None, count=0)
 
         def watched(counts: Iterable[int]) -> Iterator[int]:
             for count in counts:
@@ -142,7 +148,7 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
         How many observations late the labels were, if that was the rule.
     """
     late = "" if delay is None else f", labels {delay:,} late"
-    table = Table(title=Text(f"{title}{late}"), box=box.SIMPLE)  # as text, a [name] is no markup
+    table = Table(title=_text(f"{title}{late}"), box=box.SIMPLE)
     table.add_column()
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
@@ -199,7 +205,7 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     """
     first = next(iter(found.values()))
     told = called(first.calibrated or {}, briefly=True)
-    table = Table("", title=Text(title), box=box.SIMPLE)
+    table = Table("", title=_text(title), box=box.SIMPLE)
     for column in (*told.values(), "mean width", "events / s"):
         table.add_column(column, justify="right")
 
@@ -238,7 +244,7 @@ def show_models(processors: Collection[Processor]) -> None:
     for name in columns[1:]:
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(_text, row))
     _console().print(table)
     if more := len(found) - len(rows):
         say(f"Models that are not listed, as they have no more labels than these: {more:,}.")
@@ -286,7 +292,7 @@ def show_inspected(found: Inspected) -> None:
     """
     console = _console(stderr=False)
     size = f"{found.path}, {found.bytes:,} bytes, written by abers {found.version}"
-    table = Table(title=Text(size), box=box.SIMPLE, show_header=False)
+    table = Table(title=_text(size), box=box.SIMPLE, show_header=False)
     clock = "none" if found.clock is None else f"{found.clock} ({_moment(found.clock)})"
     rows = {
         "clock": clock,
@@ -300,7 +306,7 @@ def show_inspected(found: Inspected) -> None:
         "counters": ", ".join(f"{k}={v:,}" for k, v in found.counters.items() if v),
     }
     for name, text in rows.items():
-        table.add_row(name, Text(text))
+        table.add_row(name, _text(text))
     console.print(table)
     held = Table("model", "segment", box=box.SIMPLE)
     told = called({name: None for one in found.held for name in one.scores}, briefly=True)
@@ -308,7 +314,7 @@ def show_inspected(found: Inspected) -> None:
         held.add_column(column, justify="right")
     for one in found.held:
         scores = (number(one.scores.get(name)) for name in told)
-        held.add_row(Text(one.model), Text(one.segment), f"{one.labels:,}", *scores)
+        held.add_row(_text(one.model), _text(one.segment), f"{one.labels:,}", *scores)
     console.print(held)
 
 

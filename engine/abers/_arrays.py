@@ -7,10 +7,11 @@ Weights are whole numbers of 2**-30, or of 1 where all of them are, in the narro
 from __future__ import annotations
 
 import struct
-from typing import Any, TypeAlias
+import sys
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "LEARN",
@@ -26,6 +27,7 @@ __all__ = [
     "parsed",
     "raw",
     "total",
+    "unmasked",
     "widened",
 ]
 
@@ -44,6 +46,39 @@ def raw(column: NDArray[Any]) -> memoryview:
     """Give the values of an array as little-endian bytes, without a copy if they are that."""
     little = column.astype(column.dtype.newbyteorder("<"), order="C", copy=False)
     return little.reshape(-1).view(np.uint8).data
+
+
+def unmasked(values: ArrayLike) -> ArrayLike:
+    """Make NaN of what a masked array hides: numpy itself would take the values behind the mask.
+
+    Parameters
+    ----------
+    values
+        Whatever somebody gave for an array, or a list of such rows.
+
+    Returns
+    -------
+    array_like
+        The same, or an array without a mask; NaN is refused wherever a value is needed.
+
+    Examples
+    --------
+    >>> unmasked(np.ma.array([1, 2], mask=[False, True]))
+    array([ 1., nan])
+    >>> unmasked([1, 2])
+    [1, 2]
+    """
+    masked = sys.modules.get("numpy.ma")  # until somebody imports it there is no masked array
+    if masked is None:
+        return values
+    if isinstance(values, list | tuple) and values and isinstance(values[0], np.ndarray):
+        return cast("ArrayLike", [unmasked(row) for row in values])
+    if not isinstance(values, masked.MaskedArray):
+        return values
+    if not masked.is_masked(values):
+        return cast("ArrayLike", values.data)
+    kind = np.float64 if values.dtype.kind in "fiub" else object
+    return np.where(values.mask, np.nan, values.data.astype(kind))
 
 
 def packed(column: NDArray[Any]) -> tuple[bytes, memoryview]:

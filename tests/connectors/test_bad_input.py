@@ -160,10 +160,22 @@ LINES = (
 )
 
 
-@example(b'{"id":"\\ud800","time":0,"score":0.5}', "dead-letter")
+# The first line makes it a file of text: what is none ends the run; see files/test_text.py.
+FIRST = observation("first") + b"\n"
+
+
+@example(FIRST + b'{"id":"\\ud800","time":0,"score":0.5}', "dead-letter")
 @example(b"\xef\xbb\xbf\r\n \n{}", "dead-letter")
+@example(b"", "dead-letter")
 @given(
-    st.binary(max_size=300) | st.lists(LINES, max_size=20).map(b"\n".join),
+    st.builds(
+        b"%b%b%b".__mod__,
+        st.tuples(
+            st.sampled_from([b"", b"\n", b"\xef\xbb\xbf"]),
+            st.just(FIRST),
+            st.binary(max_size=300) | st.lists(LINES, max_size=20).map(b"\n".join),
+        ),
+    ),
     st.sampled_from(["dead-letter", "stop"]),
 )
 def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, content: bytes, reaction: str) -> None:

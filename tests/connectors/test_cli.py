@@ -301,6 +301,17 @@ def test_a_bar_on_a_terminal(start: Start, long_file: Path) -> None:
     assert "log loss" in shown.rpartition(f"{ESCAPE}[2K")[2]
 
 
+def test_a_hostile_name_on_a_terminal(start: Start, tmp_path: Path) -> None:
+    """What a file is called does not reach the terminal as it stands, beside the bar neither."""
+    hostile = "\x1b]0;owned\x07\x1b[2J.csv"
+    (tmp_path / hostile).write_text("score,label\n" + "0.25,0\n0.75,1\n" * 500)
+    shown = on_a_terminal(start, "replay", hostile, "--output", "out.jsonl", *SMALL)
+    assert "]0;owned" in shown
+    assert f"{ESCAPE}]0;" not in shown
+    assert f"{ESCAPE}[2J" not in shown
+    assert "\x07" not in shown
+
+
 def test_no_colour_when_asked(start: Start, long_file: Path) -> None:
     """NO_COLOR is respected: the same bar without colours."""
     words = "replay", long_file.name, "--output", "out.jsonl", *SMALL

@@ -14,6 +14,7 @@ import pytest
 from tests.connectors.conftest import COMMAND
 
 from abers import VennAbers
+from abers.stream import snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,6 +169,59 @@ def test_too_many_dead_letters(invoke: Invoke, folder: Path) -> None:
     assert names(folder) == {"abers.toml", "in.jsonl", "out.jsonl.dead.jsonl"}
 
 
+def records_of(state: Path) -> int:
+    """Say how many records a saved state has read."""
+    source = snapshot.read(state.read_bytes())[0].position["source"]
+    return source["records"] if source else 0
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\nError: pay\u202e\u2066\x9b31m\x00\u2028"
+
+
+def hostile(ids: str = "ab") -> str:
+    """Return observations and labels whose ids, models and segments are an attack."""
+    rows: list[dict[str, object]] = []
+    for n, one in enumerate(ids):
+        named = {"id": HOSTILE + one, "model": HOSTILE + one, "segment": HOSTILE}
+        rows += [{**named, "time": 1000 + n, "score": 0.5}, {**named, "time": 1000 + n, "label": 1}]
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("run abers.toml", 0),
+        ("check abers.toml --sample in.jsonl", 1),
+        ("inspect abers.state", 0),
+        ("run stop.toml", 1),
+        ("check bad.toml", 78),
+        ("run other.toml", 78),
+        ("check abers.toml --sample \x1b[2J", 78),
+    ],
+)
+def test_what_others_wrote_is_escaped(
+    invoke: Invoke, folder: Path, command: str, code: int
+) -> None:
+    """Whoever names a model or an id writes no escape sequence, line or direction of its own."""
+    config = CONFIG + '[input.fields]\nsegment = "segment"\n'
+    (folder / "in.jsonl").write_text(
+        hostile() + json.dumps({"id": "c", "time": HOSTILE, "score": 0.5}) + "\n"
+    )
+    (folder / "abers.toml").write_text(config + '[state]\npath = "abers.state"\n')
+    stop = config.replace("[output]\n", '[output]\non_bad_record = "stop"\n')
+    (folder / "stop.toml").write_text(stop)
+    (folder / "bad.toml").write_text(f"[input]\n{json.dumps(HOSTILE)} = 1\n")
+    if command == "inspect abers.state" or "other" in command:
+        assert invoke("run", "abers.toml").code == 0
+    given = (folder / "abers.toml").read_text()
+    (folder / "other.toml").write_text(given.replace("out.jsonl", r"out\u001b.jsonl"))
+    ran = invoke(*command.split(" "))
+    assert ran.code == code
+    shown = ran.out + ran.err
+    assert not [one for one in shown if not one.isprintable() and one != "\n"]
+    assert "x1b" in shown or "u001b" in shown.lower()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_goes_on(start: Start, folder: Path, number: int, code: int) -> None:
     """Stopped by a signal it says so with its code; the next run leaves out and repeats nothing."""
@@ -176,7 +230,7 @@ def test_a_stopped_run_goes_on(start: Start, folder: Path, number: int, code: in
     config = CONFIG + '[state]\npath = "abers.state"\nevery = 1\n'
     (folder / "abers.toml").write_text(config)
     process = start("run", "abers.toml")
-    while not (folder / "abers.state").exists():
+    while not (folder / "abers.state").exists() or not records_of(folder / "abers.state"):
         assert process.poll() is None
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
@@ -208,7 +262,7 @@ def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:
     assert first.stdin is not None
     first.stdin.write(lines(50).encode())
     first.stdin.flush()
-    while not (folder / "abers.state").exists():
+    while not (folder / "abers.state").exists() or not records_of(folder / "abers.state"):
         assert first.poll() is None
     before = (folder / "abers.state").read_bytes()
     second = start("run", "abers.toml", stdin=subprocess.DEVNULL)
@@ -231,14 +285,14 @@ def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:
 
 @pytest.mark.parametrize("output", ["predictions", "outcomes", "dead_letters"])
 def test_a_full_disk(start: Start, folder: Path, output: str) -> None:
-    """Whatever cannot be written, the run fails in the words of the system."""
+    """Whatever cannot be written, the run fails in the words of the system, and names it."""
     (folder / "full.jsonl").symlink_to("/dev/full")
     config = CONFIG.replace('predictions = "out.jsonl"', f'{output} = "full.jsonl"')
     (folder / "abers.toml").write_text(config)
     process = start("run", "abers.toml")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert err == b"Error: No space left on device\n"
+    assert err == b"Error: full.jsonl: No space left on device\n"
 
 
 def test_a_disk_that_fills_up(folder: Path) -> None:
@@ -247,8 +301,39 @@ def test_a_disk_that_fills_up(folder: Path) -> None:
     limited = ["bash", "-c", 'ulimit -f 64; exec "$0" run abers.toml', str(COMMAND)]
     ran = subprocess.run(limited, cwd=folder, check=False, capture_output=True)
     assert ran.returncode == 1
-    assert ran.stderr == b"Error: File too large\n"
+    assert ran.stderr == b"Error: out.jsonl: File too large\n"
     assert names(folder) == {"abers.toml", "in.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("config", "command", "name"),
+    [
+        ('outcomes = "met.csv"\n', "run abers.toml", "met.csv"),
+        ('outcomes = "met.jsonl.gz"\n', "run abers.toml", "met.jsonl.gz"),
+        ('outcomes = "met.parquet"\n', "run abers.toml", "met.parquet"),
+        ('outcomes = "met.jsonl"\n[state]\npath = "s"\n', "run abers.toml", "met.jsonl"),
+        (
+            'outcomes = "met.parquet"\n[state]\npath = "s"\n',
+            "run abers.toml",
+            "met.parquet/part-00000000.parquet",
+        ),
+        ('[state]\npath = "abers.state"\n', "run abers.toml", "abers.state"),
+        ("", "replay abers.toml --report report.json", "report.json"),
+        ("", "rules -o rules.yml", "rules.yml"),
+        ("", "run abers.toml > out.txt", "standard output"),
+    ],
+)
+def test_each_file_that_fills_up(folder: Path, config: str, command: str, name: str) -> None:
+    """Whichever file cannot be written to its end, the message names it."""
+    (folder / "in.jsonl").write_text(lines(5000))
+    (folder / "null.jsonl").symlink_to("/dev/null")
+    output = "-" if name == "standard output" else "null.jsonl"
+    (folder / "abers.toml").write_text(CONFIG.replace("out.jsonl", output) + config)
+    script = f'ulimit -f 4; exec "$0" {command}'
+    limited = ["bash", "-c", script, str(COMMAND)]
+    ran = subprocess.run(limited, cwd=folder, check=False, capture_output=True, timeout=60)
+    assert ran.returncode == 1
+    assert ran.stderr.decode().splitlines()[-1] == f"Error: {name}: File too large"
 
 
 def test_predictions_come_at_once(start: Start, folder: Path) -> None:
@@ -306,7 +391,7 @@ def test_inspect(invoke: Invoke, folder: Path) -> None:
     assert (ran.code, ran.err) == (0, "")
     assert "labels held" in ran.out
     found = msgspec.json.decode(invoke("inspect", "abers.state", "--json").out)
-    assert found["position"]["source"] == {"records": 105}
+    assert found["position"]["source"]["records"] == 105
     assert [(one["model"], one["labels"]) for one in found["held"]] == [("default", 50)]
 
 

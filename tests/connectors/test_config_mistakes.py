@@ -368,7 +368,7 @@ def test_mistakes_in_the_environment(told: Callable[..., list[str]]) -> None:
         "environment: ABERS_INPUT__FIELDS__ID: 5 is not a text; write one, in quotes",
         "environment: ABERS_LIMTS__LATENESS: unknown key, did you mean ABERS_LIMITS?",
         (
-            "environment: ABERS_OUTPUT__A\\U0000000aB: unknown key; [output] has predictions, "
+            "environment: ABERS_OUTPUT__A\\nB: unknown key; [output] has predictions, "
             "outcomes, dead_letters, on_bad_record, max_dead_per_1000"
         ),
         (

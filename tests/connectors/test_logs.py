@@ -89,6 +89,16 @@ def test_errors() -> None:
     assert seen == f"INFO failed\n{line['exception']}"
 
 
+def test_a_traceback_is_escaped() -> None:
+    """Its lines stay lines, and what the error says moves no cursor."""
+    try:
+        raise ValueError("\x1b[2J\u202eno")  # noqa: TRY301 - the text matters
+    except ValueError:
+        seen = as_text("failed", exc_info=True)
+    assert seen.endswith(r"ValueError: \x1b[2J\u202eno")
+    assert all(line.isprintable() for line in seen.split("\n"))
+
+
 def test_values_of_any_kind() -> None:
     """A field that is no JSON is written as text."""
     assert as_json("x", extra={"what": {1, 2}, "why": ValueError("no")})["why"] == "no"

@@ -20,7 +20,7 @@ from tests.connectors.conftest import COMMAND
 from abers.stream import snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 CONFIG = """
@@ -126,6 +126,105 @@ def test_killed_again_and_again(tmp_path: Path, suffix: str) -> None:
     whole, killed = map(written, folders)
     assert len(whole[0].splitlines()) == SIZE
     assert whole == killed
+
+
+def lines(ids: Iterable[str]) -> str:
+    """Return observations as lines."""
+    rows = ({"id": one, "time": n, "score": 0.5} for n, one in enumerate(ids, 1))
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def ran(folder: Path, stdin: str = "") -> tuple[int, str]:
+    """Run the command, and return its exit code and what it said."""
+    done = subprocess.run(
+        [COMMAND, "run", "abers.toml", "--json"],
+        cwd=folder,
+        input=stdin.encode(),
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stderr.decode()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Give a directory where a run has read three records, and has a state."""
+    (tmp_path / "in.jsonl").write_text(lines("abc"))
+    (tmp_path / "abers.toml").write_text(SMALL.format(input="in.jsonl"))
+    run_to_the_end(tmp_path)
+    return tmp_path
+
+
+SMALL = """
+[input]
+observations = "{input}"
+format = "jsonl"
+[output]
+predictions = "out.jsonl"
+[state]
+path = "abers.state"
+"""
+
+
+def test_an_input_that_was_replaced(folder: Path) -> None:
+    """Nothing of it is left out in silence: the run ends with 78, and changes nothing."""
+    before = (folder / "abers.state").read_bytes(), (folder / "out.jsonl").read_bytes()
+    (folder / "in.jsonl").write_text(lines("xyzuvw"))
+    code, err = ran(folder)
+    assert code == 78
+    assert "Error: input in.jsonl is not what was read before: its first 3 records differ; " in err
+    assert before == ((folder / "abers.state").read_bytes(), (folder / "out.jsonl").read_bytes())
+    (folder / "in.jsonl").write_text(lines("abcd"))
+    run_to_the_end(folder)
+    ids = [json.loads(line)["id"] for line in (folder / "out.jsonl").read_bytes().splitlines()]
+    assert ids == ["a", "b", "c", "d"]
+
+
+def test_a_state_that_was_lost(folder: Path) -> None:
+    """The outputs of the run before are not written over, and `abers check` says so too."""
+    (folder / "abers.state").unlink()
+    before = (folder / "out.jsonl").read_bytes()
+    code, err = ran(folder)
+    assert code == 78
+    told = "state.path: abers.state: there is no state, but output.predictions out.jsonl is there"
+    assert told in err
+    check = [str(COMMAND), "check", "abers.toml"]
+    checked = subprocess.run(check, cwd=folder, capture_output=True, timeout=60, check=False)
+    assert checked.returncode == 78
+    assert told.encode() in checked.stderr
+    assert (folder / "out.jsonl").read_bytes() == before
+    (folder / "out.jsonl").unlink()
+    run_to_the_end(folder)
+    assert (folder / "out.jsonl").read_bytes() == before
+
+
+def test_standard_input_begins_where_it_began(folder: Path) -> None:
+    """A run that goes on is fed from the beginning again; what is fed instead is refused."""
+    for name in ("abers.state", "out.jsonl"):
+        (folder / name).unlink()
+    (folder / "abers.toml").write_text(SMALL.format(input="-"))
+    assert ran(folder, lines("abc"))[0] == 0
+    code, err = ran(folder, lines("def"))
+    assert code == 78
+    assert "input standard input is not what was read before: its first 3 records differ" in err
+    assert ran(folder, lines("abcd"))[0] == 0
+    assert len((folder / "out.jsonl").read_bytes().splitlines()) == 4
+
+
+def test_a_run_that_was_killed_before_its_first_state(folder: Path) -> None:
+    """It leaves a state of the beginning, so that its outputs do not pass for those of another."""
+    (folder / "abers.state").unlink()
+    (folder / "out.jsonl").unlink()
+    (folder / "abers.toml").write_text(SMALL.format(input="-"))
+    process = subprocess.Popen([COMMAND, "run", "abers.toml"], cwd=folder, stdin=-1, stderr=-1)
+    while not (folder / "out.jsonl").exists():
+        assert process.poll() is None
+    process.kill()
+    process.communicate(timeout=60)
+    (folder / "out.jsonl").write_text("something that came before the first state")
+    assert ran(folder, lines("abcd"))[0] == 0
+    assert len((folder / "out.jsonl").read_bytes().splitlines()) == 4
 
 
 def test_again_without_news(tmp_path: Path) -> None:

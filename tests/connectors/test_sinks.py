@@ -228,8 +228,35 @@ def test_a_file_that_lacks_what_was_committed(tmp_path: Path, form: str) -> None
         next(path.iterdir()).unlink()
     else:
         path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(StateError, match=r"were committed; put .* back, or remove the state"):
+    with pytest.raises(StateError, match=r"were committed; put .* back, or remove state and out"):
         open_sink(str(path), Prediction, resumable=True, position=position)
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_an_output_keeps_its_permissions(tmp_path: Path, *, resumable: bool) -> None:
+    """What takes the place of a file that others may not read is not for them either."""
+    path = tmp_path / "out.jsonl"
+    path.touch(0o600)
+    with open_sink(str(path), Prediction, resumable=resumable) as sink:
+        sink.write(ROWS)
+        assert {one.stat().st_mode & 0o777 for one in tmp_path.iterdir()} == {0o600}
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_is_not_what_was_committed(tmp_path: Path, form: str) -> None:
+    """An output with other bytes, however many, is refused and left as it is."""
+    path = tmp_path / f"out.{form}"
+    with open_sink(str(path), Prediction, resumable=True) as sink:
+        sink.write(ROWS)
+        position = sink.commit()
+    other = next(path.iterdir()) if path.is_dir() else path
+    other.write_bytes(bytes(reversed(other.read_bytes())) + b"more")
+    before = other.read_bytes()
+    message = r"output .* is not what was written before.*; put the file back, or remove state and "
+    with pytest.raises(StateError, match=message):
+        open_sink(str(path), Prediction, resumable=True, position=position)
+    assert other.read_bytes() == before
 
 
 def test_dead_letters_and_outcomes(tmp_path: Path) -> None:

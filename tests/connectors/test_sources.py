@@ -222,11 +222,82 @@ def test_labels_come_from_their_own_file(folder: Path) -> None:
 def test_a_file_that_has_shrunk(folder: Path, form: str) -> None:
     """A position behind the end of a file is a clear stop, at the end it is nothing."""
     source = observed(folder, form)
-    count = sum(batch.records for batch in source.batches())
-    assert list(source.batches({"records": count})) == []
+    *_, last = source.batches()
+    count = last.position["records"]
+    assert list(source.batches(last.position)) == []
     message = rf"{form} has {count} records, but {count + 1} were read before; put back"
     with pytest.raises(StateError, match=message):
-        list(source.batches({"records": count + 1}))
+        list(source.batches(last.position | {"records": count + 1}))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_that_was_replaced(tmp_path: Path, form: str) -> None:
+    """Where one record before the position is another, nothing is read; what follows is free."""
+    rows = records(labels=False)
+    *_, batch, _ = open_source(write(tmp_path / f"a.{form}", rows), mixed, Fields()).batches()
+    done = batch.position["records"]
+    assert 0 < done < RECORDS
+
+    def ids(name: str, rows: list[dict[str, Any]]) -> list[str]:
+        source = open_source(write(tmp_path / f"{name}.{form}", rows), mixed, Fields())
+        return [event.id for one in source.batches(batch.position) for event in one.events]
+
+    grown = [*rows[:done], rows[-1] | {"id": "new"}, *rows]
+    assert ids("grown", grown)[0] == "new"
+    for row in (0, done // 2, done - 1):
+        other = [*rows[:row], rows[row] | {"score": 0.123}, *rows[row + 1 :]]
+        message = rf"input .*{row}\.{form} is not what was read before: its first {done} records "
+        with pytest.raises(StateError, match=message):
+            ids(str(row), other)
+
+
+COMPOSED: dict[str, Callable[[Source], Source]] = {
+    "merged": lambda source: Merged([source]),
+    "delayed by count": lambda source: Delayed(source, count=4_777),
+    "delayed by time": lambda source: Delayed(source, span=20_000),
+    "merged and delayed": lambda source: Merged([Delayed(source, span=20_000)]),
+    "between": lambda source: Between(source, since=1_700_000_000_500),
+}
+
+
+@pytest.mark.parametrize("form", ["csv.gz", "parquet"])
+@pytest.mark.parametrize("composed", COMPOSED)
+def test_a_replaced_file_behind_others(tmp_path: Path, composed: str, form: str) -> None:
+    """Also where reading begins before what was delivered, all that was delivered is compared."""
+    rows = [{**row, "label": n % 2} for n, row in enumerate(records(labels=False))]
+    kind = labelled if "delayed" in composed else mixed
+
+    def opened(name: str, rows: list[dict[str, Any]]) -> Source:
+        return COMPOSED[composed](
+            open_source(write(tmp_path / f"{name}.{form}", rows), kind, Fields())
+        )
+
+    batches = list(opened("a", rows).batches())
+    for number in (0, len(batches) // 2):
+        batch = batches[number]
+        delivered = [event.id for one in batches[: number + 1] for event in one.events]
+        row = max(int(one[1:]) for one in delivered)
+        other = [*rows[:row], rows[row] | {"score": 0.123}, *rows[row + 1 :]]
+        with pytest.raises(StateError, match=r"is not what was read before: its first \d+ records"):
+            next(opened(f"{number}", other).batches(batch.position))
+        with pytest.raises(StateError, match=r"records, but .* were read before; put back"):
+            next(opened(f"{number} cut", rows[:row]).batches(batch.position))
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+def test_a_file_that_was_packed_anew(tmp_path: Path, form: str) -> None:
+    """The same records in another packing are the same file."""
+    rows = records(labels=False)
+    plain = write(tmp_path / f"a.{form}", rows)
+    *_, batch, last = open_source(plain, mixed, Fields()).batches()
+    if form == "parquet":
+        again = str(tmp_path / "b.parquet")
+        options = {"row_group_size": 777, "compression": "zstd", "use_dictionary": False}
+        pq.write_table(pq.read_table(plain), again, **options)
+    else:
+        again = write(tmp_path / f"b.{form}.gz", rows)
+    rest, _ = told(list(open_source(again, mixed, Fields()).batches(batch.position)))
+    assert rest == list(last.events)
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,8 @@ def test_a_last_line_that_is_half_written(run: Run, folder: Path, form: str) -> 
         rows = [json.loads(line) for line in (folder / "out.jsonl").read_bytes().splitlines()]
         assert [(row["id"], row["score"]) for row in rows] == [("first", 0.5), ("last", 0.125)]
         assert not (folder / OUTPUTS[2]).exists()
-        (folder / "abers.state").unlink()
+        for name in ("abers.state", *OUTPUTS[:2]):
+            (folder / name).unlink()
 
 
 def test_again_without_news(run: Run, folder: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -46,7 +48,7 @@ def test_what_is_saved_is_loaded(path: Path) -> None:
     first = path.read_bytes()
     loaded = StateFile(str(path), FILES).load(Settings(), outcomes=True)
     assert loaded.state_bytes() == processor.state_bytes()
-    assert loaded.position == POSITION | {"files": FILES}
+    assert loaded.position == POSITION | {"files": FILES, "layout": 2}
     StateFile(str(path), FILES).save(loaded, POSITION)
     assert path.read_bytes() == first
     assert list(path.parent.iterdir()) == [path]
@@ -68,6 +70,23 @@ def test_a_state_that_cannot_be_saved_leaves_the_old_one(path: Path) -> None:
         file.save(used(), {"source": object()})
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
+def test_a_state_is_for_its_owner(path: Path, mode: int) -> None:
+    """A new one is for nobody else, and one that is there keeps its permissions."""
+    file = StateFile(str(path), FILES)
+    before = os.umask(0o002)
+    try:
+        with file.held():
+            assert stat.S_IMODE(path.with_name(".abers.state.lock").stat().st_mode) == 0o600
+            file.save(used(), POSITION)
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            path.chmod(mode)
+            file.save(used(), POSITION)
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    finally:
+        os.umask(before)
 
 
 def test_what_a_killed_run_left_is_swept_up(path: Path) -> None:
@@ -137,10 +156,54 @@ def test_other_files_are_refused(path: Path) -> None:
     other = FILES | {"input.observations": "b.jsonl"}
     message = (
         r"abers\.state: the state was made with other files: input\.observations was 'a\.jsonl' "
-        r"and is 'b\.jsonl'; set them back, or remove the state to start anew"
+        r"and is 'b\.jsonl'; set them back, or remove state and outputs to start anew"
     )
     with pytest.raises(StateError, match=message):
         StateFile(str(path), other).load(Settings(), outcomes=True)
+
+
+def test_a_state_of_an_older_layout(path: Path) -> None:
+    """A state that does not tell by what its inputs are known is refused, whatever is in it."""
+    message = r"abers\.state: another version of abers saved this state, .* to start anew"
+    for position in (None, {}, POSITION | {"files": FILES}, POSITION | {"layout": 1}):
+        path.write_bytes(used().snapshot(position))
+        with pytest.raises(StateError, match=message):
+            StateFile(str(path), FILES).load(Settings(), outcomes=True)
+
+
+def test_a_beginning_binds_nobody(path: Path) -> None:
+    """The state of a run that had read nothing gives way to other settings and other files."""
+    StateFile(str(path), FILES).begin(Processor(Settings(window=3)))
+    again = StateFile(str(path), FILES).load(Settings(window=3), outcomes=True)
+    assert again.position is not None
+    for files, settings in ((FILES, Settings()), ({}, Settings(window=3))):
+        loaded = StateFile(str(path), files | {"output.x": "x"}).load(settings, outcomes=True)
+        assert (loaded.position, loaded.settings) == (None, settings)
+
+
+def test_outputs_without_a_state(path: Path) -> None:
+    """They are not written over, unless they are empty or of a run that had read nothing."""
+    names = ("rows.jsonl", "empty.jsonl", "parts.parquet", "none.jsonl", "no.parquet")
+    rows, empty, parts, _, no = (path.with_name(name) for name in names)
+    rows.write_text("{}")
+    empty.touch()
+    parts.mkdir()
+    (parts / "part-00000000.parquet").touch()
+    no.mkdir()
+    outputs = {f"output.{n}": str(path.with_name(name)) for n, name in enumerate(names)}
+    file = StateFile(str(path), FILES | outputs | {"output.pipe": "-", "output.off": None})
+    message = (
+        rf"abers\.state: there is no state, but output\.0 {rows} and output\.2 {parts} are there, "
+        "and would be lost; put the state back, or move the outputs away to start anew"
+    )
+    with pytest.raises(StateError, match=message):
+        file.load(Settings(), outcomes=True)
+    assert not path.exists()
+    (parts / "part-00000000.parquet").unlink()
+    with pytest.raises(StateError, match=rf"but output\.0 {rows} is there"):
+        file.load(Settings(), outcomes=True)
+    StateFile(str(path), {"output.0": str(rows)}).begin(Processor())
+    assert file.load(Settings(window=3), outcomes=True).position is None
 
 
 def test_other_settings_are_refused(path: Path) -> None:

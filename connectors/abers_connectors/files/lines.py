@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["Line", "Oversized", "is_blank", "lines", "shown"]
+__all__ = ["HEAD", "Line", "Oversized", "is_blank", "lines", "shown"]
 
 _SHOWN = 1000  # characters of an oversized line
-_HEAD = 4 * _SHOWN  # bytes that hold so many, whatever they are
+HEAD = 4 * _SHOWN
+"""Bytes that are kept of an oversized line: they hold what is shown, whatever they are."""
+
 _MARK = b"\xef\xbb\xbf"  # byte order mark, which some programs write first
 
 
@@ -41,10 +43,10 @@ class _Unfinished:
         self.size += len(part)
         if self.size <= self._limit:
             self._parts.append(part)
-        elif sum(map(len, self._parts)) < _HEAD:
-            self._parts.append(part[:_HEAD])
+        elif sum(map(len, self._parts)) < HEAD:
+            self._parts.append(part[:HEAD])
         if self.size > self._limit:
-            self._parts = [b"".join(self._parts)[:_HEAD]]
+            self._parts = [b"".join(self._parts)[:HEAD]]
 
     def take(self) -> Line:
         """Give the line, and start another."""
@@ -99,7 +101,7 @@ def lines(
 def _limited(line: Line, limit: int) -> Line:
     if isinstance(line, Oversized) or len(line) <= limit:
         return line
-    return Oversized(line[:_HEAD], len(line))
+    return Oversized(line[:HEAD], len(line))
 
 
 def _unmarked(found: list[Line]) -> list[Line]:

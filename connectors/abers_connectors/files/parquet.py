@@ -15,6 +15,7 @@ from abers.exceptions import RecordError
 from abers_connectors._columns import Given
 from abers_connectors.extras import extra
 from abers_connectors.files.columns import require_columns
+from abers_connectors.files.digest import ColumnDigest
 from abers_connectors.records import (
     Bad,
     BadRecordError,
@@ -63,7 +64,7 @@ class ParquetSource:
         self._done, self._rows = 0, 0
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
-        """Give the batches after a position, a number of rows to be skipped.
+        """Give the batches after a position: a number of rows to be skipped, and their hashes.
 
         Raises
         ------
@@ -72,17 +73,19 @@ class ParquetSource:
         ParameterError
             If it lacks a column.
         StateError
-            If it has fewer rows than are to be skipped.
+            If the rows to be skipped are not there, or are others.
         """
-        self._done = position["records"] if position else 0
+        self._digest = ColumnDigest(self.name, position)
+        self._done = self._digest.skip
         try:
             with self._parquet.ParquetFile(self.name) as file:
                 columns = file.schema_arrow.names
                 require_columns(self.name, columns, self._mapper)
                 self._rows = file.metadata.num_rows
-                require_records(self.name, self._rows, self._done)
+                require_records(self.name, self._rows, self._digest.known)
                 wanted = [name for name in columns if name in self._mapper.reads]
                 for table in self._tables(file, wanted):
+                    self._digest.add(table)
                     yield self._batch(table)
         except (self._arrow.ArrowException, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -96,16 +99,15 @@ class ParquetSource:
 
     def _tables(self, file: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
         """Read the rows that are not done yet, of the columns that are looked at."""
-        groups, skip = range(file.metadata.num_row_groups), self._done
-        while groups and skip >= (rows := file.metadata.row_group(groups[0]).num_rows):
-            groups, skip = groups[1:], skip - rows
-        if not groups:
-            return
-        for table in file.iter_batches(BATCH, row_groups=list(groups), columns=wanted):
-            left = table.slice(skip)
-            skip -= table.num_rows - left.num_rows
-            if left.num_rows:
-                yield self._plain(left)
+        skip = self._done
+        for read in file.iter_batches(BATCH, columns=wanted):
+            table = self._plain(read)
+            if skip:
+                done, table = table.slice(0, skip), table.slice(skip)
+                self._digest.add(done)
+                skip -= done.num_rows
+            if table.num_rows:
+                yield table
 
     def _plain(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """Make milliseconds of the moments, and numbers and texts of what stands for such."""
@@ -128,7 +130,7 @@ class ParquetSource:
         events = None if columns is None else self._mapper.columns(columns)
         if events is None:
             return self._row_by_row(table, first)
-        position = {"records": self._done}
+        position = self._digest.position()
         return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
 
     def _columns(self, table: pa.RecordBatch) -> Columns | None:
@@ -172,7 +174,7 @@ class ParquetSource:
         return Batch(
             gathered(rows),
             bad,
-            {"records": self._done},
+            self._digest.position(),
             table.num_rows,
             lambda row: self._origin(table, kept[row], first),
         )

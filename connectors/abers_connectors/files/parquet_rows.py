@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import ParameterError, StateError
 from abers_connectors.extras import extra
 from abers_connectors.files.base import FileSink
-from abers_connectors.files.places import Whole, require_directory, sync_directory
+from abers_connectors.files.places import (
+    Whole,
+    last_block,
+    naming,
+    require_directory,
+    sync_directory,
+)
 from abers_connectors.files.rows import columns_of
 
 if TYPE_CHECKING:
@@ -55,7 +61,7 @@ class WholeParquet(FileSink):
             None: self._arrow.string(),
         }
         self._schema = self._arrow.schema([(one.name, types[one.type]) for one in self._columns])
-        self._place = Whole(path)
+        self._place, self._name = Whole(path), path
         self._writer = extra("pyarrow.parquet", "Parquet").ParquetWriter(
             self._place.file,
             self._schema,
@@ -84,7 +90,8 @@ class WholeParquet(FileSink):
         """Put the file under its name."""
         if self._waiting:
             self._write_group()
-        self._writer.close()
+        with naming(self._name):
+            self._writer.close()
         self._place.close()
 
     def discard(self) -> None:
@@ -100,7 +107,8 @@ class WholeParquet(FileSink):
 
     def _write_group(self) -> None:
         table = self._arrow.Table.from_batches(self._waiting, self._schema)
-        self._writer.write_table(table, row_group_size=_GROUP)
+        with naming(self._name):
+            self._writer.write_table(table, row_group_size=_GROUP)
         self._waiting, self._rows = [], 0
 
 
@@ -121,7 +129,7 @@ class ParquetParts(FileSink):
     ParameterError
         If a file stands under the name, or the directory cannot be made.
     StateError
-        If there are fewer files than the position says.
+        If there are fewer files than the position says, or the last one is another.
     """
 
     def __init__(self, path: str, kind: type[msgspec.Struct], position: Position | None) -> None:
@@ -137,7 +145,12 @@ class ParquetParts(FileSink):
         there = sorted(self._path.glob("part-*.parquet"))
         if [part.name for part in there[: self._parts]] != [*map(_name, range(self._parts))]:
             msg = f"output {path} lacks some of the {self._parts} files that were committed; "
-            msg += "put them back, or remove the state to start anew"
+            msg += "put them back, or remove state and outputs to start anew"
+            raise StateError(msg)
+        self._last = self._footer()
+        if position and self._last != position["last"]:
+            msg = f"output {path}: {_name(self._parts - 1)} is not what was written before; "
+            msg += "put the file back, or remove state and outputs to start anew"
             raise StateError(msg)
         for part in there[self._parts :]:
             part.unlink()
@@ -156,7 +169,15 @@ class ParquetParts(FileSink):
             self._part.close()
             self._part = None
             self._parts += 1
-        return {"parts": self._parts}
+            self._last = self._footer()
+        return {"parts": self._parts, "last": self._last}
+
+    def _footer(self) -> str:
+        """Give the hash of the end of the last file, which says where all its values are."""
+        if not self._parts:
+            return ""
+        part = self._path / _name(self._parts - 1)
+        return last_block(part, part.stat().st_size)
 
     def close(self) -> None:
         """Commit, and take no more."""

@@ -9,8 +9,10 @@ device (`Stream`) cannot be taken back.
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -18,6 +20,8 @@ from abers.exceptions import ParameterError, StateError
 from abers_connectors.files.naming import STANDARD
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from abers_connectors.records import Position
 
 __all__ = [
@@ -26,9 +30,13 @@ __all__ = [
     "Stream",
     "Whole",
     "is_stream",
+    "last_block",
+    "naming",
     "require_directory",
     "sync_directory",
 ]
+
+_BLOCK = 1 << 12  # bytes: by so many at its end a file is known again
 
 
 class Place(Protocol):
@@ -91,24 +99,27 @@ class Stream:
 
     def __init__(self, path: str) -> None:
         self._own = path != STANDARD
+        self._name = path if self._own else "standard output"
         self._file: BinaryIO = Path(path).open("wb") if self._own else sys.stdout.buffer  # noqa: SIM115
         self.size = 0
 
     def write(self, data: bytes) -> None:
         """Write some bytes."""
         rest = memoryview(data)
-        while rest:  # unbuffered, as PYTHONUNBUFFERED has it, standard output takes what it can
-            rest = rest[self._file.write(rest) :]
+        with naming(self._name):
+            while rest:  # unbuffered, as PYTHONUNBUFFERED has it, standard output takes what it can
+                rest = rest[self._file.write(rest) :]
         self.size += len(data)
 
     def commit(self) -> Position:
         """Hand on what is buffered."""
-        self._file.flush()
+        with naming(self._name):
+            self._file.flush()
         return {}
 
     def close(self) -> None:
         """Hand on what is buffered, and close what was opened here."""
-        self._file.flush()
+        self.commit()
         if self._own:
             self._file.close()
 
@@ -119,19 +130,26 @@ class Stream:
 
 
 class Whole:
-    """A file that stands under its name when it is complete."""
+    """A file that stands under its name when it is complete.
 
-    def __init__(self, path: str) -> None:
-        self._target = _target(path)
+    Parameters
+    ----------
+    path
+        Of the file. One that is there keeps its permissions.
+    private
+        Whether a new one is for its owner alone.
+    """
+
+    def __init__(self, path: str, *, private: bool = False) -> None:
+        self._target, self._name = _target(path), path
         self._partial = self._target.with_name(f".{self._target.name}.{os.getpid()}.part")
-        self.file = self._partial.open(
-            "wb"
-        )  # one of the same process number may be left from a crash
+        self.file = _opened(self._partial, _mode(self._target, private=private))
         self.size = 0
 
     def write(self, data: bytes | memoryview) -> None:
         """Write some bytes."""
-        self.file.write(data)
+        with naming(self._name):
+            self.file.write(data)
         self.size += len(data)
 
     def commit(self) -> Position:
@@ -142,8 +160,9 @@ class Whole:
         """Put the file under its name."""
         if self.file.closed:
             return
-        _sync(self.file)
-        self.file.close()
+        with naming(self._name):
+            _sync(self.file)
+            self.file.close()
         self._partial.replace(self._target)
         sync_directory(self._target.parent)
 
@@ -168,17 +187,24 @@ class Appended:
     Raises
     ------
     StateError
-        If the file is shorter than the position says.
+        If the file is shorter than the position says, or ends there in another way.
     """
 
     def __init__(self, path: str, position: Position | None) -> None:
-        target = _target(path)
+        self._name = path
+        target = self._target = _target(path)
         self.size = position["bytes"] if position else 0
         there = target.stat().st_size if target.exists() else 0
         if there < self.size:
             msg = (
                 f"output {path} has {there} bytes, but {self.size} were committed; "
-                "put the file back, or remove the state to start anew"
+                "put the file back, or remove state and outputs to start anew"
+            )
+            raise StateError(msg)
+        if position and last_block(target, self.size) != position["last"]:
+            msg = (
+                f"output {path} is not what was written before: it differs at byte {self.size}; "
+                "put the file back, or remove state and outputs to start anew"
             )
             raise StateError(msg)
         self._file = target.open("ab")
@@ -187,24 +213,73 @@ class Appended:
 
     def write(self, data: bytes) -> None:
         """Append some bytes."""
-        self._file.write(data)
+        with naming(self._name):
+            self._file.write(data)
         self.size += len(data)
 
     def commit(self) -> Position:
-        """Make all bytes durable, and say how many there are."""
-        _sync(self._file)
-        return {"bytes": self.size}
+        """Make all bytes durable, and say how many there are, and which the last ones are."""
+        with naming(self._name):
+            _sync(self._file)
+        return {"bytes": self.size, "last": last_block(self._target, self.size)}
 
     def close(self) -> None:
         """Commit for good."""
         if not self._file.closed:
-            _sync(self._file)
+            with naming(self._name):
+                _sync(self._file)
             self._file.close()
 
     def discard(self) -> None:
         """Leave what was written since the last commit to whoever opens the file at it."""
         with suppress(OSError):
             self._file.close()
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Give the errors of the system in a `with` block the name of a file, which few of them have.
+
+    Examples
+    --------
+    >>> with naming("out.csv"):
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    ...
+    OSError: [Errno 28] No space left on device: 'out.csv'
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = path
+        raise
+
+
+def _mode(target: Path, *, private: bool) -> int | None:
+    """Give the permissions that a file is to have; None for those of any new file."""
+    with suppress(FileNotFoundError):
+        return stat.S_IMODE(target.stat().st_mode)
+    return 0o600 if private else None
+
+
+def _opened(path: Path, mode: int | None) -> BinaryIO:
+    """Open a file to write it; at no moment may it be read by more than are to read it."""
+    made = 0o666 if mode is None else mode & 0o600
+    # One of the same process number may be left from a crash.
+    file = open(path, "wb", opener=lambda name, flags: os.open(name, flags, made))  # noqa: SIM115
+    if mode is not None and stat.S_IMODE(os.fstat(file.fileno()).st_mode) != mode:
+        os.fchmod(file.fileno(), mode)
+    return file
+
+
+def last_block(path: Path, size: int) -> str:
+    """Give the hash of the last bytes of a file, or of its first `size` ones."""
+    if not size:
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(size - _BLOCK, 0))
+        return blake2b(file.read(min(size, _BLOCK)), digest_size=16).hexdigest()
 
 
 def _sync(file: BinaryIO) -> None:

@@ -18,8 +18,10 @@ from abers.exceptions import RecordError
 from abers_connectors._raw import checked, too_large
 from abers_connectors.files.columns import require_columns
 from abers_connectors.files.compression import DamagedError, chunks
+from abers_connectors.files.digest import TextDigest
 from abers_connectors.files.formats import UNREADABLE, Csv, Frames, JsonLines
 from abers_connectors.files.lines import Line, Oversized, is_blank, lines, shown
+from abers_connectors.files.looks import require_text
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.records import (
     Bad,
@@ -70,18 +72,20 @@ class TextSource:
         self._share: float | None = None
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
-        """Give the batches after a position, a number of records to be skipped.
+        """Give the batches after a position: a number of records to be skipped, and their hash.
 
         Raises
         ------
         RecordError
-            If compressed data is damaged, or a CSV file has no usable header.
+            If compressed data is damaged, if the file is no text, or if a CSV file has no usable
+            header.
         ParameterError
             If a CSV file lacks a column.
         StateError
-            If there are fewer records than are to be skipped.
+            If the records to be skipped are not there, or are others.
         """
-        skip = position["records"] if position else 0
+        self._digest = TextDigest(self.name, position)
+        skip, known = self._digest.skip, self._digest.known
         done, line = 0, 0
         with self._opened() as file:
             try:
@@ -89,7 +93,7 @@ class TextSource:
                     line = frames.numbers[-1]
                     self._share = None if self._path == STANDARD else _share(file)
                     if done < skip:
-                        frames, done = _skipped(frames, skip - done, done)  # noqa: PLW2901
+                        frames, done = self._skipped(frames, skip - done, done)  # noqa: PLW2901
                     if frames.raws:
                         batch = self._batch(frames, done)
                         done += batch.records
@@ -97,7 +101,7 @@ class TextSource:
             except DamagedError as error:
                 msg = f"{self.name} after line {line}: {error}"
                 raise RecordError(msg) from error
-        require_records(self.name, done, skip)
+        require_records(self.name, done, known)
         if self._left:
             warnings.warn(
                 f"{self.name}: the last record has no end yet, and is left for the next run; if "
@@ -125,10 +129,12 @@ class TextSource:
             else JsonLines(self._mapper.typed)
         )
         checked, self._left = False, False
-        found = lines(chunks(file, self._kind.compression), self._limit, self._keeps)
-        for frames in self._format.frames(found):
+        read = chunks(file, self._kind.compression)
+        text = require_text(self.name, read, growing=self._growing)
+        for frames in self._format.frames(lines(text, self._limit, self._keeps)):
             if not checked and self._format.columns is not None:
                 require_columns(self.name, self._format.columns, self._mapper)
+                self._digest.begin(self._format.columns)
                 checked = True
             for piece in _pieces(len(frames.raws)):
                 yield Frames(frames.numbers[piece], frames.raws[piece])
@@ -150,15 +156,16 @@ class TextSource:
         def origin(row: int) -> Origin:
             return self._origin(numbers[row], raws[row])
 
-        return Batch(events, (), {"records": done + len(raws)}, len(raws), origin)
+        self._digest.add(raws)
+        return Batch(events, (), self._digest.position(), len(raws), origin)
 
     def _one_by_one(self, frames: Frames, done: int) -> Batch:
         rows: list[Row] = []
         kept: list[tuple[int, Line]] = []
         bad: list[Bad] = []
-        for number, raw in zip(*frames, strict=True):
-            if is_blank(raw):
-                continue
+        filled = [(number, raw) for number, raw in zip(*frames, strict=True) if not is_blank(raw)]
+        self._digest.add([raw for _, raw in filled])
+        for number, raw in filled:
             done += 1
             try:
                 rows.append(self._row(raw, done))
@@ -170,10 +177,19 @@ class TextSource:
         return Batch(
             gathered(rows),
             bad,
-            {"records": done},
+            self._digest.position(),
             len(rows) + len(bad),
             lambda row: self._origin(*kept[row]),
         )
+
+    def _skipped(self, frames: Frames, skip: int, done: int) -> tuple[Frames, int]:
+        """Leave out so many records, or all; blank lines are none."""
+        places = [place for place, raw in enumerate(frames.raws) if not is_blank(raw)]
+        self._digest.add([frames.raws[place] for place in places[:skip]])
+        if len(places) <= skip:
+            return Frames((), ()), done + len(places)
+        first = places[skip]
+        return Frames(frames.numbers[first:], frames.raws[first:]), done + skip
 
     def _row(self, raw: Line, number: int) -> Row:
         if isinstance(raw, Oversized):
@@ -194,12 +210,3 @@ def _pieces(size: int) -> Iterator[slice]:
     """Divide so many records into batches of about `BATCH`."""
     step = -(-size // max(1, round(size / BATCH)))
     return (slice(start, start + step) for start in range(0, size, step or 1))
-
-
-def _skipped(frames: Frames, skip: int, done: int) -> tuple[Frames, int]:
-    """Leave out so many records, or all; blank lines are none."""
-    places = [place for place, raw in enumerate(frames.raws) if not is_blank(raw)]
-    if len(places) <= skip:
-        return Frames((), ()), done + len(places)
-    start = places[skip]
-    return Frames(frames.numbers[start:], frames.raws[start:]), done + skip

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._shown import shown
 from abers.exceptions import (
     InputError,
@@ -112,15 +113,16 @@ def _is_column(values: object, kind: type[np.generic]) -> bool:
 
 
 def _column(values: ArrayLike, check: Callable[[object], float], what: str) -> NDArray[np.generic]:
-    array = _one_dimensional(values, what)
+    given = unmasked(values)
+    array = _one_dimensional(given, what)
     if array.dtype.kind not in "fiub":  # strings or objects: say which row, or convert
-        array = np.array([_in_row(i, check, value) for i, value in enumerate(values)])  # type: ignore[arg-type]
+        array = np.array([_in_row(i, check, value) for i, value in enumerate(given)])  # type: ignore[arg-type]
     return array
 
 
 def _one_dimensional(values: ArrayLike, what: str) -> NDArray[np.generic]:
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
     except ValueError as error:  # rows of different lengths
         msg = f"{what} must be one-dimensional; {error}"
         raise ParameterError(msg) from None

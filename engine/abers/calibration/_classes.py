@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._shown import shown
 from abers.calibration import _checks
 from abers.exceptions import InputError, LabelError, ParameterError, ScoreError
@@ -183,7 +184,7 @@ def table(given: ArrayLike, classes: Classes, smallest: float) -> Floats:
 
 def _two_dimensional(given: ArrayLike) -> Floats:
     try:
-        array: Any = np.asarray(given)
+        array: Any = np.asarray(unmasked(given))
     except ValueError as error:  # rows of different lengths
         msg = f"scores must be of shape (n, number of classes); {error}"
         raise ParameterError(msg) from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.calibration import _checks
 from abers.exceptions import InputError, ParameterError
 from abers.reference import LIMIT, ONE
@@ -45,7 +46,7 @@ def row(scores: Sequence[float], folds: int) -> list[float]:
 def columns(scores: ArrayLike, folds: int) -> Floats:
     """Check the scores of many observations, given a row each; a contiguous row a fold."""
     try:
-        array = np.asarray(scores)
+        array = np.asarray(unmasked(scores))
     except ValueError as error:  # rows of different lengths
         msg = f"scores must be of shape (n, {folds}); {error}"
         raise ParameterError(msg) from None

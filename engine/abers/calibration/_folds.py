@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._shown import shown
 from abers.exceptions import ParameterError
 
@@ -68,7 +69,7 @@ def many(
         raise ParameterError(msg)
     if numbers is None and ids is None:
         return (learned + np.arange(rows, dtype=np.int64)) % folds
-    given = list(ids) if ids is not None else np.asarray(numbers).tolist()
+    given = list(ids) if ids is not None else np.asarray(unmasked(numbers)).tolist()
     if len(given) != rows:
         what = "folds" if ids is None else "ids"
         msg = f"{what} has {len(given)} rows, scores has {rows}; give one of each per row"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.calibration import _checks
 from abers.calibration._classes import ClassScores, Label, mapping, table
 from abers.calibration._classes import label as _label
@@ -246,7 +247,9 @@ class MultiClass(Parts):
             # Names the row of a bad weight or time, which is no row of the steps.
             self._all.predict_many(np.zeros(n), weights=weights, times=times)
             row, kinds = interleaved(n, delay)
-            weights, times = (None if c is None else np.asarray(c)[row] for c in (weights, times))
+            weights, times = (
+                None if c is None else np.asarray(unmasked(c))[row] for c in (weights, times)
+            )
             try:
                 return self._rows(kinds, columns[:, row], numbers[row], weights, times)
             except WeightError as error:
@@ -307,7 +310,7 @@ class MultiClass(Parts):
         return answer[0], answer[1], answer[2]
 
     def _numbers(self, labels: ArrayLike, kinds: Bytes) -> Integers:
-        column = np.asarray(labels)
+        column = np.asarray(unmasked(labels))
         learned = kinds == LEARN
         if column.shape != kinds.shape:
             msg = f"labels is of shape {column.shape}, not {kinds.shape}, one for each row"
@@ -357,7 +360,7 @@ def _remove(touched: Iterable[tuple[VennAbers, float, int]], weight: float) -> N
 
 
 def _floats(column: ArrayLike | None) -> Floats | None:
-    return None if column is None else np.asarray(column, np.float64)
+    return None if column is None else np.asarray(unmasked(column), np.float64)
 
 
 def _given(weight: float, time: float | None) -> Given:

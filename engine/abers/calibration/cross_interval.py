@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.calibration.interval import brier_merge
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def cross_ends(p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:
 
 def _by_fold(p: ArrayLike) -> Floats:
     """Put the folds first, each contiguous."""
-    array = np.asarray(p, dtype=np.float64)
+    array = np.asarray(unmasked(p), dtype=np.float64)
     return array if array.ndim == 1 else np.ascontiguousarray(np.moveaxis(array, -1, 0))
 
 

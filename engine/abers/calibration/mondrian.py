@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._shown import shown
 from abers.exceptions import InputError, ParameterError
 
@@ -186,7 +187,7 @@ class Mondrian(Generic[C]):
         """
         rows = _rows_by_category(categories)
         given = {"scores": scores, "labels": labels, **columns}
-        arrays = {name: np.asarray(column) for name, column in given.items()}
+        arrays = {name: np.asarray(unmasked(column)) for name, column in given.items()}
         n = sum(map(len, rows.values()))
         for name, array in arrays.items():
             if array.ndim == 0 or len(array) != n:

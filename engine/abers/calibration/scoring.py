@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.calibration import _checks
 from abers.exceptions import InputError, ParameterError
 
@@ -60,7 +61,7 @@ class Bag:
 def many(objects: ArrayLike) -> Objects:
     """Check an array of objects."""
     try:
-        array = np.asarray(objects)
+        array = np.asarray(unmasked(objects))
     except ValueError as error:  # rows of different lengths
         msg = f"objects must have one shape; {error}"
         raise ParameterError(msg) from None

@@ -14,6 +14,7 @@ import numpy as np
 from river import base
 from river.utils import dataframe
 
+from abers._arrays import unmasked
 from abers.exceptions import ParameterError
 from abers.learners._calibrated import Calibrated, Features
 
@@ -236,4 +237,4 @@ class CalibratedClassifier(Calibrated, base.MiniBatchClassifier):
 
 def _column(given: Any, n: int) -> NDArray[Any] | None:
     """Make one a row of a number or a series."""
-    return None if given is None else np.broadcast_to(np.asarray(given), (n,))
+    return None if given is None else np.broadcast_to(np.asarray(unmasked(given)), (n,))

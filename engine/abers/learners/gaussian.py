@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._shown import shown
 from abers.exceptions import MissingExtraError, ParameterError
 
@@ -116,7 +117,7 @@ class Ridge:
 
     def predict(self, X: Any) -> tuple[Floats, Floats]:
         """Predict means and standard deviations, of shape (n,) each."""
-        mean = np.asarray(self.estimator.predict(X), np.float64)
+        mean = np.asarray(self.estimator.predict(unmasked(X)), np.float64)
         return mean, np.full(mean.shape, self._std)
 
 
@@ -171,7 +172,7 @@ class BayesianLinear:
 
     def predict(self, X: Any) -> tuple[Floats, Floats]:
         """Predict means and standard deviations, of shape (n,) each."""
-        mean, std = self.estimator.predict(X, return_std=True)
+        mean, std = self.estimator.predict(unmasked(X), return_std=True)
         return _both((mean, np.sqrt(std**2 + self._of_intercept)))
 
 
@@ -223,7 +224,7 @@ class GaussianProcess:
 
     def predict(self, X: Any) -> tuple[Floats, Floats]:
         """Predict means and standard deviations, of shape (n,) each."""
-        return _both(self.estimator.predict(X, return_std=True))
+        return _both(self.estimator.predict(unmasked(X), return_std=True))
 
 
 class NeuralNet:
@@ -277,12 +278,15 @@ class NeuralNet:
 
     def predict(self, X: Any) -> tuple[Floats, Floats]:
         """Predict means and standard deviations, of shape (n,) each."""
+        X = unmasked(X)
         mean = self._middle + self._scale * self._mean.predict(X)
         return _both((mean, self._scale * np.sqrt(self._square * self._variance.predict(X))))
 
 
 def _checked(X: Any, y: Any) -> tuple[Floats, Floats]:
-    found: tuple[Floats, Floats] = check_X_y(X, y, dtype=np.float64, y_numeric=True)
+    found: tuple[Floats, Floats] = check_X_y(
+        unmasked(X), unmasked(y), dtype=np.float64, y_numeric=True
+    )
     return found
 
 

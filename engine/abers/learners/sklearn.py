@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._shown import shown
 from abers.calibration import OneVsRest, VennAbers, cross_ends, cross_log_merge, log_merge
 from abers.exceptions import LabelError, MissingExtraError, ParameterError, ScoreError
@@ -162,7 +163,7 @@ class VennAbersCalibratedClassifier(
         ScoreError
             If a score of the estimator is not a finite number.
         """
-        X, y = indexable(X, y)
+        X, y = indexable(unmasked(X), unmasked(y))
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -210,7 +211,7 @@ class VennAbersCalibratedClassifier(
             If a score of an estimator is not a finite number.
         """
         check_is_fitted(self)
-        X, y = indexable(X, y)
+        X, y = indexable(unmasked(X), unmasked(y))
         numbers = self._numbers(column_or_1d(y, warn=True))
         k = len(self.estimators_)
         turns = (self._updated + np.arange(len(numbers))) % k
@@ -343,7 +344,7 @@ class VennAbersCalibratedClassifier(
     def _scores(self, estimator: Any, X: Any) -> Floats:
         """Score observations, a column a class; 0 for a class that the estimator does not know."""
         probable = getattr(estimator, "predict_proba", None)
-        given = np.asarray((probable or estimator.decision_function)(X), dtype=np.float64)
+        given = np.asarray((probable or estimator.decision_function)(unmasked(X)), dtype=np.float64)
         if given.ndim == 1:
             given = np.column_stack([-given, given])
         bad = np.argwhere(~np.isfinite(given))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._backend import core
 from abers.calibration import _checks
 from abers.exceptions import ParameterError, ScoreError
@@ -264,7 +265,7 @@ def corp(forecasts: ArrayLike, labels: ArrayLike) -> Diagram:
 
 def probabilities(forecasts: ArrayLike) -> Floats:
     """Check an array of forecasts."""
-    issued = np.asarray(forecasts, np.float64)
+    issued = np.asarray(unmasked(forecasts), np.float64)
     bad = np.flatnonzero(~((issued >= 0.0) & (issued <= 1.0)))
     if bad.size:
         forecast = float(issued[bad[0]])

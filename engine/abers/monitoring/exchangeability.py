@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.calibration import _checks
 from abers.monitoring.evidence import ChangeDetector, SinceStart
 
@@ -112,7 +113,9 @@ class ExchangeabilityBets:
         """
         column = _checks.scores(scores)
         first = self._count
-        dates = np.arange(first, first + len(column)) if times is None else np.asarray(times)
+        dates = (
+            np.arange(first, first + len(column)) if times is None else np.asarray(unmasked(times))
+        )
         with np.errstate(over="ignore"):
             place = column / (1.0 + np.abs(column))  # from -1 to 1
         cells = np.minimum(((place + 1.0) * (_CELLS / 2)).astype(np.int64), _CELLS - 1)

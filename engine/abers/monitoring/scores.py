@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._backend import core
 from abers._saved import count, number, numbers, require, wholes
 from abers._tally import BINS
@@ -126,7 +127,7 @@ class PrequentialScores:
         >>> round(scores.brier, 4)
         0.125
         """
-        issued = np.ascontiguousarray(forecasts, np.float64)
+        issued = np.ascontiguousarray(unmasked(forecasts), np.float64)
         truth = _floats(labels, len(issued))
         if core.add_scores(issued, truth, self._sums, self._whole) < len(issued):
             probabilities(issued)  # which says what is wrong with them
@@ -249,6 +250,6 @@ class PrequentialScores:
 
 
 def _floats(labels: ArrayLike, length: int) -> Floats:
-    if isinstance(labels, np.ndarray) and labels.dtype == np.float64 and labels.shape == (length,):
+    if type(labels) is np.ndarray and labels.dtype == np.float64 and labels.shape == (length,):
         return np.ascontiguousarray(labels)
     return _checks.labels(labels, length).astype(np.float64)

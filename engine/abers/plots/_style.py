@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.exceptions import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
     ParameterError
         If they are of another shape than these have.
     """
-    found = np.asarray(values, np.float64)
+    found = np.asarray(unmasked(values), np.float64)
     if found.shape != shape:
         msg = f"{name} has shape {found.shape}, not {shape}; give one for each of the others"
         raise ParameterError(msg)

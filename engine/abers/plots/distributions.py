@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.plots import drawings
 from abers.plots._style import MAIN, OTHER, Drawing, Figure, around, faint, figure, line, numbers
 
@@ -66,7 +67,7 @@ def band(  # noqa: PLR0913 - the parts of a figure
     >>> [trace.name for trace in drawn.data]
     ['lower CDF', 'upper CDF', 'merged CDF', 'label']
     """
-    places = np.asarray(thresholds, np.float64)
+    places = np.asarray(unmasked(thresholds), np.float64)
     low_cdf, high_cdf, own = (
         numbers(cdf, (len(places) + 1,), called)
         for cdf, called in ((lower, "lower"), (upper, "upper"), (merged, "merged"))
@@ -117,7 +118,7 @@ def curve(
     >>> [trace.name for trace in curve([1.0, 2.0, 3.0], [0.1, 0.5, 0.9], label=1.5).data]
     ['CDF', 'label']
     """
-    at = np.asarray(places, np.float64)
+    at = np.asarray(unmasked(places), np.float64)
     low, high = around(at if label is None else np.append(at, label))
     drawn = _axes(name, low, high)
     drawn.add(line(at.tolist(), numbers(heights, at.shape, "heights"), "CDF", MAIN))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers.exceptions import ParameterError
 from abers.plots._style import (
     COLOURS,
@@ -57,7 +58,7 @@ def reliability(
     drawn = figure(title, "mean forecast of label 1", "share of labels 1")
     drawn.add(_diagonal())
     for name, columns in views.items():
-        forecast = np.asarray(columns[0], np.float64)
+        forecast = np.asarray(unmasked(columns[0]), np.float64)
         share, count = (
             numbers(column, forecast.shape, f"{what} of {name}")
             for column, what in zip(columns[1:], ("share", "count"), strict=True)
@@ -98,14 +99,14 @@ def corp(
     """
     drawn = figure(title, "forecast of label 1", "recalibrated: share of labels 1")
     for name, band in bands.items():
-        forecast, *ends = (np.asarray(column, np.float64).tolist() for column in band)
+        forecast, *ends = (np.asarray(unmasked(column), np.float64).tolist() for column in band)
         style: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
         filled: dict[str, Any] = {"fill": "tonexty", "fillcolor": faint(COLOURS[name], 0.15)}
         drawn.add(line(forecast, ends[0], name, **style))
         drawn.add(line(forecast, ends[1], name, **filled, **style))
     drawn.add(_diagonal())
     for name, columns in views.items():
-        forecast, share = (np.asarray(column, np.float64).tolist() for column in columns)
+        forecast, share = (np.asarray(unmasked(column), np.float64).tolist() for column in columns)
         marker = {"symbol": _MARKERS.get(name, "square"), "size": 5}
         hover = "forecast %{x:.3f}, should be %{y:.3f}"
         mode = "lines+markers"
@@ -150,7 +151,7 @@ def coverage(
     nominal: ArrayLike, views: Mapping[str, ArrayLike], count: int, *, title: str
 ) -> Drawing:
     """Draw what intervals held against what they should have."""
-    levels = np.asarray(nominal, np.float64)
+    levels = np.asarray(unmasked(nominal), np.float64)
     drawn = figure(title, "nominal coverage", "share of labels inside")
     drawn.add(_diagonal())
     for name, shares in views.items():
@@ -170,7 +171,7 @@ def coverage(
 
 def pit_histogram(counts: ArrayLike, *, title: str) -> Drawing:
     """Draw where labels fell in their predictive distributions."""
-    many = np.asarray(counts, np.float64)
+    many = np.asarray(unmasked(counts), np.float64)
     bins, total = len(many), max(float(many.sum()), 1.0)
     chance = _CHANCE * ((bins - 1) / total) ** 0.5
     middles = (np.arange(bins) + 0.5) / bins
@@ -219,7 +220,7 @@ def fan_chart(  # noqa: PLR0913 - the parts of a figure
     y_name: str,
 ) -> Drawing:
     """Draw central intervals of many predictions, and the labels that came."""
-    at = np.asarray(x, np.float64)
+    at = np.asarray(unmasked(x), np.float64)
     order = np.argsort(at, kind="stable")
     values = numbers(quantiles, (len(at), len(levels)), "quantiles")[order]
     points = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers._arrays import unmasked
 from abers._shown import shown
 from abers.exceptions import ParameterError
 
@@ -59,7 +60,7 @@ def finite(values: ArrayLike, name: str) -> Floats:
 def numbers(values: ArrayLike, name: str) -> Floats:
     """Check that these are numbers at all; they may be infinite, or NaN."""
     try:
-        return np.asarray(values, np.float64)
+        return np.asarray(unmasked(values), np.float64)
     except (TypeError, ValueError, OverflowError):
         msg = f"{name}={shown(values)} is no number and no array of numbers; convert it"
         raise ParameterError(msg) from None

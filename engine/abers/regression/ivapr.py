@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from abers._arrays import LEARN, ONE, PREDICT, REMOVE
+from abers._arrays import LEARN, ONE, PREDICT, REMOVE, unmasked
 from abers._backend import core
 from abers._sealed import seal, unseal
 from abers._shown import shown
@@ -634,6 +634,7 @@ class IVAPR:
 
     def _labels_of(self, ys: ArrayLike, kinds: Bytes) -> Floats:
         """Check the labels of a run; those of predictions are put aside."""
+        ys = unmasked(ys)
         column = np.array(ys, dtype=None if np.asarray(ys).dtype.kind in "fiub" else object)
         asked = kinds == PREDICT
         if column.shape == kinds.shape:

@@ -41,7 +41,8 @@ def test_a_row_opens_it(path: Path, *, resumable: bool) -> None:
     """From the first row on it is the sink that it opens."""
     with lazy(path, resumable=resumable) as sink:
         sink.write([ROW])
-        assert sink.commit() == ({"bytes": path.stat().st_size} if resumable else {})
+        committed = sink.commit() or {}
+        assert committed.get("bytes") == (path.stat().st_size if resumable else None)
         sink.write([ROW])
     assert path.read_text().count('"bad-id"') == 2
 

@@ -181,7 +181,65 @@ def test_marks_ends_and_blank_lines(tmp_path: Path, suffix: str) -> None:
             Observation("a", 5, "default", 0.5)
         ] * 2
         assert sum(batch.records for batch in batches) == 2
-        assert batches[-1].position == {"records": 2}
+        assert batches[-1].position["records"] == 2
+
+
+LEFT = r"the last record has no end yet, and is left for the next run; .* end its line"
+ROWS = {"jsonl": GOOD + b"\n" + GOOD + b"\n", "csv": b"id,time,score\na,5,0.5\n"}
+OTHERS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "utf-16": (lambda rows: rows.decode().encode("utf-16"), "is text in UTF-16 or UTF-32; write"),
+    "utf-16-le": (lambda rows: rows.decode().encode("utf-16-le"), "is text in UTF-16 or UTF-32"),
+    "utf-16-be": (lambda rows: rows.decode().encode("utf-16-be"), "is text in UTF-16 or UTF-32"),
+    "utf-32": (lambda rows: rows.decode().encode("utf-32"), "is text in UTF-16 or UTF-32"),
+    "gzip": (gzip.compress, r"is compressed by gzip; end the name of the file in \.gz"),
+    "zstd": (lambda rows: pa.Codec("zstd").compress(rows, asbytes=True), "is compressed by zstd"),
+    "parquet": (lambda _: b"PAR1 and so on", "is a Parquet file"),
+    "zip": (lambda _: b"PK\x03\x04 and so on", "is a zip archive"),
+    "returns": (lambda rows: rows.replace(b"\n", b"\r"), r"has lines that end in \\r alone; end "),
+    "two returns": (lambda _: b"\r\r", r"has lines that end in \\r alone"),
+}
+BARE = {
+    "a return": (b"\r", r"has lines that end in \\r alone"),
+    "a mark": (b"\xef\xbb\xbf", "holds no record: there is nothing in it but a byte order mark or"),
+    "NULs": (b"\0" * 50, "holds no record: there is nothing in it but"),
+    "lines of NULs": (b"\0" * 50 + b"\n\0\n", "holds no record: there is nothing in it but"),
+}
+
+
+@pytest.mark.parametrize("growing", [False, True])
+@pytest.mark.parametrize("form", ROWS)
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_file_that_is_something_else(
+    tmp_path: Path, form: str, other: str, *, growing: bool
+) -> None:
+    """It stops with a sentence: it looks like data, and would give nothing but bad records."""
+    path = tmp_path / f"x.{form}"
+    make, message = OTHERS[other]
+    path.write_bytes(make(ROWS[form]))
+    with pytest.raises(RecordError, match=rf"x\.{form} {message}"):
+        list(open_source(str(path), mixed, Fields(), growing=growing).batches())
+
+
+@pytest.mark.parametrize("form", ROWS)
+@pytest.mark.parametrize("bare", BARE)
+@pytest.mark.filterwarnings(f"ignore:.*{LEFT}")
+def test_a_file_that_only_looks_like_one(tmp_path: Path, form: str, bare: str) -> None:
+    """Without one record it stops with a sentence, unless the file may go on to have some."""
+    data, message = BARE[bare]
+    path = tmp_path / f"x.{form}"
+    path.write_bytes(data)
+    if form == "jsonl" or b"\n" not in data:
+        with pytest.raises(RecordError, match=rf"x\.{form} {message}"):
+            list(open_source(str(path), mixed, Fields()).batches())
+    if b"\n" not in data:
+        source = open_source(str(path), mixed, Fields(), growing=True)
+        assert not [event for batch in source.batches() for event in batch.events]
+
+
+def test_a_hole_before_good_records(tmp_path: Path) -> None:
+    """A file whose first bytes were lost, as a rotated log has it, loses one record."""
+    (batch,) = read(tmp_path / "x.jsonl", b"\0" * 50 + GOOD + b"\n" + GOOD + b"\n")
+    assert ([event.id for event in batch.events], len(batch.bad)) == (["a"], 1)
 
 
 def test_an_empty_file_has_no_batches(tmp_path: Path) -> None:
@@ -282,15 +340,16 @@ def test_any_bytes_do_no_harm(
 ) -> None:
     """Whatever the bytes, records are events or bad, and reading can go on from each batch."""
     data = b"\n".join(lines * (8_000 if long and len(lines) == 1 else 1))
+    # The first line makes it a file of text; a mark of the byte order before it is no part of it.
+    data = (b"id,time,score\n" if name == "x.csv" else b"\xef\xbb\xbf{}\n") + data
     path = tmp_path_factory.mktemp("any") / name
-    batches = read(path, (b"id,time,score\n" if name == "x.csv" else b"") + data, limit=30)
+    batches = read(path, data, limit=30)
     source = open_source(str(path), mixed, Fields(), max_record_bytes=30)
     for number, batch in enumerate(batches, start=1):
         assert batch.records == len(batch.events) + len(batch.bad)
         assert [one.row for one in batch.bad] == sorted(one.row for one in batch.bad)
         assert told(list(source.batches(batch.position))) == told(batches[number:])
     if name == "x.jsonl":
-        # A mark of the byte order that stands first is no part of its line.
         read_as = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
         blank = sum(not line.strip() for line in read_as)
         total = data.count(b"\n") + 1 - blank
@@ -302,7 +361,6 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
     ".zst": lambda data: pa.Codec("zstd").compress(data, asbytes=True),
 }
-LEFT = r"the last record has no end yet, and is left for the next run; .* end its line"
 
 
 def in_parts(path: Path, cuts: list[int], data: bytes) -> tuple[list[str], list[Bad]]:
@@ -377,7 +435,7 @@ def test_in_however_many_parts_a_file_grows(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], cuts: list[int], name: str
 ) -> None:
     """Whatever the bytes, what is read is what would have been read at once."""
-    data = b"id,time,score\n" * (".csv" in name) + b"".join(pieces)
+    data = (b"id,time,score\n" if ".csv" in name else GOOD + b"\n") + b"".join(pieces)
     folder = tmp_path_factory.mktemp("parts")
     within = [min(cut, len(data)) for cut in cuts]
     assert in_parts(folder / name, within, data) == in_parts(folder / name, [], data)

@@ -158,6 +158,12 @@ def test_reading_is_seen_to_move() -> None:
         next(snapshots.newest(0, give_up))
 
 
+def test_a_snapshot_is_for_its_owner(tmp_path: Path) -> None:
+    """In a local folder nobody else may read what was learned."""
+    name = Snapshots(str(tmp_path), "app").save(0, 7, b"blob")
+    assert Path(name).stat().st_mode & 0o777 == 0o600
+
+
 def test_one_that_vanishes(url: str) -> None:
     """A snapshot that is removed while somebody reads is passed over."""
     snapshots = Snapshots(url, "app")
