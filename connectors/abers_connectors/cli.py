@@ -188,13 +188,15 @@ def rules(
 ) -> None:
     """Print what Prometheus is to record and to alert on; docs/operations.md explains it."""
     from importlib.resources import files
-    from pathlib import Path
 
     text = files("abers_connectors").joinpath("rules.yml").read_text("utf-8")
     if output is None:
         typer.echo(text, nl=False)
     else:
-        Path(output).write_text(text, "utf-8")
+        with sentences():
+            from abers_connectors.files.places import write_whole
+
+            write_whole(output, text.encode())
 
 
 @app.command()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from abers.exceptions import StateError
 from abers.stream import Processor
+from abers_connectors.files.aliases import Use
 from abers_connectors.files.places import Whole
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ class StateFile:
         self._files = dict(files)
         self._key = secret() if key is None else _bytes(key)
 
+    def uses(self) -> list[Use]:
+        """Name the files that are written: the state, and its lock."""
+        return [
+            Use("state.path", self.path),
+            Use("the lock of state.path", str(self._lock()), derived=True),
+        ]
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other runs off the state, and so off its outputs, in a `with` block.
@@ -70,8 +78,7 @@ class StateFile:
         StateError
             If another run has it.
         """
-        target = Path(self.path).resolve()
-        lock = target.with_name(f".{target.name}.lock")
+        lock = self._lock()
         descriptor = _locked(lock)
         if descriptor is None:
             msg = f"{self.path}: another run is using this state; wait for its end, or stop it"
@@ -135,6 +142,10 @@ class StateFile:
             file.discard()
             raise
 
+    def _lock(self) -> Path:
+        target = Path(self.path).resolve()
+        return target.with_name(f".{target.name}.lock")
+
     def _sweep(self) -> None:
         """Remove what a run that was killed in the middle of saving left beside the file."""
         target = Path(self.path).resolve()
@@ -161,7 +172,7 @@ def _locked(path: Path) -> int | None:
     The lock is the system's, so it ends with its process, however that ends.
     """
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -28,6 +28,7 @@ __all__ = [
     "is_stream",
     "require_directory",
     "sync_directory",
+    "write_whole",
 ]
 
 
@@ -54,15 +55,18 @@ class Place(Protocol):
         ...
 
 
-def _target(path: str) -> Path:
+def _target(path: str, *, derived: bool = False) -> Path:
     """Give the file that a path names; a link stays a link, what it points to is written.
+
+    Nobody named a link in the place of a derived name, so that one is not followed.
 
     Raises
     ------
     ParameterError
         If it is a directory, or in none.
     """
-    target = Path(path).resolve()
+    named = Path(path)
+    target = named.parent.resolve() / named.name if derived else named.resolve()
     if target.is_dir():
         msg = f"output {path} is a directory; name a file in it"
         raise ParameterError(msg)
@@ -119,14 +123,22 @@ class Stream:
 
 
 class Whole:
-    """A file that stands under its name when it is complete."""
+    """A file that stands under its name when it is complete.
 
-    def __init__(self, path: str) -> None:
-        self._target = _target(path)
+    Parameters
+    ----------
+    path
+        Of the file.
+    derived
+        Whether the path is made of another one; then a link there is replaced, not followed.
+    """
+
+    def __init__(self, path: str, *, derived: bool = False) -> None:
+        self._target = _target(path, derived=derived)
         self._partial = self._target.with_name(f".{self._target.name}.{os.getpid()}.part")
-        self.file = self._partial.open(
-            "wb"
-        )  # one of the same process number may be left from a crash
+        # One of the same process number may be left from a crash. "x" follows no link.
+        self._partial.unlink(missing_ok=True)
+        self.file = self._partial.open("xb")
         self.size = 0
 
     def write(self, data: bytes) -> None:
@@ -164,6 +176,8 @@ class Appended:
     position
         What the last commit gave: what came after it is cut off. Without one the file is
         started anew.
+    derived
+        Whether the path is made of another one; then a link there is refused.
 
     Raises
     ------
@@ -171,8 +185,8 @@ class Appended:
         If the file is shorter than the position says.
     """
 
-    def __init__(self, path: str, position: Position | None) -> None:
-        target = _target(path)
+    def __init__(self, path: str, position: Position | None, *, derived: bool = False) -> None:
+        target = _target(path, derived=derived)
         self.size = position["bytes"] if position else 0
         there = target.stat().st_size if target.exists() else 0
         if there < self.size:
@@ -181,7 +195,7 @@ class Appended:
                 "put the file back, or remove the state to start anew"
             )
             raise StateError(msg)
-        self._file = target.open("ab")
+        self._file = open(target, "ab", opener=_unlinked)  # noqa: SIM115
         self._file.truncate(self.size)
         sync_directory(target.parent)
 
@@ -207,9 +221,39 @@ class Appended:
             self._file.close()
 
 
+def _unlinked(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def write_whole(path: str, data: bytes, *, derived: bool = False) -> None:
+    """Put bytes under a name, all or none of them, or into a stream.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    data
+        All of it.
+    derived
+        As of `Whole`.
+
+    Raises
+    ------
+    ParameterError
+        If the name is that of a directory, or in none.
+    """
+    place: Place = Stream(path) if is_stream(path) else Whole(path, derived=derived)
+    try:
+        place.write(data)
+        place.close()
+    except BaseException:
+        place.discard()
+        raise
 
 
 def sync_directory(path: Path) -> None:

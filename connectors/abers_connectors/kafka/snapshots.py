@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import MissingExtraError, ParameterError
 from abers_connectors.extras import extra
-from abers_connectors.files.places import Whole
+from abers_connectors.files.places import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,13 +186,7 @@ class Snapshots:
 
     def _write(self, name: str, blob: bytes) -> None:
         if self._local:
-            file = Whole(name)
-            try:
-                file.write(blob)
-                file.close()
-            except BaseException:
-                file.discard()
-                raise
+            write_whole(name, blob, derived=True)
             return
         self._storage.pipe_file(f"{name}.part", blob)
         self._storage.mv(f"{name}.part", name)
