@@ -294,9 +294,9 @@ def _require_files_apart(output: str, told: Words) -> None:
         aliases.Use("the configuration", told.stream, reads=True),
         aliases.Use("the dead letters", _beside(output), derived=True),
     ]
-    aliases.require_apart(
-        uses if output.startswith(_TOPIC) else [*uses, aliases.Use("--output", output)]
-    )
+    if not output.startswith(_TOPIC):
+        uses.append(aliases.Use("--output", output))
+    aliases.require_apart(uses)
 
 
 def _beside(output: str) -> str:
