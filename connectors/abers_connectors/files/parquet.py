@@ -18,7 +18,7 @@ from abers_connectors._columns import Given
 from abers_connectors._raw import too_large
 from abers_connectors.extras import extra
 from abers_connectors.files.columns import require_columns
-from abers_connectors.files.parquet_bounds import opened, rows_at_once
+from abers_connectors.files.parquet_bounds import opened, row_groups, rows_at_once
 from abers_connectors.files.parquet_sizes import pieces, sizes
 from abers_connectors.records import (
     Bad,
@@ -101,12 +101,12 @@ class ParquetSource:
 
     def _tables(self, file: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
         """Read the rows that are not done yet, of the columns that are looked at."""
-        skip = self._done
+        skip, groups = self._done, row_groups(self.name)
         for group in range(file.metadata.num_row_groups):
             if skip >= (rows := file.metadata.row_group(group).num_rows):
                 skip -= rows
                 continue
-            most = rows_at_once(self.name, file, group, wanted)
+            most = rows_at_once(self.name, file, groups[group], wanted)
             for table in file.iter_batches(most, row_groups=[group], columns=wanted):
                 left = table.slice(skip)
                 skip -= table.num_rows - left.num_rows

@@ -15,7 +15,7 @@ import numpy as np
 
 from abers.exceptions import RecordError
 from abers_connectors.extras import extra
-from abers_connectors.files.parquet_pages import DICTIONARY, pages
+from abers_connectors.files.parquet_pages import DICTIONARY, chunks, pages
 from abers_connectors.files.parquet_payload import (
     DELTA_LENGTH,
     DELTA_STRINGS,
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers_connectors.files.parquet_pages import Page
+    from abers_connectors.files.parquet_pages import Chunk, Page
 
-__all__ = ["BATCH", "opened", "rows_at_once"]
+__all__ = ["BATCH", "opened", "row_groups", "rows_at_once"]
 
 BATCH = 16_384  # rows: fewer would cost a third more for each
 _FEWER = 4  # times fewer rows, until they fit
@@ -67,16 +67,7 @@ def opened(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
         If it is no Parquet file.
     """
     parquet = extra("pyarrow.parquet", "Parquet")
-    with open(path, "rb") as file:  # noqa: PTH123 - as pyarrow does, with the path as it is
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 8))
-        footer = int.from_bytes(file.read(4), "little")
-    if _FOOTER < footer < size:
-        msg = (
-            f"the footer has {footer} bytes, more than {_FOOTER}; "
-            "write the file anew with larger row groups, or fewer columns"
-        )
-        raise RecordError(msg)
+    _footer(path)
     return parquet.ParquetFile(
         path,
         pre_buffer=False,  # which would read all row groups at once
@@ -86,11 +77,42 @@ def opened(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
     )
 
 
+def _footer(path: str) -> bytes:
+    """Read the footer, if it is not too large; nothing of what is no Parquet file."""
+    with open(path, "rb") as file:  # noqa: PTH123 - as pyarrow does, with the path as it is
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 8))
+        footer = int.from_bytes(file.read(4), "little")
+        if footer > size - 8:
+            return b""
+        if footer > _FOOTER:
+            msg = (
+                f"the footer has {footer} bytes, more than {_FOOTER}; "
+                "write the file anew with larger row groups, or fewer columns"
+            )
+            raise RecordError(msg)
+        file.seek(size - 8 - footer)
+        return file.read(footer)
+
+
+def row_groups(path: str) -> list[list[Chunk]]:
+    """Say where the columns of each row group are.
+
+    pyarrow says it too, but ends the process where the footer contradicts itself.
+
+    Raises
+    ------
+    RecordError
+        If the footer is damaged.
+    """
+    return chunks(_footer(path))
+
+
 class _Column(NamedTuple):
     """What is known of a column of a row group; sizes are of decompressed bytes."""
 
     name: str
-    codec: str
+    codec: int
     data: list[Page]
     dictionary: Page | None
     texts: bool
@@ -149,7 +171,12 @@ def _largest(values: list[int], sizes: list[int], rows: int) -> int:
     return int((before[behind] - before[:-1]).max())
 
 
-def rows_at_once(path: str, file: Any, group: int, wanted: Sequence[str]) -> int:  # noqa: ANN401
+def rows_at_once(
+    path: str,
+    file: Any,  # noqa: ANN401
+    group: Sequence[Chunk],
+    wanted: Sequence[str],
+) -> int:
     """Say how many rows of a row group may be read at once.
 
     Parameters
@@ -157,7 +184,7 @@ def rows_at_once(path: str, file: Any, group: int, wanted: Sequence[str]) -> int
     path, file
         Its name, and what `opened` gave.
     group
-        The number of the row group.
+        A row group, as `row_groups` gave it.
     wanted
         The columns that are read.
 
@@ -175,22 +202,25 @@ def rows_at_once(path: str, file: Any, group: int, wanted: Sequence[str]) -> int
     """
     with open(path, "rb") as raw:  # noqa: PTH123
         end = raw.seek(0, os.SEEK_END)
-        columns = [_column(raw, file, group, index, end) for index in _indices(file, wanted)]
+        columns = [
+            _column(raw, file.schema.column(index), group[index], end)
+            for index in _indices(file, wanted, len(group))
+        ]
         allowed = _ALLOWED + _LARGER * min(end, sum(column.packed() for column in columns))
-        _require(group, columns, [column.held() for column in columns], allowed)
+        _require(columns, [column.held() for column in columns], allowed)
         columns = [_looked_into(raw, column) for column in columns]
     rows = BATCH
     while rows > 1 and sum(column.largest(rows) for column in columns) > allowed:
         rows //= _FEWER
-    _require(group, columns, [column.largest(rows) for column in columns], allowed)
+    _require(columns, [column.largest(rows) for column in columns], allowed)
     return rows
 
 
-def _require(group: int, columns: list[_Column], sizes: list[int], allowed: int) -> None:
+def _require(columns: list[_Column], sizes: list[int], allowed: int) -> None:
     """Refuse a row group that takes more than is allowed."""
     if sum(sizes) > allowed:
         msg = (
-            f"row group {group + 1} would take {sum(sizes) >> 20} MiB of memory, more than the "
+            f"a row group would take {sum(sizes) >> 20} MiB of memory, more than the "
             f"{allowed >> 20} that are allowed, most of it for the column "
             f"{columns[sizes.index(max(sizes))].name}; if its values are as they should be, write "
             "the file anew with smaller row groups and pages"
@@ -198,9 +228,12 @@ def _require(group: int, columns: list[_Column], sizes: list[int], allowed: int)
         raise RecordError(msg)
 
 
-def _indices(file: Any, wanted: Sequence[str]) -> list[int]:  # noqa: ANN401
+def _indices(file: Any, wanted: Sequence[str], count: int) -> list[int]:  # noqa: ANN401
     """Find the columns of the format that belong to some of the table, as pyarrow does."""
     schema = file.schema
+    if len(schema) != count:
+        msg = f"a row group has {count} columns, and the file {len(schema)}"
+        raise RecordError(msg)
     return [
         index
         for index in range(len(schema))
@@ -208,16 +241,12 @@ def _indices(file: Any, wanted: Sequence[str]) -> list[int]:  # noqa: ANN401
     ]
 
 
-def _column(raw: BinaryIO, file: Any, group: int, index: int, end: int) -> _Column:  # noqa: ANN401
-    chunk, kind = file.metadata.row_group(group).column(index), file.schema.column(index)
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    found = list(pages(raw, start, chunk.total_compressed_size, chunk.num_values, end))
+def _column(raw: BinaryIO, kind: Any, chunk: Chunk, end: int) -> _Column:  # noqa: ANN401
+    found = list(pages(raw, chunk, end))
     dictionary = next((page for page in found if page.kind == DICTIONARY), None)
     return _Column(
         name=kind.path,
-        codec=chunk.compression,
+        codec=chunk.codec,
         data=[page for page in found if page.kind != DICTIONARY],
         dictionary=dictionary,
         texts=kind.physical_type == _TEXTS,
@@ -231,11 +260,12 @@ def _column(raw: BinaryIO, file: Any, group: int, index: int, end: int) -> _Colu
 def _looked_into(raw: BinaryIO, column: _Column) -> _Column:
     """Look at the lengths of texts, where what the headers say is not enough."""
     for page in column.data:
-        if page.encoding in {DELTA_LENGTH, DELTA_STRINGS} and lying(
-            payload(raw, page, column.codec), page, column.levels
-        ):
-            msg = f"a page of the column {column.name} has more values than its header says"
-            raise RecordError(msg)
+        if page.encoding in {DELTA_LENGTH, DELTA_STRINGS}:
+            texts = payload(raw, page, column.codec)
+            if texts is None or lying(texts, page, column.levels):
+                msg = f"a page of the column {column.name} has more values than its header says"
+                raise RecordError(msg)
     if column.dictionary is None or not column.texts or column.largest(BATCH) <= _FEW:
         return column
-    return column._replace(text=longest(payload(raw, column.dictionary, column.codec)))
+    texts = payload(raw, column.dictionary, column.codec)
+    return column if texts is None else column._replace(text=longest(texts))

@@ -1,4 +1,4 @@
-"""The pages of a Parquet column, known by their headers before anything is decompressed.
+"""The pages of a Parquet file, known by footer and headers before anything is decompressed.
 
 Governing rule: sizes are those of the page headers, which the reader of pages allocates by; the
 totals of the footer may say something else. Headers are Thrift's compact protocol, and a field
@@ -14,12 +14,12 @@ from abers.exceptions import RecordError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DATA", "DATA_V2", "DICTIONARY", "Page", "pages", "varint"]
+__all__ = ["DATA", "DATA_V2", "DICTIONARY", "Chunk", "Page", "chunks", "pages", "varint"]
 
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
-_TRUE, _FALSE, _BYTE, _I32, _DOUBLE, _BINARY = 1, 2, 3, 5, 7, 8
+_TRUE, _FALSE, _BYTE, _I32, _I64, _DOUBLE, _BINARY = 1, 2, 3, 5, 6, 7, 8
 _LISTS, _MAP, _STRUCT = (9, 10), 11, 12
-_DEEP = 16  # levels of nested values in a header
+_DEEP = 16  # levels of nested values
 _PEEK, _LARGEST_HEADER = 1 << 8, 1 << 20  # bytes of a header: usually, and at most
 _BITS = 64
 
@@ -55,17 +55,69 @@ class Page(NamedTuple):
     plain: bool = False
 
 
-def pages(file: BinaryIO, start: int, length: int, values: int, end: int) -> Iterator[Page]:
+class Chunk(NamedTuple):
+    """Where the footer says that the pages of a column of a row group are.
+
+    Parameters
+    ----------
+    codec
+        What compressed them, as the format numbers it.
+    values
+        How many there are; what comes after so many is not read.
+    start, length
+        Where they are in the file.
+    """
+
+    codec: int
+    values: int
+    start: int
+    length: int
+
+
+def chunks(footer: bytes) -> list[list[Chunk]]:
+    """Read from a footer where the columns of each row group are.
+
+    Raises
+    ------
+    RecordError
+        If it is damaged.
+    """
+    try:
+        whole, _ = _struct(footer, 0, _DEEP)
+        return [
+            [_chunk(column[3, _STRUCT]) for column in _structs(group, 1)]
+            for group in _structs(whole, 4)
+        ]
+    except (IndexError, KeyError, ValueError):
+        msg = "the footer is damaged"
+        raise RecordError(msg) from None
+
+
+def _structs(fields: dict[tuple[int, int], Any], number: int) -> list[Any]:
+    kind, found = fields[number, _LISTS[0]]
+    if found and kind != _STRUCT:  # readers take the values for structs all the same
+        raise ValueError
+    return list(found)
+
+
+def _chunk(about: dict[tuple[int, int], Any]) -> Chunk:
+    start, dictionary = about[9, _I64], about.get((11, _I64), 0)
+    start = dictionary if 0 < dictionary < start else start
+    chunk = Chunk(about[4, _I32], about[5, _I64], start, about[7, _I64])
+    if min(chunk) < 0:
+        raise ValueError
+    return chunk
+
+
+def pages(file: BinaryIO, chunk: Chunk, end: int) -> Iterator[Page]:
     """Give the pages of a column chunk.
 
     Parameters
     ----------
     file
         The file.
-    start, length
-        Where the chunk is.
-    values
-        How many it holds; what comes after so many is not read.
+    chunk
+        Where they are.
     end
         The size of the file.
 
@@ -79,8 +131,8 @@ def pages(file: BinaryIO, start: int, length: int, values: int, end: int) -> Ite
     RecordError
         If a header is damaged, or its page is not in the file.
     """
-    offset, seen = start, 0
-    while offset < min(start + length, end) and seen < values:
+    offset, seen = chunk.start, 0
+    while offset < min(chunk.start + chunk.length, end) and seen < chunk.values:
         page = _page(file, offset)
         if page.offset + page.packed > end:
             msg = f"the page at byte {offset} ends behind the end of the file"
@@ -162,19 +214,22 @@ def _value(raw: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
     if kind == _STRUCT:
         return _struct(raw, at, deep - 1)
     if kind in _LISTS:
-        return None, _behind_list(raw, at, deep)
+        return _list(raw, at, deep)
     raise ValueError  # a map, of which headers have none
 
 
-def _behind_list(raw: bytes, at: int, deep: int) -> int:
+def _list(raw: bytes, at: int, deep: int) -> tuple[tuple[int, list[Any]], int]:
+    """Read a list: the type of its values, and these."""
     head = raw[at]
+    kind = head & 0xF
     size, at = (head >> 4, at + 1) if head >> 4 < 0xF else varint(raw, at + 1)  # noqa: PLR2004
+    found = []
     for _ in range(size):
         if at >= len(raw):  # each takes a byte at least, so the loop ends with the bytes
             raise IndexError
-        kind = head & 0xF
-        at = at + 1 if kind in {_TRUE, _FALSE} else _value(raw, at, kind, deep - 1)[1]
-    return at
+        value, at = (None, at + 1) if kind in {_TRUE, _FALSE} else _value(raw, at, kind, deep - 1)
+        found.append(value)
+    return (kind, found), at
 
 
 def varint(raw: bytes, at: int) -> tuple[int, int]:

@@ -19,12 +19,12 @@ __all__ = ["DELTA_LENGTH", "DELTA_STRINGS", "longest", "lying", "payload"]
 DELTA_LENGTH, DELTA_STRINGS = 6, 7
 """Encodings of texts that hold their lengths apart from them."""
 
-_PLAIN = "UNCOMPRESSED"
-_CODECS = {"LZ4": "lz4_raw"}  # which Arrow names otherwise
+_PLAIN = 0
+_CODECS = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
 _length = struct.Struct("<I")
 
 
-def payload(file: BinaryIO, page: Page, codec: str) -> bytes:
+def payload(file: BinaryIO, page: Page, codec: int) -> bytes | None:
     """Decompress a page, without the levels of a `DATA_V2` page.
 
     Parameters
@@ -34,7 +34,12 @@ def payload(file: BinaryIO, page: Page, codec: str) -> bytes:
     page
         Where it is, and how large.
     codec
-        What compressed it.
+        What compressed it, as the format numbers it.
+
+    Returns
+    -------
+    bytes or None
+        None if only readers of the format know what compressed it.
 
     Raises
     ------
@@ -46,9 +51,11 @@ def payload(file: BinaryIO, page: Page, codec: str) -> bytes:
     size = page.size - page.levels
     if codec == _PLAIN or page.plain:
         return raw
+    if codec not in _CODECS:
+        return None
     unpacked: bytes = (
         extra("pyarrow", "Parquet")
-        .Codec(_CODECS.get(codec, codec.lower()))
+        .Codec(_CODECS[codec])
         .decompress(raw, decompressed_size=size, asbytes=True)
     )
     return unpacked
