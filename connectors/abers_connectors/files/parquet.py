@@ -89,7 +89,7 @@ class ParquetSource:
                 wanted = [name for name in columns if name in self._mapper.reads]
                 for table in self._tables(file, wanted):
                     yield from self._batches(table)
-        except (self._arrow.ArrowException, OSError, RecordError) as error:
+        except (self._arrow.ArrowException, OSError, RecordError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's fault, not the file's
             msg = f"{self.name} after row {self._done}: {error}"

@@ -62,5 +62,5 @@ def _columns(path: str) -> Sequence[str] | None:
         with opened(path) as file:
             names: list[str] = file.schema_arrow.names
             return names if file.metadata.num_rows else None
-    except (arrow.ArrowException, OSError, RecordError):
+    except (arrow.ArrowException, OSError, RecordError, UnicodeDecodeError):
         return ()

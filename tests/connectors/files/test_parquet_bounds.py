@@ -185,6 +185,27 @@ def test_texts_that_repeat_what_was_before_them(tmp_path: Path) -> None:
         assert taken < 600, path
 
 
+def test_a_damaged_footer_ends_no_process(tmp_path: Path) -> None:
+    """Whatever byte of a footer is wrong, the file is read, or refused with a sentence."""
+    ids = [f"a{n % 5}" for n in range(50)]
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(pa.table({"score": pa.array([[0.5], None] * 25), "id": ids}), whole)
+    data = whole.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    paths = []
+    schema, rest = range(start, start + 120), range(start + 120, len(data) - 8, 7)
+    for place in (*schema, *rest):
+        damaged = bytearray(data)
+        damaged[place] ^= 2  # of a schema, what must be there, may be missing, or is repeated
+        paths.append(tmp_path / f"{place}.parquet")
+        paths[-1].write_bytes(damaged)
+    said = [one for _, one, _ in reading(*paths)]
+    assert len(said) == len(paths), "the process has ended"
+    kinds = {one.split(":")[0] for one in said if one is not None}
+    assert "RecordError" in kinds
+    assert kinds <= {"RecordError", "ParameterError", "StateError"}
+
+
 TEXTS = [f"text {n % 700} {n}" for n in range(40_000)]
 WAYS: list[dict[str, Any]] = [
     {"use_dictionary": True, "compression": "snappy"},
