@@ -7,7 +7,6 @@ are told elsewhere; so all mistakes are found, however many there are.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +26,7 @@ from abers_connectors._config_types import is_number, shown
 from abers_connectors._config_values import Values, is_name
 from abers_connectors._paths import constant
 from abers_connectors._suggest import closest
+from abers_connectors.files.aliases import Use, clashes
 from abers_connectors.files.naming import STANDARD, kind_of
 
 if TYPE_CHECKING:
@@ -221,13 +221,13 @@ def _outputs(values: Values) -> Iterator[tuple[str, str]]:
 
 def _files(values: Values) -> Iterator[tuple[str, str]]:
     """Refuse a file that stands twice; standard input and output are two."""
-    seen: dict[tuple[str, str], str] = {}
-    for path, file in _every_file(values).items():
-        standard = file == STANDARD
-        key = (file, path.split(".")[0]) if standard else (os.path.realpath(file), "")
-        if other := seen.get(key):
-            yield path, f"{shown(file)} is {other} already; name another file"
-        seen.setdefault(key, path)
+    files = _every_file(values).items()
+    # That "-" is no state is said elsewhere.
+    yield from clashes(
+        Use(path, file, path in _INPUTS)
+        for path, file in files
+        if (path, file) != ("state.path", STANDARD)
+    )
 
 
 def _every_file(values: Values) -> dict[str, str]:

@@ -124,7 +124,9 @@ def _of_bundled(asked: Asked) -> Job:
         "task.classes": source.classes,
         "learner.name": asked.learner or USUAL[source.task],
     }
-    return _job(asked, source.task, flags)._replace(source=Delayed(source, count=asked.delay))
+    return _job(asked, source.task, flags)._replace(
+        source=Delayed(source, count=asked.delay), others=()
+    )
 
 
 def _of_file(asked: Asked, path: Path) -> Job:

@@ -61,6 +61,7 @@ def carry_out(  # noqa: PLR0913 - what a command can say
     webhook
         Where alarms are posted, if anywhere.
     """
+    job.require_apart(report)
     piped = "-" in job.outputs.values()
     with ExitStack() as stack:
         reporter = stack.enter_context(Reporter(report)) if report is not None else None

@@ -22,12 +22,13 @@ from abers_connectors._config_types import shown
 from abers_connectors._config_words import described
 from abers_connectors._suggest import did_you_mean
 from abers_connectors.config import load
+from abers_connectors.files.aliases import Use, clashes
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.http.token import TOKEN, token_problem
 from abers_connectors.inputs import open_part
 from abers_connectors.kafka.requirements import lacking
 from abers_connectors.state_key import KEYLESS, NAME, state_key
-from abers_connectors.statefile import orphaned
+from abers_connectors.statefile import StateFile, orphaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from abers_connectors.config import Config, Security
     from abers_connectors.records import Batch, Origin, Source
 
-__all__ = ["Report", "Sample", "check", "hindrances", "refuse_hindered", "sampled"]
+__all__ = ["Report", "Sample", "check", "hindrances", "refuse_hindered", "sampled", "uses_of"]
 
 _SHOWN = 10  # records
 _READ = 10_000  # records that are looked at for a mistake; a sample may be years of history
@@ -116,7 +117,7 @@ def check(
         If anything would stop a run before its first record.
     """
     config = load(path, flags=flags, environ=environ)
-    found = [f"{path}: {line}" for line in hindrances(config, environ)]
+    found = [f"{path}: {line}" for line in hindrances(config, environ, path)]
     if sample is not None and config.kafka is None and (problem := _unreadable(sample)):
         found.append(f"sample: {problem}")
     if found:
@@ -175,11 +176,13 @@ def refuse_hindered(config: Config, name: str) -> None:
     name
         Of its file.
     """
-    if found := [f"{name}: {line}" for line in hindrances(config)]:
+    if found := [f"{name}: {line}" for line in hindrances(config, name=name)]:
         raise ConfigError(found)
 
 
-def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Iterator[str]:
+def hindrances(
+    config: Config, environ: Mapping[str, str] = os.environ, name: str | None = None
+) -> Iterator[str]:
     """Find what would stop a run before its first record.
 
     Parameters
@@ -188,6 +191,8 @@ def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Itera
         The configuration.
     environ
         Where the secret of a learner's state is looked for.
+    name
+        The file of the configuration, if it has one.
 
     Yields
     ------
@@ -196,6 +201,8 @@ def hindrances(config: Config, environ: Mapping[str, str] = os.environ) -> Itera
     """
     if config.kafka is None:
         yield from _hindered_files(config)
+        uses = [] if name is None else [Use("the configuration", name, reads=True)]
+        yield from (f"{key}: {problem}" for key, problem in clashes([*uses, *uses_of(config)]))
     else:
         yield from _hindered_service(config, config.kafka.security, environ)
     if config.learner is not None:
@@ -230,6 +237,32 @@ def _hindered_files(config: Config) -> Iterator[str]:
     state = outputs.pop("state.path")
     if state is not None and not Path(state).exists() and (problem := orphaned(outputs)):
         yield f"state.path: {state}: {problem}"
+
+
+def uses_of(config: Config) -> Iterator[Use]:
+    """Name the files that a run reads and writes.
+
+    Parameters
+    ----------
+    config
+        Its configuration.
+
+    Yields
+    ------
+    Use
+        Each input, output, and what the state takes.
+    """
+    given, output = config.input, config.output
+    for key, path in (("observations", given.observations), ("labels", given.labels)):
+        if path is not None:
+            yield Use(f"input.{key}", path, reads=True)
+    yield Use("output.predictions", output.predictions)
+    if output.outcomes is not None:
+        yield Use("output.outcomes", output.outcomes)
+    derived = output.dead_letters is None
+    yield Use("output.dead_letters", output.dead_letters_path, derived=derived)
+    if config.state.path is not None:
+        yield from StateFile(config.state.path, {}).uses()
 
 
 def _hindered_service(

@@ -196,16 +196,15 @@ def rules(
 ) -> None:
     """Print what Prometheus is to record and to alert on; docs/operations.md explains it."""
     from importlib.resources import files
-    from pathlib import Path
 
     text = files("abers_connectors").joinpath("rules.yml").read_text("utf-8")
     if output is None:
         typer.echo(text, nl=False)
     else:
-        from abers_connectors.files.places import naming
+        with sentences():
+            from abers_connectors.files.places import write_whole
 
-        with naming(output):
-            Path(output).write_text(text, "utf-8")
+            write_whole(output, text.encode())
 
 
 @app.command()

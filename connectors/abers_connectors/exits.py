@@ -105,7 +105,7 @@ def sentences(parameter: int = USAGE, say: Callable[[str], object] = _error) -> 
     except ImportError as error:  # such as a backend that is asked for and not there
         fail(str(error), FAILURE, say)
     except KeyboardInterrupt:
-        _stopped(tell)
+        _stopped(say)
     try:
         yield
     except ParameterError as error:
@@ -123,12 +123,12 @@ def sentences(parameter: int = USAGE, say: Callable[[str], object] = _error) -> 
         drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None
     except KeyboardInterrupt:
-        _stopped(tell)
+        _stopped(say)
 
 
-def _stopped(tell: Callable[[str], object]) -> NoReturn:
-    if tell is _echo:  # a wish, and no error
+def _stopped(say: Callable[[str], object]) -> NoReturn:
+    if say is _error:  # a wish, and no error
         typer.echo("Stopped.", err=True)
     else:
-        tell("stopped before it served")
+        say("stopped before it served")
     raise typer.Exit(128 + signal.SIGINT) from None

@@ -10,7 +10,8 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.stream import Processor, Settings
-from abers_connectors.checking import refuse_hindered
+from abers_connectors.checking import refuse_hindered, uses_of
+from abers_connectors.files.aliases import Use, require_apart
 from abers_connectors.files.lazy import LazySink
 from abers_connectors.files.places import is_stream
 from abers_connectors.files.writing import open_sink
@@ -42,6 +43,11 @@ class Job(NamedTuple):
         How many bad records are too many.
     state, every
         Where the state is kept, if anywhere, and how many records lie between two savings.
+    others
+        Files that stay as they are: those that are read, the configuration, and what belongs to
+        another run.
+    beside
+        Whether the name of the dead letters is made of that of the predictions.
     """
 
     source: Source
@@ -50,6 +56,27 @@ class Job(NamedTuple):
     tolerance: Tolerance
     state: StateFile | None = None
     every: int = 100_000
+    others: tuple[Use, ...] = ()
+    beside: bool = False
+
+    def require_apart(self, report: str | None = None) -> None:
+        """Refuse, with a ParameterError, to write what is used otherwise.
+
+        Parameters
+        ----------
+        report
+            A file that is written besides.
+        """
+        uses = [
+            Use(f"output.{name}", path, derived=self._is_derived(name))
+            for name, path in self.outputs.items()
+        ]
+        uses += [] if self.state is None else self.state.uses()
+        uses += [] if report is None else [Use("--report", report)]
+        require_apart([*self.others, *uses])
+
+    def _is_derived(self, name: str) -> bool:
+        return self.beside and name == "dead_letters"
 
     @contextmanager
     def start(self, pace: Callable[[Events], Iterable[Events]] | None = None) -> Iterator[Run]:
@@ -71,8 +98,9 @@ class Job(NamedTuple):
             If another run has the state, it cannot be used or is lost, or an output is not what
             it says.
         ParameterError
-            If an output cannot be opened.
+            If an output cannot be opened, or is a file that is used otherwise.
         """
+        self.require_apart()
         with nullcontext() if self.state is None else self.state.held(), self._opened(pace) as run:
             yield run
 
@@ -106,7 +134,13 @@ class Job(NamedTuple):
         kind, resumable = outputs(self.settings)[name], self.state is not None
 
         def opened() -> FileSink:
-            return open_sink(path, kind, resumable=resumable, position=position)
+            return open_sink(
+                path,
+                kind,
+                resumable=resumable,
+                position=position,
+                derived=self._is_derived(name),
+            )
 
         # Predictions and outcomes have a file even if there are none, dead letters have not.
         lazy = name == "dead_letters" and position is None
@@ -134,7 +168,8 @@ def of_config(config: Config, name: str = "configuration") -> Job:
         If a file it names is not there, or a directory, or a library.
     """
     refuse_hindered(config, name)
-    return job_of(config)
+    job = job_of(config)
+    return job._replace(others=(Use("the configuration", name, reads=True), *job.others))
 
 
 def job_of(config: Config) -> Job:
@@ -163,6 +198,8 @@ def job_of(config: Config) -> Job:
         Tolerance(stops, output.max_dead_per_1000),
         _state(config),
         config.state.every,
+        tuple(use for use in uses_of(config) if use.reads),
+        output.dead_letters is None,
     )
 
 

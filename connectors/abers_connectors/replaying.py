@@ -18,7 +18,9 @@ from abers_connectors._config_checks import dead_letters_beside
 from abers_connectors._config_layers import Layers
 from abers_connectors.bare import Asked, of_stream
 from abers_connectors.between import Between
+from abers_connectors.checking import uses_of
 from abers_connectors.delayed import Delayed
+from abers_connectors.files.aliases import Use, is_same
 from abers_connectors.jobs import Job, of_config
 from abers_connectors.pace import Pace, speed
 from abers_connectors.records import BadRecordError
@@ -182,12 +184,15 @@ def _of_config(words: Words) -> Job:
     job = of_config(config.model_copy(update={"state": configuration.State()}), words.stream)
     if config.state.path is None:
         return job
-    theirs = configuration.load(words.stream).output.predictions
-    if words.output is None or Path(words.output).resolve() == Path(theirs).resolve():
+    theirs = configuration.load(words.stream)
+    if words.output is None or is_same(words.output, theirs.output.predictions):
         msg = f"{words.stream} keeps a state, to which its outputs belong; name another --output"
         raise ParameterError(msg)
     dead = {} if job.tolerance.stop else {"dead_letters": dead_letters_beside(words.output)}
-    return job._replace(outputs={"predictions": words.output, **dead})
+    kept = [Use(use.name, use.path, reads=True) for use in uses_of(theirs) if not use.reads]
+    return job._replace(
+        outputs={"predictions": words.output, **dead}, others=(*job.others, *kept), beside=True
+    )
 
 
 def _said(words: Mapping[str, Any]) -> dict[str, Any]:

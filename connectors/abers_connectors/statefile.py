@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import StateError
 from abers.stream import Processor, snapshot
+from abers_connectors.files.aliases import Use
 from abers_connectors.files.places import Whole, is_stream
 from abers_connectors.state_key import KEYLESS, read_key, state_key
 
@@ -51,6 +52,13 @@ class StateFile:
         self._files = dict(files)
         self._key = state_key() if key is None else read_key(key)
 
+    def uses(self) -> list[Use]:
+        """Name the files that are written: the state, and its lock."""
+        return [
+            Use("state.path", self.path),
+            Use("the lock of state.path", str(self._lock()), derived=True),
+        ]
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other runs off the state, and so off its outputs, in a `with` block.
@@ -60,8 +68,7 @@ class StateFile:
         StateError
             If another run has it.
         """
-        target = Path(self.path).resolve()
-        lock = target.with_name(f".{target.name}.lock")
+        lock = self._lock()
         descriptor = _locked(lock)
         if descriptor is None:
             msg = f"{self.path}: another run is using this state; wait for its end, or stop it"
@@ -144,6 +151,10 @@ class StateFile:
             return snapshot.read(blob, self._key, _PLACE)[0].position
         except StateError:
             return None
+
+    def _lock(self) -> Path:
+        target = Path(self.path).resolve()
+        return target.with_name(f".{target.name}.lock")
 
     def _sweep(self) -> None:
         """Remove what a run that was killed in the middle of saving left beside the file."""
@@ -236,7 +247,7 @@ def _locked(path: Path) -> int | None:
     The lock is the system's, so it ends with its process, however that ends.
     """
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -335,6 +336,35 @@ def test_a_link_stays_a_link(tmp_path: Path, resumable: bool) -> None:  # noqa: 
         sink.write(ROWS)
     assert link.is_symlink()
     assert written(tmp_path / "real.jsonl") == wire(ROWS)
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+def test_a_link_in_the_place_of_a_derived_name(
+    tmp_path: Path,
+    resumable: bool,  # noqa: FBT001
+) -> None:
+    """What it points to is left alone: the link is replaced, or the file is not opened."""
+    theirs, link = tmp_path / "theirs", tmp_path / "out.jsonl.dead.jsonl"
+    theirs.write_text("kept")
+    link.symlink_to(theirs)
+    with (
+        contextlib.suppress(OSError),
+        open_sink(str(link), Prediction, resumable=resumable, derived=True) as sink,
+    ):
+        sink.write(ROWS)
+    assert theirs.read_text() == "kept"
+    assert link.is_symlink() == resumable
+
+
+def test_a_link_in_the_place_of_a_temporary_name(tmp_path: Path) -> None:
+    """It is removed, and nothing is written to where it leads."""
+    (tmp_path / "theirs").write_text("kept")
+    (tmp_path / f".out.jsonl.{os.getpid()}.part").symlink_to("theirs")
+    with open_sink(str(tmp_path / "out.jsonl"), Prediction) as sink:
+        sink.write(ROWS)
+    assert (tmp_path / "theirs").read_text() == "kept"
+    assert written(tmp_path / "out.jsonl") == wire(ROWS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "theirs"]
 
 
 @pytest.mark.parametrize("resumable", [False, True])

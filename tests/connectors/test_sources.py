@@ -16,7 +16,7 @@ from abers.stream.events import Label, Observation
 from abers_connectors.between import Between
 from abers_connectors.delayed import Delayed
 from abers_connectors.fields import Fields, labelled, labels, mixed
-from abers_connectors.files import parquet
+from abers_connectors.files import parquet_bounds
 from abers_connectors.files.reading import open_source
 from abers_connectors.memory import MemorySource
 from abers_connectors.merge import Merged
@@ -114,7 +114,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a file of Parquet be some batches too."""
-    monkeypatch.setattr(parquet, "BATCH", 5_000)
+    monkeypatch.setattr(parquet_bounds, "BATCH", 5_000)
 
 
 @pytest.fixture(params=SOURCES)

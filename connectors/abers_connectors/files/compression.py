@@ -59,10 +59,11 @@ def chunks(file: BinaryIO, compression: str | None) -> Iterator[bytes]:
     unpacked, failure = _unpacked(file, compression), None
     while failure is None:
         chunk, failure = _gathered(unpacked)
-        if chunk:
-            yield chunk
-        elif failure is None:
+        if not chunk and failure is None:
             return
+        # What few bytes stand for may be millions of lines: not all of them are made at once.
+        step = CHUNK if len(chunk) > 2 * CHUNK else 2 * CHUNK
+        yield from (chunk[start : start + step] for start in range(0, len(chunk), step))
     msg = f"the compressed data is cut off or damaged ({failure})"
     raise DamagedError(msg) from failure
 

@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 from abers.exceptions import ParameterError
 
-__all__ = ["STANDARD", "Kind", "kind_of"]
+__all__ = ["PARTS", "STANDARD", "Kind", "kind_of"]
 
 STANDARD = "-"
 """Stands for standard input or output."""
+
+PARTS = "part-*.parquet"
+"""What the files in a directory of Parquet are called."""
 
 _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}

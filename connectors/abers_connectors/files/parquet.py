@@ -1,8 +1,9 @@
 """A Parquet file as a source of events.
 
 Governing rule: record batches become events column by column, and only if a
-value among them is not plainly right row by row. `max_record_bytes` is no limit
-here: what is large in a column is in memory before it can be looked at.
+value among them is not plainly right row by row. How many rows a batch has is
+decided by what they may take, before they are read; and a row that is larger
+than a record may be becomes no Python object.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+import numpy as np
 
 from abers.exceptions import RecordError
 from abers_connectors._columns import Given
+from abers_connectors._raw import too_large
 from abers_connectors.extras import extra
 from abers_connectors.files.columns import require_columns
 from abers_connectors.files.digest import ColumnDigest
+from abers_connectors.files.parquet_bounds import opened, row_groups, rows_at_once
+from abers_connectors.files.parquet_sizes import pieces, sizes
 from abers_connectors.records import (
     Bad,
     BadRecordError,
@@ -26,7 +31,7 @@ from abers_connectors.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ParquetSource"]
 
-BATCH = 16_384  # rows: fewer would cost a third more for each
+_SHOWN = 1000  # bytes of a value in the text of a row that is too large
 _SAMPLE, _OFTEN = 64, 8  # rows that are looked at, and how often a text stands in them at least
 _BUFFERS = 2  # of numbers; texts have their lengths besides
 _NOT_TEXT = "a value of the row is no valid text or moment; write the file with valid ones"
@@ -52,15 +57,15 @@ class ParquetSource:
         The file.
     mapper
         From records, or from columns, to events.
+    limit
+        How many bytes the columns of a row that are read may have.
     """
 
-    def __init__(self, path: str, mapper: Mapper) -> None:
+    def __init__(self, path: str, mapper: Mapper, limit: int) -> None:
         self.name = path
-        self._mapper = mapper
-        self._arrow, self._parquet = (
-            extra("pyarrow", "Parquet"),
-            extra("pyarrow.parquet", "Parquet"),
-        )
+        self._mapper, self._limit = mapper, limit
+        self._arrow = extra("pyarrow", "Parquet")
+        extra("pyarrow.parquet", "Parquet")
         self._done, self._rows = 0, 0
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
@@ -69,7 +74,7 @@ class ParquetSource:
         Raises
         ------
         RecordError
-            If the file is damaged.
+            If the file is damaged, or takes too much memory.
         ParameterError
             If it lacks a column.
         StateError
@@ -78,16 +83,21 @@ class ParquetSource:
         self._digest = ColumnDigest(self.name, position)
         self._done = self._digest.skip
         try:
-            with self._parquet.ParquetFile(self.name) as file:
+            with opened(self.name) as file:
                 columns = file.schema_arrow.names
                 require_columns(self.name, columns, self._mapper)
                 self._rows = file.metadata.num_rows
                 require_records(self.name, self._rows, self._digest.known)
                 wanted = [name for name in columns if name in self._mapper.reads]
-                for table in self._tables(file, wanted):
-                    self._digest.add(table)
-                    yield self._batch(table)
-        except (self._arrow.ArrowException, OSError) as error:
+                skip = self._digest.skip
+                for part, found in self._parts(file, wanted):
+                    done = min(skip, part.num_rows)
+                    skip -= done
+                    if done:
+                        self._digest.add(self._small(part.slice(0, done), found[:done]))
+                    if done < part.num_rows:
+                        yield self._made(part.slice(done), found[done:])
+        except (self._arrow.ArrowException, OSError, RecordError, UnicodeDecodeError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's fault, not the file's
             msg = f"{self.name} after row {self._done}: {error}"
@@ -97,17 +107,34 @@ class ParquetSource:
         """Give the share of the rows that have been read."""
         return self._done / self._rows if self._rows else None
 
-    def _tables(self, file: Any, wanted: list[str]) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
-        """Read the rows that are not done yet, of the columns that are looked at."""
-        skip = self._done
-        for read in file.iter_batches(BATCH, columns=wanted):
-            table = self._plain(read)
-            if skip:
-                done, table = table.slice(0, skip), table.slice(skip)
-                self._digest.add(done)
-                skip -= done.num_rows
-            if table.num_rows:
-                yield table
+    def _parts(
+        self,
+        file: Any,  # noqa: ANN401 - pyarrow is untyped
+        wanted: list[str],
+    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+        """Read all rows, of the columns that are looked at, and their sizes."""
+        groups = row_groups(self.name)
+        for group in range(file.metadata.num_row_groups):
+            most = rows_at_once(self.name, file, groups[group], wanted)
+            for table in file.iter_batches(most, row_groups=[group], columns=wanted):
+                found = sizes(table)
+                for start, stop in pieces(found, self._limit):
+                    yield table.slice(start, stop - start), found[start:stop]
+
+    def _made(self, table: pa.RecordBatch, found: NDArray[np.int64]) -> Batch:
+        """Make a batch, which has the rows that are too large as bad ones."""
+        small = self._small(table, found)
+        self._digest.add(small)
+        if (found > self._limit).any():
+            return self._without_large(table, found)
+        return self._batch(small)
+
+    def _small(self, table: pa.RecordBatch, found: NDArray[np.int64]) -> pa.RecordBatch:
+        """Give the rows plainly, with nulls in place of those that are too large."""
+        large = found > self._limit
+        if large.any():
+            table = table.take(self._arrow.array(np.arange(len(found)), mask=large))
+        return self._plain(table)
 
     def _plain(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """Make milliseconds of the moments, and numbers and texts of what stands for such."""
@@ -124,6 +151,25 @@ class ParquetSource:
             columns.append(column)
         return self._arrow.RecordBatch.from_arrays(columns, table.schema.names)
 
+    def _without_large(self, table: pa.RecordBatch, found: NDArray[np.int64]) -> Batch:
+        """Make a batch in which rows that are too large are bad ones."""
+        first, self._done = self._done, self._done + table.num_rows
+        small = np.flatnonzero(found <= self._limit)
+        large = {
+            row: (too_large(int(found[row]), self._limit), self._head(table, row, first, found))
+            for row in np.flatnonzero(found > self._limit).tolist()
+        }
+        return self._row_by_row(self._plain(table.take(self._arrow.array(small))), first, large)
+
+    def _head(
+        self, table: pa.RecordBatch, row: int, first: int, found: NDArray[np.int64]
+    ) -> Origin:
+        """Show what is small of a row that is too large."""
+        one = table.slice(row, 1)
+        names = [name for name in one.schema.names if sizes(one.select([name]))[0] <= _SHOWN]
+        raw = self._origin(self._plain(one.select(names)), 0, first + row).raw if names else ""
+        return Origin(f"{self.name} row {first + row + 1}", f"{raw}… ({found[row]} bytes)")
+
     def _batch(self, table: pa.RecordBatch) -> Batch:
         first, self._done = self._done, self._done + table.num_rows
         columns = self._columns(table)
@@ -131,7 +177,9 @@ class ParquetSource:
         if events is None:
             return self._row_by_row(table, first)
         position = self._digest.position()
-        return Batch(events, (), position, len(events), lambda row: self._origin(table, row, first))
+        return Batch(
+            events, (), position, len(events), lambda row: self._origin(table, row, first + row)
+        )
 
     def _columns(self, table: pa.RecordBatch) -> Columns | None:
         """Give the columns as numpy has them; None if it cannot have one of them."""
@@ -159,24 +207,36 @@ class ParquetSource:
                 return None
         return found
 
-    def _row_by_row(self, table: pa.RecordBatch, first: int) -> Batch:
+    def _row_by_row(
+        self,
+        table: pa.RecordBatch,
+        first: int,
+        large: Mapping[int, tuple[BadRecordError, Origin]] = {},
+    ) -> Batch:
+        """Make a batch of some rows, among which others were too large."""
         rows: list[Row] = []
-        kept: list[int] = []
+        kept: list[tuple[int, int]] = []  # places in the table, and in the file
         bad: list[Bad] = []
-        for row, record in enumerate(_records(table)):
+        records = enumerate(_records(table))
+        for number in range(first, first + table.num_rows + len(large)):
+            if number - first in large:
+                error, origin = large[number - first]
+                bad.append(Bad(len(rows), error.reason, error.detail, origin))
+                continue
+            row, record = next(records)
             try:
-                rows.append(self._row(record, first + row + 1))
+                rows.append(self._row(record, number + 1))
             except BadRecordError as error:
-                origin = self._origin(table, row, first)
+                origin = self._origin(table, row, number)
                 bad.append(Bad(len(rows), error.reason, error.detail, origin))
             else:
-                kept.append(row)
+                kept.append((row, number))
         return Batch(
             gathered(rows),
             bad,
             self._digest.position(),
-            table.num_rows,
-            lambda row: self._origin(table, kept[row], first),
+            table.num_rows + len(large),
+            lambda row: self._origin(table, *kept[row]),
         )
 
     def _row(self, record: dict[str, Any] | None, number: int) -> Row:
@@ -184,10 +244,10 @@ class ParquetSource:
             raise BadRecordError("not-utf8", _NOT_TEXT)
         return self._mapper.row(record, number)
 
-    def _origin(self, table: pa.RecordBatch, row: int, first: int) -> Origin:
+    def _origin(self, table: pa.RecordBatch, row: int, number: int) -> Origin:
         (record,) = _records(table.slice(row, 1))
         raw = "" if record is None else msgspec.json.encode(record, enc_hook=str).decode()
-        return Origin(f"{self.name} row {first + row + 1}", raw)
+        return Origin(f"{self.name} row {number + 1}", raw)
 
 
 def _values(column: pa.Array) -> NDArray[Any]:

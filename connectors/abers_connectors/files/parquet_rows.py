@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import ParameterError, StateError
 from abers_connectors.extras import extra
 from abers_connectors.files.base import FileSink
+from abers_connectors.files.naming import PARTS
 from abers_connectors.files.places import (
     Whole,
     last_block,
@@ -48,9 +49,11 @@ class WholeParquet(FileSink):
         Of the file.
     kind
         The type of the rows; nested values are written as texts of JSON.
+    derived
+        As of `places.Whole`.
     """
 
-    def __init__(self, path: str, kind: type[msgspec.Struct]) -> None:
+    def __init__(self, path: str, kind: type[msgspec.Struct], *, derived: bool = False) -> None:
         self._arrow = extra("pyarrow", "Parquet")
         self._columns = columns_of(kind)
         types: dict[type | None, Any] = {
@@ -61,7 +64,7 @@ class WholeParquet(FileSink):
             None: self._arrow.string(),
         }
         self._schema = self._arrow.schema([(one.name, types[one.type]) for one in self._columns])
-        self._place, self._name = Whole(path), path
+        self._place, self._name = Whole(path, derived=derived), path
         self._writer = extra("pyarrow.parquet", "Parquet").ParquetWriter(
             self._place.file,
             self._schema,
@@ -142,7 +145,7 @@ class ParquetParts(FileSink):
             raise ParameterError(msg)
         require_directory(path, self._path.parent)
         self._path.mkdir(exist_ok=True)
-        there = sorted(self._path.glob("part-*.parquet"))
+        there = sorted(self._path.glob(PARTS))
         if [part.name for part in there[: self._parts]] != [*map(_name, range(self._parts))]:
             msg = f"output {path} lacks some of the {self._parts} files that were committed; "
             msg += "put them back, or remove state and outputs to start anew"
@@ -159,7 +162,9 @@ class ParquetParts(FileSink):
     def write(self, rows: Sequence[msgspec.Struct]) -> None:
         """Take some rows."""
         if self._part is None and rows:
-            self._part = WholeParquet(str(self._path / _name(self._parts)), self._kind)
+            self._part = WholeParquet(
+                str(self._path / _name(self._parts)), self._kind, derived=True
+            )
         if self._part is not None:
             self._part.write(rows)
 

@@ -13,6 +13,7 @@ from abers.stream import Observation
 from abers_connectors.extras import extra
 from abers_connectors.fields import Mapper
 from abers_connectors.files.naming import kind_of
+from abers_connectors.files.parquet_bounds import opened
 from abers_connectors.files.text import TextSource
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ def first_fields(path: str) -> Sequence[str] | None:
 
 
 def _columns(path: str) -> Sequence[str] | None:
-    arrow, parquet = extra("pyarrow", path), extra("pyarrow.parquet", path)
+    arrow = extra("pyarrow", path)
     try:
-        with parquet.ParquetFile(path) as file:
+        with opened(path) as file:
             names: list[str] = file.schema_arrow.names
             return names if file.metadata.num_rows else None
-    except (arrow.ArrowException, OSError):
+    except (arrow.ArrowException, OSError, RecordError, UnicodeDecodeError):
         return ()

@@ -34,6 +34,7 @@ __all__ = [
     "naming",
     "require_directory",
     "sync_directory",
+    "write_whole",
 ]
 
 _BLOCK = 1 << 12  # bytes: by so many at its end a file is known again
@@ -62,15 +63,18 @@ class Place(Protocol):
         ...
 
 
-def _target(path: str) -> Path:
+def _target(path: str, *, derived: bool = False) -> Path:
     """Give the file that a path names; a link stays a link, what it points to is written.
+
+    Nobody named a link in the place of a derived name, so that one is not followed.
 
     Raises
     ------
     ParameterError
         If it is a directory, or in none.
     """
-    target = Path(path).resolve()
+    named = Path(path)
+    target = named.parent.resolve() / named.name if derived else named.resolve()
     if target.is_dir():
         msg = f"output {path} is a directory; name a file in it"
         raise ParameterError(msg)
@@ -138,10 +142,12 @@ class Whole:
         Of the file. One that is there keeps its permissions.
     private
         Whether a new one is for its owner alone.
+    derived
+        Whether the path is made of another one; then a link there is replaced, not followed.
     """
 
-    def __init__(self, path: str, *, private: bool = False) -> None:
-        self._target, self._name = _target(path), path
+    def __init__(self, path: str, *, private: bool = False, derived: bool = False) -> None:
+        self._target, self._name = _target(path, derived=derived), path
         self._partial = self._target.with_name(f".{self._target.name}.{os.getpid()}.part")
         self.file = _opened(self._partial, _mode(self._target, private=private))
         self.size = 0
@@ -183,6 +189,8 @@ class Appended:
     position
         What the last commit gave: what came after it is cut off. Without one the file is
         started anew.
+    derived
+        Whether the path is made of another one; then a link there is refused.
 
     Raises
     ------
@@ -190,9 +198,9 @@ class Appended:
         If the file is shorter than the position says, or ends there in another way.
     """
 
-    def __init__(self, path: str, position: Position | None) -> None:
+    def __init__(self, path: str, position: Position | None, *, derived: bool = False) -> None:
         self._name = path
-        target = self._target = _target(path)
+        target = self._target = _target(path, derived=derived)
         self.size = position["bytes"] if position else 0
         there = target.stat().st_size if target.exists() else 0
         if there < self.size:
@@ -207,7 +215,7 @@ class Appended:
                 "put the file back, or remove state and outputs to start anew"
             )
             raise StateError(msg)
-        self._file = target.open("ab")
+        self._file = open(target, "ab", opener=_unlinked)  # noqa: SIM115
         self._file.truncate(self.size)
         sync_directory(target.parent)
 
@@ -266,11 +274,16 @@ def _mode(target: Path, *, private: bool) -> int | None:
 def _opened(path: Path, mode: int | None) -> BinaryIO:
     """Open a file to write it; at no moment may it be read by more than are to read it."""
     made = 0o666 if mode is None else mode & 0o600
-    # One of the same process number may be left from a crash.
-    file = open(path, "wb", opener=lambda name, flags: os.open(name, flags, made))  # noqa: SIM115
+    # One of the same process number may be left from a crash. "x" follows no link.
+    path.unlink(missing_ok=True)
+    file = open(path, "xb", opener=lambda name, flags: os.open(name, flags, made))  # noqa: SIM115
     if mode is not None and stat.S_IMODE(os.fstat(file.fileno()).st_mode) != mode:
         os.fchmod(file.fileno(), mode)
     return file
+
+
+def _unlinked(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def last_block(path: Path, size: int) -> str:
@@ -285,6 +298,32 @@ def last_block(path: Path, size: int) -> str:
 def _sync(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def write_whole(path: str, data: bytes, *, derived: bool = False) -> None:
+    """Put bytes under a name, all or none of them, or into a stream.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    data
+        All of it.
+    derived
+        As of `Whole`.
+
+    Raises
+    ------
+    ParameterError
+        If the name is that of a directory, or in none.
+    """
+    place: Place = Stream(path) if is_stream(path) else Whole(path, derived=derived)
+    try:
+        place.write(data)
+        place.close()
+    except BaseException:
+        place.discard()
+        raise
 
 
 def sync_directory(path: Path) -> None:

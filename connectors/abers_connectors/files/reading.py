@@ -44,7 +44,7 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
     format
         "csv", "jsonl" or "parquet", if the suffix does not tell.
     max_record_bytes
-        A longer record is a bad one.
+        A longer record is a bad one; of Parquet, a row whose columns that are read have more.
     growing
         Whether the file is read on later: a last line that may be half-written is left then.
 
@@ -65,5 +65,5 @@ def open_source(  # noqa: PLR0913 - what the configuration says of an input
     text = found.format == "csv"
     mapper = kind(fields, reads, text=text)
     if found.format == "parquet":
-        return ParquetSource(path, mapper)
+        return ParquetSource(path, mapper, max_record_bytes)
     return TextSource(path, found, mapper, max_record_bytes, growing=growing)

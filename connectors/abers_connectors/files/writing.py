@@ -30,13 +30,14 @@ __all__ = ["FileSink", "TextSink", "open_sink"]
 _MEMBER = 1 << 20  # bytes before compression: large enough to compress well
 
 
-def open_sink(
+def open_sink(  # noqa: PLR0913 - what is known of an output
     path: str,
     kind: type[msgspec.Struct],
     *,
     format: str | None = None,  # noqa: A002 - what the configuration calls it
     resumable: bool = False,
     position: Position | None = None,
+    derived: bool = False,
 ) -> FileSink:
     """Open a file, or standard output, as a sink.
 
@@ -56,6 +57,8 @@ def open_sink(
     position
         Of a resumable file, where to go on: what came after is removed. Without one an old
         file is replaced.
+    derived
+        Whether the path is made of another one, so that no link there is followed.
 
     Returns
     -------
@@ -76,12 +79,16 @@ def open_sink(
         if is_stream(path):
             msg = f"output {path} is a pipe or a device, and Parquet is no stream; write JSON Lines"
             raise ParameterError(msg)
-        return ParquetParts(path, kind, position) if resumable else WholeParquet(path, kind)
+        if resumable:
+            return ParquetParts(path, kind, position)
+        return WholeParquet(path, kind, derived=derived)
     pack = packer(found.compression)
     if is_stream(path):
         place: Place = Stream(path)
     else:
-        place = Appended(path, position) if resumable else Whole(path)
+        place = (
+            Appended(path, position, derived=derived) if resumable else Whole(path, derived=derived)
+        )
     return TextSink(place, encoder(kind, found.format), pack)
 
 

@@ -21,6 +21,7 @@ from abers_connectors import terminal, values
 from abers_connectors._config_checks import dead_letters_beside
 from abers_connectors.alarms import AlarmRecord
 from abers_connectors.config import load
+from abers_connectors.files import aliases
 from abers_connectors.files.lazy import LazySink
 from abers_connectors.files.naming import STANDARD
 from abers_connectors.files.writing import open_sink
@@ -174,6 +175,7 @@ def replay(told: Words, *, as_json: bool = False) -> None:
     config = load(told.stream)
     kafka = _section(config, told)
     output = told.output or STANDARD
+    _require_files_apart(output, told)
     saved = _place_of_state(config, kafka, told)
     pace = _pace(told)
     with ExitStack() as last:
@@ -272,7 +274,7 @@ def _started(
         )
         left.callback(target.discard)
         beside = _beside(output)
-        letters = LazySink(lambda: open_sink(beside, DeadRecord), beside)
+        letters = LazySink(lambda: open_sink(beside, DeadRecord, derived=True), beside)
         left.callback(letters.discard)
         stops = config.output.on_bad_record == "stop"
         tolerance = Tolerance(stops, config.output.max_dead_per_1000)
@@ -285,6 +287,17 @@ def _started(
             raise
         letters.close()
         left.pop_all()
+
+
+def _require_files_apart(output: str, told: Words) -> None:
+    """Refuse, with a ParameterError, to write the configuration."""
+    uses = [
+        aliases.Use("the configuration", told.stream, reads=True),
+        aliases.Use("the dead letters", _beside(output), derived=True),
+    ]
+    if not output.startswith(_TOPIC):
+        uses.append(aliases.Use("--output", output))
+    aliases.require_apart(uses)
 
 
 def _beside(output: str) -> str:

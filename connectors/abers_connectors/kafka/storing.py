@@ -112,7 +112,7 @@ class Storage:
             files, _ = self._open()
             files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
             if "file" in _protocols(files):
-                whole = Whole(name, private=True)
+                whole = Whole(name, private=True, derived=True)
                 return whole, lambda: None
             file = files.open(f"{name}.part", "wb", block_size=_BLOCK)
             return file, lambda: files.mv(f"{name}.part", name)

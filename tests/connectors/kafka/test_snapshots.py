@@ -164,6 +164,17 @@ def test_a_snapshot_is_for_its_owner(tmp_path: Path) -> None:
     assert Path(name).stat().st_mode & 0o777 == 0o600
 
 
+def test_a_link_in_the_place_of_a_snapshot(tmp_path: Path) -> None:
+    """It is replaced, and what it points to is left alone."""
+    (tmp_path / "theirs").write_text("kept")
+    (tmp_path / "app" / "0").mkdir(parents=True)
+    link = tmp_path / "app" / "0" / f"{41:020}.abers"
+    link.symlink_to(tmp_path / "theirs")
+    Snapshots(str(tmp_path), "app").save(0, 41, b"first")
+    assert (tmp_path / "theirs").read_text() == "kept"
+    assert (link.read_bytes(), link.is_symlink()) == (b"first", False)
+
+
 def test_one_that_vanishes(url: str) -> None:
     """A snapshot that is removed while somebody reads is passed over."""
     snapshots = Snapshots(url, "app")
