@@ -9,11 +9,11 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
 # One process a core. Each takes tests that stand together, so that what a module shares is made
 # once, and who has none left takes from another. One that dies, as by a test that hangs, is not
 # begun again: the run has failed.
-test-native test-reference test-sanitized test-wheel: export PYTEST_ADDOPTS := \
+test-native test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
     -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 
 .PHONY: run demo-kafka test test-long lint format bench docs setup clean \
-        test-native test-kafka test-reference test-sanitized test-wheel
+        test-native test-kafka test-reference test-sanitized test-wheel test-oldest
 
 run: .venv/run.stamp
 	$(BIN)/abers replay Phishing --delay 50 --output predictions.jsonl
@@ -34,7 +34,7 @@ lint: setup
 
 format: setup
 	$(BIN)/ruff format
-	find engine benchmarks -name "*.[ch]pp" -exec $(BIN)/clang-format -i {} +
+	find engine benchmarks tests -name "*.[ch]pp" -exec $(BIN)/clang-format -i {} +
 
 docs: setup
 	scripts/docs
@@ -57,8 +57,11 @@ test-sanitized: setup
 test-wheel: setup
 	scripts/test-wheel
 
-test-long: setup
+test-long: setup test-oldest
 	$(BIN)/pytest --hypothesis-profile=long -o faulthandler_timeout=3600 -m "long or not long"
+
+test-oldest: setup
+	scripts/test-oldest
 
 # Twenty SIGKILLs and more, and every other fault, while a hundred thousand observations flow.
 chaos: setup

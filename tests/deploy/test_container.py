@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from typing import Any
 
 from tests.deploy.files import DEPLOY, linted, read
@@ -41,6 +42,21 @@ def test_the_build_has_what_it_needs() -> None:
     assert {"pyproject.toml", "CMakeLists.txt", "constraints.txt", "engine", "connectors"} < allowed
     assert all((DEPLOY.parent / name).exists() for name in allowed)
     assert told[1] == "*"
+
+
+def test_the_build_is_pinned() -> None:
+    """Each tool of the isolated build has one version, as has pip, and nothing else is built."""
+    install = re.search(r"^RUN python -m venv(?:.*\\\n)*.*", DOCKERFILE, re.MULTILINE)
+    assert install is not None
+    upgrade, package = re.findall(r"pip install(?:[^&]|\n)+", install[0])
+    assert "--constraint constraints.txt pip" in upgrade
+    assert "--build-constraint constraints.txt" in package
+    assert "--only-binary :all:" in package
+    constraints = (DEPLOY.parent / "constraints.txt").read_text()
+    pinned = re.findall(r"^([\w.-]+)==", constraints, re.MULTILINE)
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    tools = [one.partition(">=")[0] for one in project["build-system"]["requires"]]
+    assert {*tools, "cmake", "ninja", "pip"} <= {*pinned}
 
 
 def test_the_health_check() -> None:

@@ -96,9 +96,10 @@ def expected(window: int, rows: NDArray[np.void]) -> NDArray[np.float64]:
     """Run steps on the reference."""
     plain = reference.CalibrationSet(window)
     p0, p1 = np.zeros((2, len(rows)))
-    columns = (np.ascontiguousarray(rows[name]) for name in ("step", "score", "label", "weight"))
-    assert plain.run(*columns, None, p0, p1) == len(rows)
-    return np.column_stack([p0, p1])[rows["step"] == PREDICT]
+    step, score, label, weight = (rows[name] for name in ("step", "score", "label", "weight"))
+    assert plain.run(step, score, label, weight, None, p0, p1) == len(rows)
+    both: NDArray[np.float64] = np.column_stack([p0, p1])[step == PREDICT]
+    return both
 
 
 @pytest.mark.parametrize("weighed", WEIGHTS)

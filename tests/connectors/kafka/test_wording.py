@@ -222,6 +222,6 @@ def test_alarms_of_earlier_events_are_not_told() -> None:
 
 def test_an_alarm_that_is_too_large() -> None:
     """An alarm that does not fit its topic is a dead letter, as every other output."""
-    found, _ = worded(*turning("m" * 900), max_bytes=1500)
+    found, _ = worded(*turning("m" * 250), max_bytes=750)
     assert not any(one.sink == "alerts" for one in found)
     assert any("what goes to alerts has" in str(told(one).get("detail")) for one in found)
