@@ -164,13 +164,6 @@ class StateFile:
 
     def _refuse_others(self, position: Any) -> None:  # noqa: ANN401 - whatever was saved
         before = _files(position)
-        if position.get("layout") != _LAYOUT:
-            msg = (
-                "another version of abers saved this state, and what it keeps of the inputs does "
-                "not tell whether they are the same; go on with that version, or remove state and "
-                "outputs to start anew"
-            )
-            raise StateError(msg)
         differing = [
             f"{name} was {before.get(name)!r} and is {now!r}"
             for name, now in self._files.items()
@@ -231,12 +224,24 @@ def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - whatever a snapshot 
 
 
 def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - whatever was saved
-    """Give the files that a position is of; a StateError if it is none of a run over files."""
-    if isinstance(position, dict):
-        files, source, sinks = (position.get(name) for name in ("files", "source", "sinks"))
-        places = (source or {}, sinks or {}, *(sinks.values() if isinstance(sinks, dict) else ()))
-        if isinstance(files, dict) and all(isinstance(one, dict) for one in places):
-            return files
+    """Return the files that a position is of.
+
+    Raises
+    ------
+    StateError
+        If it is none of a run over files, or of another layout.
+    """
+    if not isinstance(position, dict) or position.get("layout") != _LAYOUT:
+        msg = (
+            "another version of abers saved this state, and what it keeps of the inputs does "
+            "not tell whether they are the same; go on with that version, or remove state and "
+            "outputs to start anew"
+        )
+        raise StateError(msg)
+    files, source, sinks = (position.get(name) for name in ("files", "source", "sinks"))
+    places = (source, sinks, *(sinks.values() if isinstance(sinks, dict) else ()))
+    if isinstance(files, dict) and all(isinstance(one or {}, dict) for one in places):
+        return files
     msg = "the position is none of a run over files; restore the state from a copy"
     raise StateError(msg)
 

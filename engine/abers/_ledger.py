@@ -9,9 +9,11 @@ is done by `abers.stream.Processor`.
 **Clocks.** A wrong time must not expire what waits, so one event alone moves the
 clock of its model by at most `jump`. An event further ahead is used, but its time
 is a candidate: the clock moves to the earliest of `QUORUM` candidates of different
-ids that came within `RECENT` events of the model. The first `QUORUM` ids of a
-model begin its clock: the clock is not known before, nothing expires, and then
-it is the median of their times, so that one wrong time among them does no harm.
+ids that came within `RECENT` events of the model. Where events are rare one alone
+moves the clock, for as many events, by `APART` times what the nearest two of the
+three are apart. The first `QUORUM` ids of a model begin its clock: the clock is
+not known before, nothing expires, and then it is the median of their times, so
+that one wrong time among them does no harm.
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ QUORUM = 3
 """How many ids must agree where a clock begins, or moves far."""
 RECENT = 100
 """Within how many events of their model."""
+APART = 3
+"""How many times as far as those that agreed are apart one event may be ahead."""
 FOREVER = 1 << 53
 """A `jump` from which on no time is too far ahead: the first time is then believed."""
 NO_CLOCK = -(1 << 61)
@@ -61,8 +65,8 @@ Unknown: TypeAlias = "tuple[int, str, int, int, float]"
 """An unmatched label: row of the event that ended the wait, id, model, time, value."""
 Candidate: TypeAlias = "tuple[str, int, int]"
 """A time that the clock may move to: id and time of the event, and its number in the model."""
-Clock: TypeAlias = "tuple[int, bool, int, list[Candidate]]"
-"""Time, whether it is known, events so far, candidates."""
+Clock: TypeAlias = "tuple[int, bool, int, int, int, list[Candidate]]"
+"""Time, whether known, events so far, step and number of the event of the last that agreed."""
 
 
 class _Entry(NamedTuple):
@@ -76,20 +80,34 @@ class _Entry(NamedTuple):
 class _Clock:
     """The clock of a model."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - a column each
         self,
         time: int = NO_CLOCK,
-        known: bool = False,  # noqa: FBT001, FBT002 - a column each
+        known: bool = False,  # noqa: FBT001, FBT002
         events: int = 0,
+        step: int = 0,
+        agreed: int = 0,
         candidates: Sequence[Candidate] = (),
     ) -> None:
         self.time, self.known, self.events = time, known, events
-        self.candidates = [*candidates]
+        self.step, self.agreed, self.candidates = step, agreed, [*candidates]
 
-    def waits(self, time: int, jump: int) -> list[Candidate]:
-        """Give the candidates that are recent, and further ahead of a time than the jump."""
-        return [
-            one for one in self.candidates if one[1] > time + jump and one[2] > self.events - RECENT
+    def near(self, time: int, later: int, jump: int) -> bool:
+        """Say whether one event alone moves the clock from a time to a later one."""
+        recent = self.agreed > self.events - RECENT
+        return later <= time + max(jump, self.step if recent else 0)
+
+    def agree(self, times: Sequence[int]) -> None:
+        """Let one event alone move the clock as far as those that agree are apart."""
+        nearest = min(times[1] - times[0], times[2] - times[1])
+        self.step, self.agreed = APART * nearest, self.events
+
+    def prune(self, jump: int) -> None:
+        """Keep the candidates that are recent, and far ahead."""
+        self.candidates = [
+            one
+            for one in self.candidates
+            if not self.near(self.time, one[1], jump) and one[2] > self.events - RECENT
         ]
 
 
@@ -184,7 +202,10 @@ class Ledger:
 
     def clocks(self) -> list[Clock]:
         """List the clocks, by number of the model."""
-        return [(one.time, one.known, one.events, [*one.candidates]) for one in self._clocks]
+        return [
+            (one.time, one.known, one.events, one.step, one.agreed, [*one.candidates])
+            for one in self._clocks
+        ]
 
     def set_clocks(self, clocks: Sequence[Clock]) -> None:
         """Have these clocks instead."""
@@ -203,7 +224,7 @@ class Ledger:
         clock.events += 1
         if not clock.known:
             self._begin(clock, name, time)
-        elif time > clock.time + self._jump:
+        elif not clock.near(clock.time, time, self._jump):
             self.counts[AHEAD_EVENTS] += 1
             self._propose(clock, name, time)
         elif time > clock.time:
@@ -223,25 +244,20 @@ class Ledger:
             return
         clock.candidates.append((id_, time, clock.events))
         times = sorted(at for _, at, _ in clock.candidates)
-        # Of two that disagree the earlier one; of three the median.
-        middle = times[1] if len(times) > 1 and self._near(times[0], times[1]) else times[0]
-        if len(times) == QUORUM:
-            middle = times[1]
-            middle = times[2] if self._near(middle, times[2]) else middle
-        clock.time = middle
-        if len(times) == QUORUM:
-            clock.known = True
-            clock.candidates = clock.waits(middle, self._jump)
-            self.counts[AHEAD_EVENTS] += len(clock.candidates)
-            self._stamp_all(model, middle)
-
-    def _near(self, earlier: int, later: int) -> bool:
-        return later <= earlier + self._jump
+        if len(times) < QUORUM:  # of two that disagree the earlier one
+            clock.time = times[-1] if clock.near(times[0], times[-1], self._jump) else times[0]
+            return
+        clock.agree(times)  # the median, or the latest if that is near
+        clock.time = times[2] if clock.near(times[1], times[2], self._jump) else times[1]
+        clock.known = True
+        clock.prune(self._jump)
+        self.counts[AHEAD_EVENTS] += len(clock.candidates)
+        self._stamp_all(model, clock.time)
 
     def _propose(self, clock: _Clock, name: Name, time: int) -> None:
         """Move the clock far if enough ids agree that it is later."""
         model, id_ = name
-        clock.candidates = clock.waits(clock.time, self._jump)
+        clock.prune(self._jump)
         if any(id_ == known for known, _, _ in clock.candidates):
             return
         clock.candidates.append((id_, time, clock.events))
@@ -249,11 +265,12 @@ class Ledger:
             return
         agreed = clock.candidates
         times = sorted(at for _, at, _ in agreed)
+        clock.agree(times)
         clock.time = times[0]
         for later in times[1:]:
-            if self._near(clock.time, later):
+            if clock.near(clock.time, later, self._jump):
                 clock.time = later
-        clock.candidates = clock.waits(clock.time, self._jump)
+        clock.prune(self._jump)
         # The events that agreed came at the clock that they made.
         for known, _, _ in agreed:
             self._stamp((model, known), clock.time)

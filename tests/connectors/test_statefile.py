@@ -165,7 +165,7 @@ def test_other_files_are_refused(path: Path) -> None:
 def test_a_state_of_an_older_layout(path: Path) -> None:
     """A state that does not tell by what its inputs are known is refused, whatever is in it."""
     message = r"abers\.state: another version of abers saved this state, .* to start anew"
-    for position in (None, {}, POSITION | {"files": FILES}, POSITION | {"layout": 1}):
+    for position in (None, 7, [], {}, POSITION | {"files": FILES}, POSITION | {"layout": 1}):
         path.write_bytes(used().snapshot(position))
         with pytest.raises(StateError, match=message):
             StateFile(str(path), FILES).load(Settings(), outcomes=True)
@@ -236,18 +236,15 @@ def test_a_damaged_file_is_refused(path: Path, cut: int) -> None:
 @pytest.mark.parametrize(
     "position",
     [
-        None,
-        7,
-        [],
         {},
         {"files": []},
         {"files": FILES, "source": 3},
         {"files": FILES, "sinks": {"a": 1}},
     ],
 )
-def test_a_position_of_something_else(path: Path, position: Any) -> None:  # noqa: ANN401
+def test_a_position_of_something_else(path: Path, position: dict[str, Any]) -> None:
     """A snapshot whose position says nothing of files is refused, and the file is named."""
-    path.write_bytes(used().snapshot(position))
+    path.write_bytes(used().snapshot(position | {"layout": 2}))
     with pytest.raises(StateError, match=r"abers\.state: the position is none of a run over files"):
         StateFile(str(path), FILES).load(Settings(), outcomes=True)
 

@@ -1,7 +1,8 @@
 // The clocks of the models of a stream: event time that one wrong time cannot move far.
 //
 // Governing rule: the same contract as `abers/_ledger.py`, which is the specification. An event
-// moves the clock of its model at once by at most `jump`; further only where `kQuorum` ids agree.
+// moves the clock of its model at once by at most `jump`, or `kApart` times what those that last
+// agreed are apart; further only where `kQuorum` ids agree.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,7 @@ constexpr std::int64_t kNoClock = -(std::int64_t{1} << 61);
 constexpr std::int64_t kForever = std::int64_t{1} << 53;  // of a jump: no time is too far ahead
 constexpr std::size_t kQuorum = 3;     // ids that agree where a clock begins, or moves far
 constexpr std::int64_t kRecent = 100;  // events of their model within which they come
+constexpr std::int64_t kApart = 3;     // times as far as those that agreed are apart
 
 // A time that a clock may move to.
 struct Candidate {
@@ -33,6 +35,8 @@ struct Clock {
   std::int64_t time = kNoClock;
   bool known = false;
   std::int64_t events = 0;
+  std::int64_t step = 0;    // how far one event may be ahead, while those that agreed are recent
+  std::int64_t agreed = 0;  // number of the event with which they agreed
   std::vector<Candidate> candidates;  // fewer than kQuorum between two events
 };
 
@@ -55,14 +59,23 @@ class ModelClock {
   Tick tick(Clock& clock, const Name& name, std::int64_t time) {
     ++clock.events;
     if (!clock.known) return begin(clock, name, time);
-    if (time > clock.time + jump_) return propose(clock, name, time);
+    if (!near(clock, clock.time, time)) return propose(clock, name, time);
     if (time <= clock.time) return Tick::kStays;
     clock.time = time;
     return Tick::kMoves;
   }
 
  private:
-  bool near(std::int64_t earlier, std::int64_t later) const { return later <= earlier + jump_; }
+  // Whether one event alone moves the clock from a time to a later one.
+  bool near(const Clock& clock, std::int64_t time, std::int64_t later) const {
+    const bool recent = clock.agreed > clock.events - kRecent;
+    return later <= time + std::max(jump_, recent ? clock.step : 0);
+  }
+
+  static void agree(Clock& clock, const std::vector<std::int64_t>& times) {
+    clock.step = kApart * std::min(times[1] - times[0], times[2] - times[1]);
+    clock.agreed = clock.events;
+  }
 
   static bool proposed(const Clock& clock, const Name& name) {
     return std::any_of(clock.candidates.begin(), clock.candidates.end(),
@@ -76,7 +89,7 @@ class ModelClock {
   // Keeps the candidates that are recent, and further ahead of the clock than the jump.
   void prune(Clock& clock) const {
     std::erase_if(clock.candidates, [&](const Candidate& one) {
-      return near(clock.time, one.time) || one.number <= clock.events - kRecent;
+      return near(clock, clock.time, one.time) || one.number <= clock.events - kRecent;
     });
   }
 
@@ -98,9 +111,12 @@ class ModelClock {
     if (proposed(clock, name)) return Tick::kStays;
     add(clock, name, time);
     const std::vector<std::int64_t> sorted = times(clock);
-    clock.time = sorted.size() > 1 && near(sorted[0], sorted[1]) ? sorted[1] : sorted[0];
-    if (sorted.size() < kQuorum) return Tick::kStays;
-    clock.time = near(sorted[1], sorted[2]) ? sorted[2] : sorted[1];
+    if (sorted.size() < kQuorum) {
+      clock.time = near(clock, sorted.front(), sorted.back()) ? sorted.back() : sorted.front();
+      return Tick::kStays;
+    }
+    agree(clock, sorted);
+    clock.time = near(clock, sorted[1], sorted[2]) ? sorted[2] : sorted[1];
     clock.known = true;
     prune(clock);
     return Tick::kBegun;
@@ -113,9 +129,10 @@ class ModelClock {
     add(clock, name, time);
     if (clock.candidates.size() < kQuorum) return Tick::kAhead;
     const std::vector<std::int64_t> sorted = times(clock);
+    agree(clock, sorted);
     clock.time = sorted[0];
     for (const std::int64_t later : sorted) {
-      if (near(clock.time, later)) clock.time = later;
+      if (near(clock, clock.time, later)) clock.time = later;
     }
     agreed = clock.candidates;
     prune(clock);

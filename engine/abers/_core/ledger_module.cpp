@@ -161,9 +161,9 @@ void load(Ledger& ledger, std::size_t number, const Texts& ids,
 // Id and time of the event, and its number in the model.
 using Proposal = nb::typed<nb::tuple, nb::str, std::int64_t, std::int64_t>;
 using Proposals = nb::typed<nb::list, Proposal>;
-// Time, whether it is known, events so far, candidates.
-using Clocks =
-    nb::typed<nb::list, nb::typed<nb::tuple, std::int64_t, bool, std::int64_t, Proposals>>;
+// Time, whether it is known, events so far, step and number of the last agreement, candidates.
+using Clocks = nb::typed<nb::list, nb::typed<nb::tuple, std::int64_t, bool, std::int64_t,
+                                             std::int64_t, std::int64_t, Proposals>>;
 
 // Lists the clocks, by number of the model.
 Clocks clocks(const Ledger& ledger) {
@@ -174,7 +174,8 @@ Clocks clocks(const Ledger& ledger) {
       candidates.append(
           nb::make_tuple(nb::str(one.id.data(), one.id.size()), one.time, one.number));
     }
-    found.append(nb::make_tuple(clock.time, clock.known, clock.events, candidates));
+    found.append(nb::make_tuple(clock.time, clock.known, clock.events, clock.step, clock.agreed,
+                                candidates));
   }
   return found;
 }
@@ -184,10 +185,14 @@ void set_clocks(Ledger& ledger, const Clocks& given) {
   std::vector<Clock> made;
   for (const nb::handle row : given) {
     const auto one = nb::cast<nb::tuple>(row);
-    Clock clock{
-        nb::cast<std::int64_t>(one[0]), nb::cast<bool>(one[1]), nb::cast<std::int64_t>(one[2]), {}};
+    Clock clock;
+    clock.time = nb::cast<std::int64_t>(one[0]);
+    clock.known = nb::cast<bool>(one[1]);
+    clock.events = nb::cast<std::int64_t>(one[2]);
+    clock.step = nb::cast<std::int64_t>(one[3]);
+    clock.agreed = nb::cast<std::int64_t>(one[4]);
     const auto model = static_cast<std::uint32_t>(made.size());
-    for (const nb::handle candidate : nb::cast<nb::list>(one[3])) {
+    for (const nb::handle candidate : nb::cast<nb::list>(one[5])) {
       const auto parts = nb::cast<nb::tuple>(candidate);
       const Name name = name_of(nb::object(parts[0]).ptr(), model);
       clock.candidates.push_back({std::string(name.id), name.hash, nb::cast<std::int64_t>(parts[1]),

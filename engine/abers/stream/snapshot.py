@@ -23,7 +23,7 @@ import numpy as np
 import abers
 from abers._arrays import raw
 from abers._keyed import sealing, unseal
-from abers._ledger import EARLY, NO_CLOCK, PENDING, QUORUM
+from abers._ledger import APART, EARLY, NO_CLOCK, PENDING, QUORUM
 from abers._saved import column, count, require
 from abers._sealed import REMEDY
 from abers._shown import shown
@@ -81,6 +81,8 @@ class Clock(msgspec.Struct, array_like=True):
     time: int
     known: bool
     events: int
+    step: int
+    agreed: int
     candidates: list[tuple[str, int, int]]
 
 
@@ -291,19 +293,20 @@ def _fill(processor: Processor, held: State) -> None:
 # The ledger
 
 
-def _clocks(held: State) -> list[tuple[int, bool, int, list[tuple[str, int, int]]]]:
+def _clocks(held: State) -> list[Any]:
     """Check the clocks of a state, one for each of its models."""
     require(len(held.clocks) == len(held.models), "clocks")
     for clock in held.clocks:
         times = [time for _, time, _ in clock.candidates]
         ids = {id_ for id_, _, _ in clock.candidates}
-        require(0 <= clock.events <= LARGEST_TIME, "clocks")
+        require(0 <= clock.agreed <= clock.events <= LARGEST_TIME, "clocks")
+        require(0 <= clock.step <= APART * 2 * LARGEST_TIME, "clocks")
         require(len(ids) == len(times) < QUORUM, "clocks")
         begun = clock.known or bool(times)
         require(clock.time == NO_CLOCK if not begun else abs(clock.time) < LARGEST_TIME, "clocks")
         require(all(abs(time) < LARGEST_TIME for time in times), "clocks")
         require(all(0 < number <= clock.events for _, _, number in clock.candidates), "clocks")
-    return [(one.time, one.known, one.events, one.candidates) for one in held.clocks]
+    return [msgspec.structs.astuple(one) for one in held.clocks]
 
 
 class _Columns(NamedTuple):

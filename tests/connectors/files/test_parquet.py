@@ -15,7 +15,7 @@ import pytest
 from abers import ParameterError, RecordError
 from abers.stream.events import Label, Observation
 from abers_connectors.fields import Fields, labels, mixed
-from abers_connectors.files import parquet
+from abers_connectors.files import parquet_bounds
 from abers_connectors.files.reading import open_source
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ def test_a_text_that_is_not_utf8(tmp_path: Path) -> None:
 
 def test_going_on_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading goes on anywhere, at the beginning of a row group or within it."""
-    monkeypatch.setattr(parquet, "BATCH", 1)
+    monkeypatch.setattr(parquet_bounds, "BATCH", 1)
     table = pa.table({"id": [f"a{n}" for n in range(50)], "time": range(50), "score": [0.5] * 50})
     path = tmp_path / "x.parquet"
     pq.write_table(table, path, row_group_size=20)
     source = open_source(str(path), mixed, Fields())
     positions = [None, *(batch.position for batch in source.batches())]
-    monkeypatch.setattr(parquet, "BATCH", 7)
+    monkeypatch.setattr(parquet_bounds, "BATCH", 7)
     for skip, position in enumerate(positions):
         ids = [event.id for batch in source.batches(position) for event in batch.events]
         assert ids == [f"a{n}" for n in range(skip, 50)]

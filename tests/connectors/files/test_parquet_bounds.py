@@ -274,6 +274,9 @@ def test_a_row_that_is_too_large_costs_itself(tmp_path: Path) -> None:
     assert origin.raw == '{"id":"b","time":6,"score":0.5}… (1618 bytes)'
     assert batch.origin(1).where == f"{path} row 3"
     assert batch.records == 4
-    (rest,) = source.batches({"records": 1})
+    one = tmp_path / "one.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 1), one)
+    (first,) = open_source(str(one), mixed, Fields(extra=["e"]), max_record_bytes=1000).batches()
+    (rest,) = source.batches(first.position)
     assert [event.id for event in rest.events] == ["c", "d"]
     assert rest.bad[0].origin.where == f"{path} row 2"

@@ -12,12 +12,14 @@ in which they are looked at:
 4. *Caps.* At most `max_models` models, and as many segments of all models. Then the learner
    scores, which has to give what rule 1 asks for.
 5. *Clock.* An event that passed 1-4 moves the clock of its model to its time if that is later, by
-   at most the jump. One further ahead is a candidate, and of three candidates of different ids
-   among the last 100 events of the model the earliest is the clock, or one that is later by at
-   most the jump. A clock begins with the first three ids: with the median of their times, or one
-   later by at most the jump; before, nothing expires, and calibrators that forget by time learn
-   nothing. An event is late if its time is more than `lateness` behind the clock. Its model and
-   segment are known from now on. For calibrators no observation is later than the clock.
+   at most the jump, which for 100 events after three ids agreed is at least three times what the
+   nearest two of them are apart. One further ahead is a candidate, and of three candidates of
+   different ids among the last 100 events of the model the earliest is the clock, or one that is
+   later by at most the jump. A clock begins with the first three ids: with the median of their
+   times, or one later by at most the jump; before, nothing expires, and calibrators that forget
+   by time learn nothing. An event is late if its time is more than `lateness` behind the clock.
+   Its model and segment are known from now on. For calibrators no observation is later than the
+   clock.
 6. *Expiry.* What was stored more than a span before the clock of its model less the lateness
    goes; what made the clock jump was stored at the clock that it made. These go:
    observations that wait (then remembered as gone), labels that wait, remembered ids.
@@ -33,6 +35,7 @@ oldest finished id goes, or else the oldest early label, or else the oldest obse
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -135,12 +138,23 @@ class Clock:
     def __init__(self, jump: int) -> None:
         """Begin without a time."""
         self.jump, self.time, self.known, self.events = jump, 0, False, 0
+        self.apart, self.agreed = 0, 0
         self.candidates: list[Candidate] = []
 
     def far(self) -> list[Candidate]:
         """List the candidates that are still far ahead, and recent."""
         recent = [one for one in self.candidates if self.events - one.number < 100]
-        return [one for one in recent if one.time - self.time > self.jump]
+        return [one for one in recent if one.time - self.time > self.alone()]
+
+    def alone(self) -> int:
+        """Say how far one event alone moves the clock."""
+        return max(self.jump, 3 * self.apart) if self.events - self.agreed < 100 else self.jump
+
+    def agree(self) -> list[int]:
+        """Note how far the nearest two of three candidates are apart; the times of all."""
+        times = sorted(one.time for one in self.candidates)
+        self.apart, self.agreed = min(b - a for a, b in pairwise(times)), self.events
+        return times
 
     def add(self, event: Event) -> bool:
         """Add a candidate, unless its id is one."""
@@ -153,7 +167,7 @@ class Clock:
         """Be the first of these times, or one that follows closely enough."""
         self.time = times[0]
         for time in times:
-            self.time = time if time - self.time <= self.jump else self.time
+            self.time = time if time - self.time <= self.alone() else self.time
 
 
 class Naive:
@@ -195,7 +209,7 @@ class Naive:
         """List what waits and what is remembered, oldest first."""
         return {
             "clocks": [
-                (clock.time, clock.known, clock.events, [tuple(one) for one in clock.candidates])
+                (clock.time, clock.known, clock.events, clock.apart, clock.agreed, clock.candidates)
                 for clock in self.clocks.values()
             ],
             "models": self.models,
@@ -329,7 +343,7 @@ class Naive:
         clock.events += 1
         if not clock.known:
             self.begin(event, clock)
-        elif event.time - clock.time > clock.jump:
+        elif event.time - clock.time > clock.alone():
             self.count("ahead_events")
             self.propose(event, clock)
         elif event.time > clock.time:
@@ -345,9 +359,10 @@ class Naive:
             return
         if not clock.add(event):
             return
-        times = sorted(one.time for one in clock.candidates)
-        clock.settle(times[1:] if len(times) == 3 else times)
-        if len(times) == 3:
+        if len(clock.candidates) < 3:
+            clock.settle(sorted(one.time for one in clock.candidates))
+        else:
+            clock.settle(clock.agree()[1:])
             clock.known, clock.candidates = True, clock.far()
             for _ in clock.candidates:
                 self.count("ahead_events")
@@ -359,7 +374,7 @@ class Naive:
         if not clock.add(event) or len(clock.candidates) < 3:
             return
         agreed = clock.candidates
-        clock.settle(sorted(one.time for one in agreed))
+        clock.settle(clock.agree())
         clock.candidates = clock.far()
         for one in agreed:
             self.stamp(event.model, one.id, clock.time)

@@ -155,12 +155,20 @@ def test_honest_gaps_pass(gap: int, seed: int) -> None:
 
 
 def test_rare_events() -> None:
-    """Where events come less often than the jump, the clock is that of the last but two."""
+    """Where events come less often than the jump, the clock follows them after the first three."""
     p = Processor(settings(max_age=30 * DAY))
-    for i in range(10):
+    for i in range(300):
         assert kinds(p.process(obs(f"{i}", NOW + i * DAY))) == ["Prediction"]
-    assert p.clock == NOW + 7 * DAY
-    assert p.counters["ahead_events"] == 8
+    assert p.clock == NOW + 299 * DAY
+    assert p.counters["ahead_events"] == 6  # three must agree again every hundred events
+
+
+def test_one_wrong_time_among_rare_ones() -> None:
+    """One alone moves the clock by at most three times what events are apart."""
+    p = Processor(settings())
+    p.process_many([obs(f"{i}", NOW + i * DAY) for i in range(10)])
+    p.process_many([obs("w", NOW + 13 * DAY), obs("v", NOW + 12 * DAY)])
+    assert p.clock == NOW + 12 * DAY
 
 
 def test_what_waits_in_a_gap() -> None:
