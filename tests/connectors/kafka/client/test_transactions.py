@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.kafka.client import Log
+    from abers_connectors.kafka.client import Log, Transactions
     from abers_connectors.kafka.watchdog import Watchdog
 
 
@@ -88,6 +89,79 @@ def test_end_that_the_brokers_lost(
     after.commit({}, f"group-of-{topic}")
     assert [one.value for one in broker.consume(topic)] == 3 * [b"once"]
     after.close()
+
+
+def out_of_reach(producer: Transactions) -> None:
+    """Cut the connection to the coordinator, to which the client then makes none for a second."""
+    client = producer._producer._sender._client  # noqa: SLF001 - only its own thread may do that
+    done = threading.Event()
+
+    def cut() -> None:
+        for node in [*client._manager._conns]:  # noqa: SLF001
+            if str(node).startswith("coordinator"):
+                client.close(node)
+                for _ in range(5):
+                    client._manager.update_backoff(node)  # noqa: SLF001
+        done.set()
+
+    client._net.call_soon_threadsafe(cut)  # noqa: SLF001
+    assert done.wait(60)
+
+
+def test_a_request_whose_coordinator_is_out_of_reach_is_sent_again(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog, reader: Callable[[str], Log]
+) -> None:
+    """The transaction is committed, offsets and all, as soon as the coordinator can be reached."""
+    topic = topics()
+    here = Partition(topic, 0)
+    producer = writer(broker, watchdog, topic, timeout=60)
+    producer.begin()
+    producer.send(here, None, b"once")
+    producer._producer.flush()  # noqa: SLF001 - until then there is nothing to cut off
+    out_of_reach(producer)
+    committing = threading.Thread(
+        target=producer.commit, args=({here: 1}, f"group-of-{topic}"), daemon=True
+    )
+    committing.start()
+    committing.join(60)
+    assert not committing.is_alive()
+    assert [one.value for one in broker.consume(topic)] == [b"once"]
+    assert reader(topic).committed(here) == 1
+    producer.close()
+
+
+def test_a_client_that_began_anew_has_committed_nothing(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog, reader: Callable[[str], Log]
+) -> None:
+    """A new epoch in the middle of a commit aborts the transaction, whatever the client says."""
+    topic = topics()
+    here = Partition(topic, 0)
+    producer = writer(broker, watchdog, topic)
+    client = producer._producer  # noqa: SLF001 - between its two calls nothing else comes
+    commit = client.commit_transaction
+
+    def begin_anew() -> None:
+        client.flush()
+        manager = client._transaction_manager  # noqa: SLF001
+        with manager._lock:  # noqa: SLF001
+            ending = manager.begin_commit()
+            manager.bump_producer_id_and_epoch()
+        client._sender.wakeup()  # noqa: SLF001
+        ending.wait()
+
+    client.commit_transaction = begin_anew
+    producer.begin()
+    producer.send(here, None, b"never")
+    with pytest.raises(TransactionError, match="the transaction was aborted"):
+        producer.commit({here: 1}, f"group-of-{topic}")
+    client.commit_transaction = commit
+    assert broker.consume(topic) == []
+    assert reader(topic).committed(here) is None
+    producer.begin()
+    producer.send(here, None, b"once")
+    producer.commit({here: 1}, f"group-of-{topic}")
+    assert [one.value for one in broker.consume(topic)] == [b"once"]
+    producer.close()
 
 
 def test_last_end(broker: Broker, topics: Callable[..., str]) -> None:
