@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Group"]
 
 _STABLE = "<stable>"
+_HEARTBEAT = 3  # seconds at most until a member hears that others come or go
 
 # What the client says of a partition that moved away a moment ago, in a thread of its own.
 _GONE = (told.IllegalStateError, ValueError, KeyError)
@@ -131,7 +132,7 @@ class Group:
                 # The only assignor that gives a member the same partitions of both topics.
                 partition_assignment_strategy=(RangePartitionAssignor,),
                 session_timeout_ms=int(1000 * session),
-                heartbeat_interval_ms=int(1000 * session / 4),
+                heartbeat_interval_ms=int(1000 * min(session / 4, _HEARTBEAT)),
                 fetch_max_wait_ms=FETCH_WAIT,
                 metrics_enabled=False,
                 **settings,

@@ -121,22 +121,22 @@ class Transactions:
                 self._producer.send_offsets_to_transaction(next_ones, proof)
             with self._watchdog.call("commit"):
                 self._producer.commit_transaction()
-        if _epoch(self._producer) != self._epoch:
-            # After some failures the client begins a new epoch by itself (kafka-python 3.0.12).
-            # The broker aborts the transaction for that, and the client says it was committed.
-            self._renew()
-            msg = "committing: the client began anew; the transaction was aborted"
-            raise TransactionError(msg)
+            if self._began_anew():
+                msg = "the brokers had ended the transaction, as after kafka.transaction_timeout"
+                raise told.KafkaError(msg)
 
     def close(self) -> None:
         """Close; an open transaction is aborted."""
         with self._watchdog.call("close"), suppress(told.KafkaError):  # nothing more is to be lost
             self._producer.close(timeout=_FAREWELL)
 
-    def _renew(self) -> None:
-        """Replace the client."""
-        self.close()
-        self._producer = self._connected()
+    def _began_anew(self) -> bool:
+        """Say whether the client has begun a new epoch by itself, as kafka-python 3.0.12 may.
+
+        It does so where a broker refuses a record, such as of a transaction that has timed out. The
+        open transaction is aborted by that, and yet the client says that a commit has succeeded.
+        """
+        return bool(_epoch(self._producer) != self._epoch)
 
     @contextmanager
     def _aborting(self, doing: str) -> Iterator[None]:
@@ -148,9 +148,11 @@ class Transactions:
         except told.KafkaError as error:
             # The client would commit the offsets of what is aborted with its next transaction
             # (kafka-python 3.0.12), so it has none.
-            with self._watchdog.call("abort"), translated("aborting"):
-                self._producer.abort_transaction()
-            self._renew()
+            if not self._began_anew():
+                with self._watchdog.call("abort"), translated("aborting"):
+                    self._producer.abort_transaction()
+            self.close()
+            self._producer = self._connected()
             msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"
             raise TransactionError(msg) from error
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["member", "settled", "writer"]
 
+SESSION = 300  # seconds: no machine is so slow that a member seems to be gone meanwhile
+
 
 def member(broker: Broker, watchdog: Watchdog, instance: str, *topics: str) -> Group:
     """Join a group that is named after the first topic."""
@@ -21,7 +23,7 @@ def member(broker: Broker, watchdog: Watchdog, instance: str, *topics: str) -> G
         topics,
         f"group-of-{topics[0]}",
         instance,
-        session=10,
+        session=SESSION,
         settings=broker.client,
         watchdog=watchdog,
     )

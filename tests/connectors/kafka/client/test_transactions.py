@@ -130,31 +130,40 @@ def test_a_request_whose_coordinator_is_out_of_reach_is_sent_again(
     producer.close()
 
 
+@pytest.mark.parametrize("committing", [False, True])
 def test_a_client_that_began_anew_has_committed_nothing(
-    broker: Broker, topics: Callable[..., str], watchdog: Watchdog, reader: Callable[[str], Log]
+    committing: bool,  # noqa: FBT001 - a parameter of the test
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], Log],
 ) -> None:
-    """A new epoch in the middle of a commit aborts the transaction, whatever the client says."""
+    """A new epoch aborts the transaction, before a commit or in it, whatever the client says."""
     topic = topics()
     here = Partition(topic, 0)
     producer = writer(broker, watchdog, topic)
-    client = producer._producer  # noqa: SLF001 - between its two calls nothing else comes
-    commit = client.commit_transaction
+    client = producer._producer  # noqa: SLF001 - when it begins anew nobody can tell it
+    manager = client._transaction_manager  # noqa: SLF001
 
     def begin_anew() -> None:
         client.flush()
-        manager = client._transaction_manager  # noqa: SLF001
-        with manager._lock:  # noqa: SLF001
-            ending = manager.begin_commit()
+        with manager._lock:  # noqa: SLF001 - so that nothing comes between
+            ending = manager.begin_commit() if committing else None
             manager.bump_producer_id_and_epoch()
         client._sender.wakeup()  # noqa: SLF001
-        ending.wait()
+        if ending is not None:
+            ending.wait()
+        while manager.is_bumping_epoch():
+            pass
 
-    client.commit_transaction = begin_anew
     producer.begin()
     producer.send(here, None, b"never")
+    if committing:
+        client.commit_transaction = begin_anew
+    else:
+        begin_anew()
     with pytest.raises(TransactionError, match="the transaction was aborted"):
         producer.commit({here: 1}, f"group-of-{topic}")
-    client.commit_transaction = commit
     assert broker.consume(topic) == []
     assert reader(topic).committed(here) is None
     producer.begin()
