@@ -100,6 +100,19 @@ class Broker:
         said = self.process.stdout.readline().strip()
         assert said == command, "scripts/kafka-broker has said why"
 
+    def whole(self) -> bool:
+        """Tell whether every partition has all its copies in sync."""
+        with self.admin() as admin:
+            topics = admin.describe_topics()
+        parts = [each for one in topics for each in one["partitions"]]
+        return all(len(one["isr_nodes"]) == len(one["replica_nodes"]) for one in parts)
+
+    def leaders(self) -> set[int]:
+        """Name the nodes that lead a partition; -1 where one has no leader."""
+        with self.admin() as admin:
+            topics = admin.describe_topics()
+        return {each["leader_id"] for one in topics for each in one["partitions"]}
+
     def admin(self) -> KafkaAdminClient:
         """Return a client that manages it."""
         return KafkaAdminClient(**self.client)

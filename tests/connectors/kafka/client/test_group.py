@@ -143,9 +143,6 @@ def test_answer_between_polls(
     while coordinator._join_task is not None and not coordinator._join_task.came:  # noqa: SLF001
         pass
     coordinator.rejoin_needed = False
-    polls = 0
-    while group.membership().proof is None and polls < 100:
-        group.poll(0.05, 500)
-        polls += 1
-    assert group.membership().assigned == {Partition(topic, 0)}
+    (again,) = settled(group, owned=1)
+    assert again.assigned == {Partition(topic, 0)}
     group.close()
