@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -101,17 +102,23 @@ class Broker:
         assert said == command, "scripts/kafka-broker has said why"
 
     def whole(self) -> bool:
-        """Tell whether every partition has all its copies in sync."""
-        with self.admin() as admin:
-            topics = admin.describe_topics()
-        parts = [each for one in topics for each in one["partitions"]]
-        return all(len(one["isr_nodes"]) == len(one["replica_nodes"]) for one in parts)
+        """Tell whether every partition has all its copies in sync, as far as is known."""
+        parts = self._partitions()
+        return bool(parts) and all(
+            len(one["isr_nodes"]) == len(one["replica_nodes"]) for one in parts
+        )
 
     def leaders(self) -> set[int]:
-        """Name the nodes that lead a partition; -1 where one has no leader."""
-        with self.admin() as admin:
-            topics = admin.describe_topics()
-        return {each["leader_id"] for one in topics for each in one["partitions"]}
+        """Name the nodes that lead a partition; -1 where no leader is known."""
+        return {one["leader_id"] for one in self._partitions()} or {-1}
+
+    def _partitions(self) -> list[dict[str, Any]]:
+        try:
+            with self.admin() as admin:
+                topics = admin.describe_topics()
+        except KafkaError:  # a node has only just died
+            return []
+        return [each for one in topics for each in one["partitions"]]
 
     def admin(self) -> KafkaAdminClient:
         """Return a client that manages it."""
