@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Self
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
 PARTITIONS, NODES = 3, 3
-WITHIN = 5  # seconds, once the others have taken over what the dead broker had
+WITHIN = 5  # seconds on a machine at rest, once others have what the dead broker led
 # After so long the controller takes a broker for dead; a busy machine keeps its brokers alive.
 SESSION = "broker.session.timeout.ms=6000"
 PATIENT = {"watchdog": "120s", "session_timeout": "30s", "transaction_timeout": "60s"}
@@ -114,12 +115,12 @@ def test_predictions_go_on_when_any_of_three_brokers_dies(
                     look()
                 taken, written = time.monotonic(), flow.count
                 seen.until(lambda: seen.reached(written), look)  # noqa: B023 - called at once
-                on = time.monotonic()
+                on, busy = time.monotonic(), os.getloadavg()[0] / (os.cpu_count() or 1)
                 print(  # noqa: T201 - what the test is for
                     f"node {node}: others led after {taken - killed:.1f} s, "
-                    f"predictions went on after {on - killed:.1f} s"
+                    f"predictions went on after {on - killed:.1f} s, load {busy:.1f} a core"
                 )
-                assert on - taken < WITHIN
+                assert on - taken < WITHIN * max(1.0, busy)
                 broker.start(node)
                 while not broker.whole():
                     look()

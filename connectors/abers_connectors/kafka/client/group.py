@@ -16,6 +16,7 @@ from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from abers_connectors.kafka.client._common import FETCH_WAIT, to_client, translated
+from abers_connectors.kafka.client.mending import unhurried
 from abers_connectors.kafka.transport import Membership, Partition, Reached
 
 if TYPE_CHECKING:
@@ -122,20 +123,22 @@ class Group:
         self._group, self._instance, self._settings = group, instance, settings
         self._sought = set[tuple[int, Partition]]()
         with watchdog.call("connect"), translated("connecting"):
-            self._consumer = KafkaConsumer(
-                group_id=group,
-                group_instance_id=instance,
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                auto_offset_reset="none",
-                allow_auto_create_topics=False,
-                # The only assignor that gives a member the same partitions of both topics.
-                partition_assignment_strategy=(RangePartitionAssignor,),
-                session_timeout_ms=int(1000 * session),
-                heartbeat_interval_ms=int(1000 * min(session / 4, _HEARTBEAT)),
-                fetch_max_wait_ms=FETCH_WAIT,
-                metrics_enabled=False,
-                **settings,
+            self._consumer = unhurried(
+                KafkaConsumer(
+                    group_id=group,
+                    group_instance_id=instance,
+                    isolation_level="read_committed",
+                    enable_auto_commit=False,
+                    auto_offset_reset="none",
+                    allow_auto_create_topics=False,
+                    # The only assignor that gives a member the same partitions of both topics.
+                    partition_assignment_strategy=(RangePartitionAssignor,),
+                    session_timeout_ms=int(1000 * session),
+                    heartbeat_interval_ms=int(1000 * min(session / 4, _HEARTBEAT)),
+                    fetch_max_wait_ms=FETCH_WAIT,
+                    metrics_enabled=False,
+                    **settings,
+                )
             )
             self._consumer.subscribe(list(topics), listener=self._listener)
 

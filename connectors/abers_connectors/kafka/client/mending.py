@@ -1,7 +1,8 @@
-"""What is mended of kafka-python's producer (3.0.12), so that a transaction outlives a broker.
+"""What is mended of kafka-python (3.0.12), so that a process outlives a broker.
 
-Governing rule: a request of a transaction is answered, or sent again to whoever coordinates now.
-Only a call that a client makes of itself is changed, and only in the client at hand.
+Governing rule: a request of a transaction is answered, or sent again to whoever coordinates now,
+and nobody asks without a pause. Only a call that a client makes of itself is changed, and only in
+the client at hand.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from kafka.future import Future
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["mended"]
+__all__ = ["mended", "unhurried"]
 
-_AGAIN = 0.02  # seconds until the brokers are asked again who coordinates
+_AGAIN = 0.02  # seconds until the brokers are asked again who coordinates a transaction
+_PAUSE = 0.1  # seconds until they are asked again who coordinates a group
 
 # Each says that there is no answer, of which some had the client give up for good.
 _UNANSWERED = (told.RequestTimedOutError, told.NodeNotReadyError, told.Cancelled)
@@ -41,6 +43,35 @@ def mended(producer: Any) -> Any:  # noqa: ANN401 - has no types
     client.await_ready = _told(client.await_ready)
     client.send = _lost(client.send)
     return producer
+
+
+def unhurried(consumer: Any) -> Any:  # noqa: ANN401 - has no types
+    """Have a consumer pause where the brokers still name a coordinator that is gone.
+
+    It asks them again at once otherwise, and warns each time: hundreds of times a second, until
+    another broker coordinates.
+
+    Parameters
+    ----------
+    consumer
+        A client that has a group.
+
+    Returns
+    -------
+    KafkaConsumer
+        The same one.
+    """
+    coordinator = consumer._coordinator  # noqa: SLF001 - there is no other way
+    ask = coordinator._send_group_coordinator_request  # noqa: SLF001
+
+    async def asked() -> object:
+        node = await ask()
+        if coordinator._client.connection_delay(node) > 0:  # noqa: SLF001
+            await coordinator._net.sleep(_PAUSE)  # noqa: SLF001
+        return node
+
+    coordinator._send_group_coordinator_request = asked  # noqa: SLF001
+    return consumer
 
 
 def _told(await_ready: Callable[..., bool]) -> Callable[..., bool]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.brokers import Message
-from tests.connectors.kafka.client.joining import member, settled, writer
+from tests.connectors.kafka.client.joining import member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
 from abers_connectors.kafka.transport import Partition, Reached
@@ -145,4 +145,25 @@ def test_answer_between_polls(
     coordinator.rejoin_needed = False
     (again,) = settled(group, owned=1)
     assert again.assigned == {Partition(topic, 0)}
+    group.close()
+
+
+def test_a_coordinator_out_of_reach_is_asked_for_at_leisure(
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """While the brokers name one that cannot be reached they are asked ten times a second."""
+    group = member(broker, watchdog, "a", topics())
+    settled(group, owned=1)
+    coordinator = group._consumer._coordinator  # noqa: SLF001 - how often it asks nobody tells
+    caplog.clear()
+    out_of_reach(coordinator._client)  # noqa: SLF001
+    while not coordinator._client.connected(coordinator.coordinator()):  # noqa: SLF001
+        group.poll(0.05, 500)
+    asked = [one for one in caplog.messages if one.startswith("Marking the coordinator dead")]
+    assert 1 <= len(asked) <= 15
+    (again,) = settled(group, owned=1)
+    assert again.proof is not None
     group.close()

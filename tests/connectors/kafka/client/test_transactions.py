@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaProducer
-from tests.connectors.kafka.client.joining import member, settled, writer
+from tests.connectors.kafka.client.joining import member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
 from abers_connectors.kafka.client.ending import end_again, last_committed
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.kafka.client import Log, Transactions
+    from abers_connectors.kafka.client import Log
     from abers_connectors.kafka.watchdog import Watchdog
 
 
@@ -91,23 +91,6 @@ def test_end_that_the_brokers_lost(
     after.close()
 
 
-def out_of_reach(producer: Transactions) -> None:
-    """Cut the connection to the coordinator, to which the client then makes none for a second."""
-    client = producer._producer._sender._client  # noqa: SLF001 - only its own thread may do that
-    done = threading.Event()
-
-    def cut() -> None:
-        for node in [*client._manager._conns]:  # noqa: SLF001
-            if str(node).startswith("coordinator"):
-                client.close(node)
-                for _ in range(5):
-                    client._manager.update_backoff(node)  # noqa: SLF001
-        done.set()
-
-    client._net.call_soon_threadsafe(cut)  # noqa: SLF001
-    assert done.wait(60)
-
-
 def test_a_request_whose_coordinator_is_out_of_reach_is_sent_again(
     broker: Broker, topics: Callable[..., str], watchdog: Watchdog, reader: Callable[[str], Log]
 ) -> None:
@@ -118,7 +101,7 @@ def test_a_request_whose_coordinator_is_out_of_reach_is_sent_again(
     producer.begin()
     producer.send(here, None, b"once")
     producer._producer.flush()  # noqa: SLF001 - until then there is nothing to cut off
-    out_of_reach(producer)
+    out_of_reach(producer._producer._sender._client)  # noqa: SLF001
     committing = threading.Thread(
         target=producer.commit, args=({here: 1}, f"group-of-{topic}"), daemon=True
     )
