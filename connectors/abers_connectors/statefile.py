@@ -216,11 +216,11 @@ def _has(path: str | None) -> bool:
 
 def _is_beginning(position: Any) -> bool:  # noqa: ANN401 - whatever a snapshot holds
     """Say whether a run left a state before it had read anything: none of it is worth keeping."""
-    return (
-        isinstance(position, dict)
-        and position.get("layout") == _LAYOUT
-        and position["source"] is None
-    )
+    try:
+        _files(position)
+    except StateError:
+        return False
+    return "source" in position and position["source"] is None
 
 
 def _files(position: Any) -> Mapping[str, str | None]:  # noqa: ANN401 - whatever was saved

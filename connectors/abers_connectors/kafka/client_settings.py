@@ -98,6 +98,9 @@ def client_settings(kafka: Kafka, environ: Mapping[str, str] = os.environ) -> di
         "bootstrap_servers": [*kafka.bootstrap],
         "client_id": f"{kafka.app}-{kafka.instance}",
         "security_protocol": security.protocol,
+        # As Kafka's own clients. By default (30 s) nobody would write for so long to a broker that
+        # is back after a while, and leads again.
+        "reconnect_backoff_max_ms": 1000,
     }
     if security.encrypted:
         settings["ssl_context"] = _context(security, environ)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +43,7 @@ class Broker:
     Parameters
     ----------
     bootstrap
-        "host:port".
+        "host:port", with commas between those of several nodes.
     process
         What runs it: `kill` it as if the machine failed, or `terminate` it in order. None for a
         broker that is not ours.
@@ -65,7 +66,10 @@ class Broker:
     def started(cls, *words: str | Path, security: dict[str, Any] | None = None) -> Broker:
         """Start one with options of scripts/kafka-broker, and wait until it serves."""
         process = subprocess.Popen(
-            [sys.executable, SCRIPT, *words], stdout=subprocess.PIPE, text=True
+            [sys.executable, SCRIPT, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert process.stdout is not None
         ready, _, bootstrap = process.stdout.readline().strip().partition(" ")
@@ -95,6 +99,42 @@ class Broker:
             self.process.terminate()
             self.process.communicate()
 
+    def kill(self, node: int) -> None:
+        """End a node of several as a machine does that fails."""
+        self._order(f"kill {node}")
+
+    def start(self, node: int) -> None:
+        """Start a node again that was killed, and wait until it serves."""
+        self._order(f"start {node}")
+
+    def _order(self, command: str) -> None:
+        assert self.process is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{command}\n")
+        self.process.stdin.flush()
+        said = self.process.stdout.readline().strip()
+        assert said == command, "scripts/kafka-broker has said why"
+
+    def whole(self) -> bool:
+        """Tell whether every partition has all its copies in sync, as far as is known."""
+        parts = self._partitions()
+        return bool(parts) and all(
+            len(one["isr_nodes"]) == len(one["replica_nodes"]) for one in parts
+        )
+
+    def leaders(self) -> set[int]:
+        """Name the nodes that lead a partition; -1 where no leader is known."""
+        return {one["leader_id"] for one in self._partitions()} or {-1}
+
+    def _partitions(self) -> list[dict[str, Any]]:
+        try:
+            with self.admin() as admin:
+                topics = admin.describe_topics()
+        except KafkaError:  # a node has only just died
+            return []
+        return [each for one in topics for each in one["partitions"]]
+
     def admin(self) -> KafkaAdminClient:
         """Return a client that manages it."""
         return KafkaAdminClient(**self.client)
@@ -114,7 +154,7 @@ class Broker:
 
     def _create(self, topics: dict[str, dict[str, str]], partitions: int) -> dict[str, str]:
         names = {name: unique(name) for name in topics}
-        options = {"num_partitions": partitions, "replication_factor": 1}
+        options = {"num_partitions": partitions, "replication_factor": -1}  # the broker's default
         # kafka-python's own keyword for a setting with dots in its name is a dictionary.
         configs = {
             names[name]: {"retention.ms": "-1"}

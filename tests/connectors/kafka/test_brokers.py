@@ -65,6 +65,19 @@ def test_a_killed_broker_goes_on_where_it_was(
     assert [one.value for one in second.consume(topic)] == [b"a", b"b"]
 
 
+def test_one_of_three_nodes_dies_and_comes_back(brokers: Callable[..., Broker]) -> None:
+    """With a node killed the others take what is written; started again it has all of it."""
+    cluster = brokers("--nodes", "3")
+    topic = cluster.create()
+    for values in ([b"a"], [b"b"]):
+        cluster.produce(topic, [Message(value) for value in values], acks="all")
+        cluster.kill(2)
+    assert [one.value for one in cluster.consume(topic)] == [b"a", b"b"]
+    cluster.start(2)
+    cluster.kill(1)
+    assert [one.value for one in cluster.consume(topic)] == [b"a", b"b"]
+
+
 def test_a_stopped_broker_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, brokers: Callable[..., Broker], tmp_path: Path
 ) -> None:

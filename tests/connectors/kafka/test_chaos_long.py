@@ -22,6 +22,15 @@ def test_everything_happens_once_for_long(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.long
+def test_everything_happens_once_whatever_node_dies(tmp_path: Path) -> None:
+    """Of three brokers one is killed nine times, and workers too, while records flow."""
+    said = attacked_apart("failover", tmp_path)
+    assert "9 nodes killed" in said
+    assert "lost 0, duplicates 0, state equal True" in said
+
+
+@pytest.mark.kafka
+@pytest.mark.long
 def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
     """Each other task, and a learner, goes through what the short form of the attack does."""
     said = attacked_apart("tasks-long", tmp_path)

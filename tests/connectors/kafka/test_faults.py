@@ -14,7 +14,7 @@ from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
 from tests.connectors.kafka.chaos.judge import committed, history, judge, log_of, order, restored
-from tests.connectors.kafka.chaos.members import Member
+from tests.connectors.kafka.chaos.members import PATIENT, Member
 from tests.connectors.kafka.chaos.nemesis import foreign_transaction, spoil
 from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.chaos.workers import Worker
@@ -47,7 +47,7 @@ def worker() -> Iterator[Callable[..., Worker]]:
     running: list[Worker] = []
 
     def started(application: Application, instance: str = "0", **kafka: object) -> Worker:
-        running.append(Worker(application, instance, **kafka))
+        running.append(Worker(application, instance, **{**PATIENT, **kafka}))
         running[-1].wanted = False
         return running[-1]
 
@@ -98,7 +98,8 @@ def test_a_worker_paused_between_send_offsets_and_commit(
     """
     application = apply_()
     traffic = played(application)
-    with Member(application, "paused", max_records=100) as paused:
+    timeout = "4s" if late else "60s"
+    with Member(application, "paused", max_records=100, transaction_timeout=timeout) as paused:
         paused.turn_until(lambda: application.broker.consume(application.topics["changelog"]) != [])
         moved, restoring, restored_there = (threading.Event() for _ in range(3))
         failed: list[BaseException] = []
@@ -413,7 +414,7 @@ def test_a_broker_that_is_gone(
 ) -> None:
     """A worker whose broker is gone for longer than the watchdog allows ends with 75."""
     application = Application(brokers(), tmp_path, 1, **SECTIONS)
-    one = worker(application)
+    one = worker(application, watchdog="10s", transaction_timeout="4s")
     application.broker.produce(
         application.topics["observations"],
         [Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")],

@@ -18,6 +18,7 @@ from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from abers_connectors.kafka.client._common import FETCH_WAIT, to_client, translated
+from abers_connectors.kafka.client.mending import unhurried
 from abers_connectors.kafka.transport import Membership, Partition, Reached
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Group"]
 
 _STABLE = "<stable>"
+_HEARTBEAT = 3  # seconds at most until a member hears that others come or go
 
 # What the client says of a partition that moved away a moment ago, in a thread of its own.
 _GONE = (told.IllegalStateError, ValueError, KeyError)
@@ -124,20 +126,22 @@ class Group:
         self._session = session
         self._sought = set[tuple[int, Partition]]()
         with watchdog.call("connect"), translated("connecting"):
-            self._consumer = KafkaConsumer(
-                group_id=group,
-                group_instance_id=instance,
-                isolation_level="read_committed",
-                enable_auto_commit=False,
-                auto_offset_reset="none",
-                allow_auto_create_topics=False,
-                # The only assignor that gives a member the same partitions of both topics.
-                partition_assignment_strategy=(RangePartitionAssignor,),
-                session_timeout_ms=int(1000 * session),
-                heartbeat_interval_ms=int(1000 * session / 4),
-                fetch_max_wait_ms=FETCH_WAIT,
-                metrics_enabled=False,
-                **settings,
+            self._consumer = unhurried(
+                KafkaConsumer(
+                    group_id=group,
+                    group_instance_id=instance,
+                    isolation_level="read_committed",
+                    enable_auto_commit=False,
+                    auto_offset_reset="none",
+                    allow_auto_create_topics=False,
+                    # The only assignor that gives a member the same partitions of both topics.
+                    partition_assignment_strategy=(RangePartitionAssignor,),
+                    session_timeout_ms=int(1000 * session),
+                    heartbeat_interval_ms=int(1000 * min(session / 4, _HEARTBEAT)),
+                    fetch_max_wait_ms=FETCH_WAIT,
+                    metrics_enabled=False,
+                    **settings,
+                )
             )
             self._consumer.subscribe(list(topics), listener=self._listener)
         # A poll would end when a heartbeat is due, and where one is overdue it would not wait at

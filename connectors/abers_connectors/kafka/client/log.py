@@ -7,9 +7,11 @@ transactions are open.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from kafka import KafkaConsumer
+from kafka import errors as told
 
 from abers_connectors.kafka.client._common import FETCH_WAIT, to_client, translated
 from abers_connectors.kafka.client_settings import reaching
@@ -18,7 +20,7 @@ from abers_connectors.kafka.telling import stuck
 from abers_connectors.kafka.transport import Bounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers_connectors.kafka.transport import Partition, Record
     from abers_connectors.kafka.watchdog import Watchdog
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Log"]
 
 _PATIENCE = 200  # ms of one look at what has come
+_ANSWER = 1000  # ms until it is looked who leads now
 
 
 class Log:
@@ -78,21 +81,21 @@ class Log:
         """Give its bounds; the end counts open transactions."""
         known = to_client(partition)
         with self._watchdog.call("bounds"), translated(f"bounds of {named(partition)}"):
-            start = self._all.beginning_offsets([known])[known]
-            return Bounds(start, self._all.end_offsets([known])[known])
+            start = _asked(self._all, self._all.beginning_offsets, [known])[known]
+            return Bounds(start, _asked(self._all, self._all.end_offsets, [known])[known])
 
     def stable_end(self, partition: Partition) -> int:
         """Give the offset before which every transaction has ended."""
         known = to_client(partition)
         with self._watchdog.call("end"), translated(f"end of {named(partition)}"):
-            end: int = self._committed.end_offsets([known])[known]
+            end: int = _asked(self._committed, self._committed.end_offsets, [known])[known]
             return end
 
     def at_time(self, partition: Partition, time_: int) -> int | None:
         """Give the first offset whose record is of a time or later; None if there is none."""
         known = to_client(partition)
         with self._watchdog.call("time"), translated(f"a time of {named(partition)}"):
-            found = self._all.offsets_for_times({known: time_})[known]
+            found = _asked(self._all, self._all.offsets_for_times, {known: time_})[known]
         return None if found is None else cast("int", found.offset)
 
     def read(self, partition: Partition, start: int, end: int) -> Iterator[Sequence[Record]]:
@@ -116,3 +119,16 @@ class Log:
         with self._watchdog.call("close"), translated("closing"):
             self._committed.close()
             self._all.close()
+
+
+def _asked(client: Any, ask: Callable[..., Any], what: object) -> Any:  # noqa: ANN401
+    """Ask a leader for offsets, and where it does not answer find out who leads now.
+
+    Told by a broker that another one leads, kafka-python 3.0.12 asks the same one again until
+    its time is over, and does not find out by itself.
+    """
+    while True:
+        with suppress(told.KafkaTimeoutError):
+            return ask(what, timeout_ms=_ANSWER)
+        with suppress(told.RetriableError):
+            client.topics()  # which reads anew who leads what

@@ -15,6 +15,7 @@ from kafka import errors as told
 
 from abers_connectors.kafka.client._common import FENCED, to_client, translated
 from abers_connectors.kafka.client.ending import end_again, last_committed
+from abers_connectors.kafka.client.mending import mended
 from abers_connectors.kafka.home import named
 from abers_connectors.kafka.transport import Partition, TransactionError
 
@@ -27,6 +28,7 @@ __all__ = ["Transactions"]
 
 _NO_LEADER = -1
 _FAREWELL = 5  # seconds for what is under way when a producer is closed
+_ANSWER = 10  # seconds after which a broker is taken for gone that does not answer
 
 
 class Transactions:
@@ -68,6 +70,7 @@ class Transactions:
             "linger_ms": 1000,  # a commit sends what is there
             # A transaction that begins before the last is through is told to retry.
             "retry_backoff_ms": 5,
+            "request_timeout_ms": 1000 * _ANSWER,
             "metrics_enabled": False,
             **settings,
         }
@@ -79,11 +82,11 @@ class Transactions:
             committed = last_committed(
                 self._identity, self._topics, self._client, self._watchdog.seconds
             )
-            producer = KafkaProducer(**self._settings)
+            producer = mended(KafkaProducer(**self._settings))
             producer.init_transactions()
             if committed is not None:
                 end_again(producer, self._topics, self._group, committed=committed)
-            self._connections = _connections(producer)
+            self._connections, self._epoch = _connections(producer), _epoch(producer)
         return producer
 
     def begin(self) -> None:
@@ -119,6 +122,9 @@ class Transactions:
                 self._producer.send_offsets_to_transaction(next_ones, proof)
             with self._watchdog.call("commit"):
                 self._producer.commit_transaction()
+            if self._began_anew():
+                msg = "the brokers had ended the transaction, as after kafka.transaction_timeout"
+                raise told.KafkaError(msg)
 
     def leaderless(self, partitions: Collection[Partition]) -> list[Partition]:
         """Name those of which the brokers said lately that they have no leader; at once.
@@ -138,6 +144,14 @@ class Transactions:
         with self._watchdog.call("close"), suppress(told.KafkaError):  # nothing more is to be lost
             self._producer.close(timeout=_FAREWELL)
 
+    def _began_anew(self) -> bool:
+        """Say whether the client has begun a new epoch by itself, as kafka-python 3.0.12 may.
+
+        It does so where a broker refuses a record, such as of a transaction that has timed out. The
+        open transaction is aborted by that, and yet the client says that a commit has succeeded.
+        """
+        return bool(_epoch(self._producer) != self._epoch)
+
     @contextmanager
     def _aborting(self, doing: str) -> Iterator[None]:
         try:
@@ -148,8 +162,9 @@ class Transactions:
         except told.KafkaError as error:
             # The client would commit the offsets of what is aborted with its next transaction
             # (kafka-python 3.0.12), so it has none.
-            with self._watchdog.call("abort"), translated("aborting"):
-                self._producer.abort_transaction()
+            if not self._began_anew():
+                with self._watchdog.call("abort"), translated("aborting"):
+                    self._producer.abort_transaction()
             self.close()
             self._producer = self._connected()
             msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"
@@ -160,3 +175,8 @@ def _connections(producer: Any) -> frozenset[Any]:  # noqa: ANN401 - has no type
     """Give what the client is connected by now; a connection that was lost is not used again."""
     found = producer._sender._client._manager._conns  # noqa: SLF001 - there is no other way
     return frozenset(found.copy().values())
+
+
+def _epoch(producer: Any) -> Any:  # noqa: ANN401 - has no types
+    """Give the id and the epoch with which the client writes."""
+    return producer._transaction_manager.producer_id_and_epoch  # noqa: SLF001 - as above

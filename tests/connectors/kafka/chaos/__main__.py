@@ -1,6 +1,6 @@
 """Attack the service on a broker of one's own, and print what was left.
 
-python -m tests.connectors.kafka.chaos {short|long|tasks|tasks-long} FOLDER [SEED]
+python -m tests.connectors.kafka.chaos {short|long|tasks|tasks-long|failover} FOLDER [SEED]
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.connectors.kafka.brokers import Broker
@@ -21,7 +22,7 @@ from tests.connectors.kafka.chaos.workers import Supervisor
 from abers_connectors.state_key import NAME, new_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 class _Form(NamedTuple):
@@ -32,14 +33,20 @@ class _Form(NamedTuple):
     observations: int
     rate: float
     workers: int
+    options: Sequence[str] = ()  # of the broker
+    kafka: Mapping[str, str] = MappingProxyType({})  # more of that section
 
 
+# A busy machine keeps its nodes for so long, and a transaction outlasts that.
+THREE = ("--nodes", "3", "--properties", "broker.session.timeout.ms=6000")
+PATIENT = {"transaction_timeout": "20s", "watchdog": "30s"}
 OTHERS = [name for name in TASKS if name != "binary"]
 FORMS = {
     "short": _Form(["binary"], Nemesis.short, 8_000, 1_500, 2),
     "long": _Form(["binary"], Nemesis.long, 100_000, 4_000, 3),
     "tasks": _Form(OTHERS, Nemesis.brief, 2_000, 1_500, 2),
     "tasks-long": _Form(OTHERS, Nemesis.short, 8_000, 1_500, 2),
+    "failover": _Form(["binary"], Nemesis.failovers, 30_000, 800, 2, THREE, PATIENT),
 }
 
 
@@ -48,7 +55,7 @@ def main(form: str, folder: str, seed: str = "7") -> None:
     logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
     os.environ.setdefault(NAME, new_key())  # of the workers, and of the judge
     storage = Path(folder, "broker")
-    broker = Broker.started("--dir", storage)
+    broker = Broker.started("--dir", storage, *FORMS[form].options)
     try:
         for name in FORMS[form].tasks:
             broker = _attack(FORMS[form], name, broker, storage, int(seed))
@@ -60,7 +67,8 @@ def _attack(form: _Form, name: str, broker: Broker, storage: Path, seed: int) ->
     """Attack an application of a task; gives the broker that is there afterwards."""
     folder = storage.with_name(name)
     folder.mkdir()
-    application = Application(broker, folder, 3, **SECTIONS | TASKS[name].sections)
+    sections = SECTIONS | TASKS[name].sections | {"kafka": form.kafka}
+    application = Application(broker, folder, 3, **sections)
     supervisor = Supervisor(application)
     nemesis = Nemesis(application, supervisor, storage, seed)
     print(f"chaos: {name}")  # noqa: T201 - the summary is what the suite is for

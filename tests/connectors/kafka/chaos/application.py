@@ -54,7 +54,7 @@ class Application:
         return {
             **given,
             "kafka": {
-                "bootstrap": self.broker.bootstrap,
+                "bootstrap": self.broker.bootstrap.split(","),
                 "app": self.name,
                 "instance": instance,
                 **self.topics,

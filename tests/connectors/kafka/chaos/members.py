@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.restoring import Restored
     from abers_connectors.kafka.shard import Shard
 
-__all__ = ["Member"]
+__all__ = ["PATIENT", "Member"]
+
+PATIENT = {"watchdog": "120s", "transaction_timeout": "60s"}
+"""Of what is not to end by itself or lose its transaction, however slow the machine is."""
 
 
 class Member(ExitStack):
@@ -52,7 +55,7 @@ class Member(ExitStack):
     def __init__(self, application: Application, instance: str, **kafka: Any) -> None:  # noqa: ANN401
         """Connect."""
         super().__init__()
-        config = application.config(instance, **kafka)
+        config = application.config(instance, **{**PATIENT, **kafka})
         home, section = home_of(config), config.kafka
         assert section is not None
         watchdog = Watchdog(section.watchdog / 1000, print)
@@ -70,7 +73,7 @@ class Member(ExitStack):
             **common,
         )
         self.callback(self.producer.close)
-        self.group = Group(home.inputs, section.app, name, session=30, **common)
+        self.group = Group(home.inputs, section.app, name, session=120, **common)
         self.callback(self.group.close)
         begin = Beginning(home, log, section.start).shard
         self._inputs = [one for n in range(application.partitions) for one in home.partitions(n)]
@@ -92,7 +95,7 @@ class Member(ExitStack):
             status=Status(60.0),
         )
 
-    def turn_until(self, done: Callable[[], bool], within: float = 60) -> None:
+    def turn_until(self, done: Callable[[], bool], within: float = 180) -> None:
         """Take turns until something is so."""
         deadline = time.monotonic() + within
         while not done():

@@ -136,6 +136,18 @@ class Nemesis:
         self.done["broker restarts"] += 1
         self._wait(2, 3)
 
+    def fail_over(self) -> None:
+        """Kill one of three nodes, and start it again; the next may die once it has all copies."""
+        broker, node = self._application.broker, self._random.randint(1, 3)
+        broker.kill(node)
+        self._wait(1, 8)
+        broker.start(node)
+        deadline = time.monotonic() + 120
+        while not broker.whole():
+            assert time.monotonic() < deadline
+            self._wait(0.1, 0.2)
+        self.done["nodes killed"] += 1
+
     def foreign(self) -> None:
         """Kill a worker, and have a foreign transaction open on the changelog as it restores."""
         with foreign_transaction(self._application):
@@ -190,6 +202,11 @@ class Nemesis:
             self.restart_broker,
             self.foreign,
         ]
+
+    def failovers(self) -> list[Callable[[], None]]:
+        """Give nine kills of nodes, with some of workers and a pause between them."""
+        third = [self.fail_over, self.fail_over, self.fail_over]
+        return [*third, self.kill, *third, self.pause, *third, self.kill]
 
     def brief(self) -> list[Callable[[], None]]:
         """Give three kills, after which what is restored is not always the newest snapshot."""

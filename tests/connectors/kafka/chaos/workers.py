@@ -98,7 +98,7 @@ class Worker:
         self.ended(within)
         return time.monotonic() - began
 
-    def ended(self, within: float = 60) -> int:
+    def ended(self, within: float = 180) -> int:
         """Wait until the process ends, and return its code."""
         code = self.process.wait(within)
         if not self.wanted:

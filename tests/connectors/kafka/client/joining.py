@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 from abers_connectors.kafka.client import Group, Transactions
 
@@ -12,11 +13,13 @@ if TYPE_CHECKING:
     from abers_connectors.kafka.transport import Membership
     from abers_connectors.kafka.watchdog import Watchdog
 
-__all__ = ["member", "settled", "writer"]
+__all__ = ["member", "out_of_reach", "settled", "writer"]
+
+SESSION = 300  # seconds: no machine is so slow that a member seems to be gone meanwhile
 
 
 def member(
-    broker: Broker, watchdog: Watchdog, instance: str, *topics: str, session: float = 10
+    broker: Broker, watchdog: Watchdog, instance: str, *topics: str, session: float = SESSION
 ) -> Group:
     """Join a group that is named after the first topic."""
     return Group(
@@ -40,6 +43,22 @@ def writer(broker: Broker, watchdog: Watchdog, topic: str, timeout: float = 10) 
         settings=broker.client,
         watchdog=watchdog,
     )
+
+
+def out_of_reach(client: Any) -> None:  # noqa: ANN401 - has no types
+    """Cut the connection to a coordinator, to which the client then makes none for a second."""
+    done = threading.Event()
+
+    def cut() -> None:
+        for node in [*client._manager._conns]:  # noqa: SLF001 - only its own thread may do that
+            if str(node).startswith("coordinator"):
+                client.close(node)
+                for _ in range(5):
+                    client._manager.update_backoff(node)  # noqa: SLF001
+        done.set()
+
+    client._net.call_soon_threadsafe(cut)  # noqa: SLF001
+    assert done.wait(60)
 
 
 def settled(*groups: Group, owned: int) -> list[Membership]:

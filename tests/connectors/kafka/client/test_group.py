@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.brokers import Message
-from tests.connectors.kafka.client.joining import member, settled, writer
+from tests.connectors.kafka.client.joining import member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
 from abers_connectors.kafka.transport import Partition, Reached
@@ -187,9 +187,27 @@ def test_answer_between_polls(
     while coordinator._join_task is not None and not coordinator._join_task.came:  # noqa: SLF001
         pass
     coordinator.rejoin_needed = False
-    polls = 0
-    while group.membership().proof is None and polls < 100:
+    (again,) = settled(group, owned=1)
+    assert again.assigned == {Partition(topic, 0)}
+    group.close()
+
+
+def test_a_coordinator_out_of_reach_is_asked_for_at_leisure(
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """While the brokers name one that cannot be reached they are asked ten times a second."""
+    group = member(broker, watchdog, "a", topics())
+    settled(group, owned=1)
+    coordinator = group._consumer._coordinator  # noqa: SLF001 - how often it asks nobody tells
+    caplog.clear()
+    out_of_reach(coordinator._client)  # noqa: SLF001
+    while not coordinator._client.connected(coordinator.coordinator()):  # noqa: SLF001
         group.poll(0.05, 500)
-        polls += 1
-    assert group.membership().assigned == {Partition(topic, 0)}
+    asked = [one for one in caplog.messages if one.startswith("Marking the coordinator dead")]
+    assert 1 <= len(asked) <= 15
+    (again,) = settled(group, owned=1)
+    assert again.proof is not None
     group.close()

@@ -4,9 +4,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 from tests.connectors.kafka.brokers import Message
 
+from abers_connectors.kafka.client import Log
 from abers_connectors.kafka.transport import Bounds, Partition
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.kafka.client import Log
+    from abers_connectors.kafka.watchdog import Watchdog
 
 
 def test_bounds_count_open_transactions(
@@ -40,6 +41,29 @@ def test_bounds_count_open_transactions(
             foreign = None
         found += [one.value for one in records]
     assert found == [b"before", b"foreign"]
+
+
+def test_another_leads(brokers: Callable[..., Broker], watchdog: Watchdog) -> None:
+    """A partition whose leader has changed is asked about at the new one, by all questions."""
+    broker = brokers("--nodes", "2")
+    topic = broker.create()
+    broker.produce(topic, [Message(b"x", time=1000)])
+    log = Log(f"group-of-{topic}", settings=broker.client, watchdog=watchdog)
+    here = Partition(topic, 0)
+
+    def found() -> tuple[Bounds, int, int | None]:
+        return log.bounds(here), log.stable_end(here), log.at_time(here, 500)
+
+    assert found() == (Bounds(0, 1), 1, 0)
+    with broker.admin() as admin:
+        (before,) = (one["partitions"][0] for one in admin.describe_topics([topic]))
+        nodes = {TopicPartition(*here): before["replica_nodes"][::-1]}
+        admin.alter_partition_reassignments(nodes)
+        admin.elect_leaders(0, {topic: [0]})
+        (after,) = (one["partitions"][0] for one in admin.describe_topics([topic]))
+    assert after["leader_id"] != before["leader_id"]
+    assert found() == (Bounds(0, 1), 1, 0)
+    log.close()
 
 
 def test_topics_and_times(

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaProducer
-from tests.connectors.kafka.client.joining import member, settled, writer
+from tests.connectors.kafka.client.joining import member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
 from abers_connectors.kafka.client.ending import end_again, last_committed
@@ -115,6 +116,71 @@ def test_end_that_the_brokers_lost(
     after.commit({}, f"group-of-{topic}")
     assert [one.value for one in broker.consume(topic)] == 3 * [b"once"]
     after.close()
+
+
+def test_a_request_whose_coordinator_is_out_of_reach_is_sent_again(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog, reader: Callable[[str], Log]
+) -> None:
+    """The transaction is committed, offsets and all, as soon as the coordinator can be reached."""
+    topic = topics()
+    here = Partition(topic, 0)
+    producer = writer(broker, watchdog, topic, timeout=60)
+    producer.begin()
+    producer.send(here, None, b"once")
+    producer._producer.flush()  # noqa: SLF001 - until then there is nothing to cut off
+    out_of_reach(producer._producer._sender._client)  # noqa: SLF001
+    committing = threading.Thread(
+        target=producer.commit, args=({here: 1}, f"group-of-{topic}"), daemon=True
+    )
+    committing.start()
+    committing.join(60)
+    assert not committing.is_alive()
+    assert [one.value for one in broker.consume(topic)] == [b"once"]
+    assert reader(topic).committed(here) == 1
+    producer.close()
+
+
+@pytest.mark.parametrize("committing", [False, True])
+def test_a_client_that_began_anew_has_committed_nothing(
+    committing: bool,  # noqa: FBT001 - a parameter of the test
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], Log],
+) -> None:
+    """A new epoch aborts the transaction, before a commit or in it, whatever the client says."""
+    topic = topics()
+    here = Partition(topic, 0)
+    producer = writer(broker, watchdog, topic)
+    client = producer._producer  # noqa: SLF001 - when it begins anew nobody can tell it
+    manager = client._transaction_manager  # noqa: SLF001
+
+    def begin_anew() -> None:
+        client.flush()
+        with manager._lock:  # noqa: SLF001 - so that nothing comes between
+            ending = manager.begin_commit() if committing else None
+            manager.bump_producer_id_and_epoch()
+        client._sender.wakeup()  # noqa: SLF001
+        if ending is not None:
+            ending.wait()
+        while manager.is_bumping_epoch():
+            pass
+
+    producer.begin()
+    producer.send(here, None, b"never")
+    if committing:
+        client.commit_transaction = begin_anew
+    else:
+        begin_anew()
+    with pytest.raises(TransactionError, match="the transaction was aborted"):
+        producer.commit({here: 1}, f"group-of-{topic}")
+    assert broker.consume(topic) == []
+    assert reader(topic).committed(here) is None
+    producer.begin()
+    producer.send(here, None, b"once")
+    producer.commit({here: 1}, f"group-of-{topic}")
+    assert [one.value for one in broker.consume(topic)] == [b"once"]
+    producer.close()
 
 
 def test_last_end(broker: Broker, topics: Callable[..., str]) -> None:
