@@ -165,7 +165,8 @@ def test_other_files_are_refused(path: Path) -> None:
 def test_a_state_of_an_older_layout(path: Path) -> None:
     """A state that does not tell by what its inputs are known is refused, whatever is in it."""
     message = r"abers\.state: another version of abers saved this state, .* to start anew"
-    for position in (None, 7, [], {}, POSITION | {"files": FILES}, POSITION | {"layout": 1}):
+    others: list[Any] = [None, 7, [], {}]
+    for position in (*others, POSITION | {"files": FILES}, POSITION | {"layout": 1}):
         path.write_bytes(used().snapshot(position))
         with pytest.raises(StateError, match=message):
             StateFile(str(path), FILES).load(Settings(), outcomes=True)

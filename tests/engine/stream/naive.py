@@ -421,7 +421,8 @@ class Naive:
 
     def size(self) -> int:
         """Count the bytes of ids and features."""
-        ids = sum(len(one.id.encode()) for one in [*self.pending, *self.early, *self.finished])
+        held: list[Any] = [*self.pending, *self.early, *self.finished]
+        ids = sum(len(one.id.encode()) for one in held)
         if self.learner is None:
             return ids
         return ids + sum(len(msgspec.msgpack.encode(one.observation.x)) for one in self.pending)
