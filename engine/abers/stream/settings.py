@@ -96,8 +96,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_ahead
         How far an event time may be ahead of the time its record was written.
     max_jump
-        How far one event alone moves the clock of its model; further, three events of different
-        ids must agree. None is a tenth of the shortest span of time in these settings.
+        How far one event alone moves the clock of its model, but where events are rarer; further,
+        three events of different ids must agree. None is a tenth of the shortest span of time in
+        these settings.
     dedup_for, dedup_max
         How long, and how many, finished ids are remembered to know a duplicate by; None
         remembers them for `label_wait`.
