@@ -56,6 +56,7 @@ _REST = {
     "expired": "observations given up after limits.label_wait",
     "evicted": "observations given up, as limits.max_pending waited",
     "forgotten": "finished ids beyond limits.dedup_max",
+    "retired": "models forgotten, as limits.max_models were there and limits.retire_after was over",
 }
 """Counters that are told, and what they count."""
 

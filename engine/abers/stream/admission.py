@@ -141,6 +141,12 @@ class Admission:
             return self._sifted(events, accepted)
         return self._numbered(events, np.arange(len(events)), *taken, [])
 
+    def renumber(self, models: Sequence[str]) -> None:
+        """Know these of the models alone, and number them in their order."""
+        pairs = [pair for pair in self.keys if pair[0] in {*models}]
+        self.models = {name: number for number, name in enumerate(models)}
+        self.keys = {pair: number for number, pair in enumerate(pairs)}
+
     # A column at a time
 
     def _plain(self, events: Events) -> tuple[_Named, Floats, Floats] | None:
