@@ -186,4 +186,4 @@ def _limits(limits: Limits, jump: int) -> dict[str, str]:
 def _retiring(limits: Limits) -> str:
     if limits.retire_after is None:
         return ""
-    return f"; then those silent for over {duration(limits.retire_after)} are forgotten"
+    return f"; beyond that those silent for over {duration(limits.retire_after)} are forgotten"

@@ -3,7 +3,7 @@
 Governing rule: score at prediction time, pair at label time, never re-score.
 Nothing but the events decides: no clock but theirs, no randomness, no I/O, so
 the same events in the same order give the same outputs and the same state,
-however they are batched.
+however they are batched; only models are retired where batches begin.
 
 A batch goes through two rooms: one decides what becomes of each event, the next
 lets each calibrator run its steps in one call, and words the outputs.

@@ -46,7 +46,8 @@ QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
 OF_ADMISSION = ("max_models", "retire_after", "max_id_bytes", "max_name_bytes")
-"""Settings that decide only what comes in: they may change where all that is held still fits."""
+"""Settings that decide what comes in, and what makes room for it: they may change where all that is
+held still fits, since the entries of a journal say what they came to."""
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits
@@ -111,8 +112,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_models
         How many models, and how many segments of all models, are kept apart at most.
     retire_after
-        How far the clock of a model is behind those of the others before the model may be retired,
-        which happens when there are `max_models`: all of it is forgotten. None retires no model.
+        How far the clock of a model may be behind those of the others when there are `max_models`;
+        further, and all of the model is forgotten when a batch begins. None retires no model.
     max_id_bytes
         How many bytes an id has at most, in UTF-8.
     max_name_bytes
