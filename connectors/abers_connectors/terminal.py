@@ -56,7 +56,7 @@ _REST = {
     "expired": "observations given up after limits.label_wait",
     "evicted": "observations given up, as limits.max_pending waited",
     "forgotten": "finished ids beyond limits.dedup_max",
-    "retired": "models forgotten, as limits.max_models were there and limits.retire_after was over",
+    "retired": "models silent for limits.retire_after, forgotten with all that waited",
 }
 """Counters that are told, and what they count."""
 
