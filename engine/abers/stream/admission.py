@@ -312,7 +312,10 @@ class Admission:
             what = f"segment {shown(event.segment)} of model {shown(event.model)}"
         else:
             return
-        detail = f"{what} is new, and max_models={most} are there already; raise max_models, or set retire_after"
+        detail = (
+            f"{what} is new, and max_models={most} are there already; raise max_models, or set "
+            "retire_after"
+        )
         raise _Refused("too-many-models", detail)
 
 
