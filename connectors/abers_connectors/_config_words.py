@@ -177,7 +177,13 @@ def _limits(limits: Limits, jump: int) -> dict[str, str]:
         "clocks": f"one event alone moves that of its model by at most {duration(jump)}",
         "duplicates": f"known for {duration(memory + limits.lateness)}, among the last "
         f"{limits.dedup_max:,} finished ids",
-        "models": f"at most {limits.max_models:,}, and as many segments in all",
+        "models": f"at most {limits.max_models:,}, and as many segments in all{_retiring(limits)}",
         "lengths": f"ids of at most {limits.max_id_bytes:,} bytes; models, segments and classes "
         f"of at most {limits.max_name_bytes:,}",
     }
+
+
+def _retiring(limits: Limits) -> str:
+    if limits.retire_after is None:
+        return ""
+    return f"; beyond that those silent for over {duration(limits.retire_after)} are forgotten"

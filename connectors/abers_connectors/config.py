@@ -167,6 +167,7 @@ class Limits(Section):
     max_early: Count = 100_000
     max_bytes: Annotated[int, Field(ge=0)] = 1 << 29
     max_models: Count = 1_000
+    retire_after: Duration | None = None
     max_id_bytes: Count = 256
     max_name_bytes: Count = 256
 

@@ -57,6 +57,7 @@ _REST = {
     "expired": "observations given up after limits.label_wait",
     "evicted": "observations given up, as limits.max_pending waited",
     "forgotten": "finished ids beyond limits.dedup_max",
+    "retired": "models silent for limits.retire_after, forgotten with all that waited",
 }
 """Counters that are told, and what they count."""
 

@@ -33,7 +33,19 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.uint32]
     Bytes = NDArray[np.uint8]
 
-__all__ = ["EARLY", "FINISHED", "FOREVER", "NO_CLOCK", "PENDING", "Clock", "Ledger", "Unknown"]
+__all__ = [
+    "EARLY",
+    "EXPIRED",
+    "FINISHED",
+    "FOREVER",
+    "NO_CLOCK",
+    "PENDING",
+    "QUORUM",
+    "UNKNOWN_LABELS",
+    "Clock",
+    "Ledger",
+    "Unknown",
+]
 
 PENDING, EARLY, FINISHED = 0, 1, 2  # the stores
 QUORUM = 3

@@ -94,6 +94,14 @@ def test_the_least() -> None:
         ({"task__scores": "logit"}, "scores", "logits, from the records"),
         ({"calibrator__window": 1000}, "calibrator", "ivap, keeps the last 1,000 labels"),
         ({"calibrator__window": 1}, "calibrator", "ivap, keeps the last 1 label"),
+        (
+            {"limits__retire_after": "30d"},
+            "models",
+            (
+                "at most 1,000, and as many segments in all; "
+                "beyond that those silent for over 30 days are forgotten"
+            ),
+        ),
         ({"calibrator__max_age": "36h"}, "calibrator", "ivap, forgets labels after 36 hours"),
         (
             {"calibrator__half_life": "1d"},

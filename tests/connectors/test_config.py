@@ -51,6 +51,7 @@ def test_settings() -> None:
         limits__max_pending=7,
         limits__max_early=8,
         limits__max_models=9,
+        limits__retire_after="30d",
         limits__max_id_bytes=10,
         limits__max_name_bytes=11,
         monitoring={
@@ -74,6 +75,7 @@ def test_settings() -> None:
         max_pending=7,
         max_early=8,
         max_models=9,
+        retire_after=30 * DAY,
         max_id_bytes=10,
         max_name_bytes=11,
         monitors=False,
@@ -95,7 +97,7 @@ def test_extreme_limits(count: int, span: int) -> None:
     """The processor takes whatever is accepted here."""
     names = ["dedup_max", "max_pending", "max_early", "max_models", "max_id_bytes"]
     counts = dict.fromkeys(names, count) | {"max_name_bytes": max(count, len("default"))}
-    times = ["label_wait", "lateness", "max_ahead", "max_jump", "dedup_for"]
+    times = ["label_wait", "lateness", "max_ahead", "max_jump", "dedup_for", "retire_after"]
     config = loaded(limits=counts | dict.fromkeys(times, span), calibrator__half_life=span)
     assert Processor(config.settings()).process(Observation("a", 0, score=0.5))
 

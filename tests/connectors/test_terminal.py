@@ -156,10 +156,12 @@ def test_where_the_outputs_are(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     """What was ignored or given up is counted; what is in the table already is not told again."""
     counters = {"predictions": 5, "duplicate_labels": 1200, "expired": 3, "dead:bad-id": 2}
+    counters |= {"retired": 4}
     show_outputs(summary(counters=counters), {})
     assert capsys.readouterr().err == (
         "duplicate labels: 1,200 (of an id that was labelled already, ignored)\n"
         "expired: 3 (observations given up after limits.label_wait)\n"
+        "retired: 4 (models silent for limits.retire_after, forgotten with all that waited)\n"
     )
 
 

@@ -267,6 +267,7 @@ class Status:
         self._hints: dict[str, None] = {}
         self._given_up: list[str] = []
         self._counts = Counts()
+        self._retired: set[str] = set()
         self._gauges: dict[int, Gauges] = {}
         self._lags: dict[tuple[str, int], int] = {}
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
@@ -309,6 +310,7 @@ class Status:
             counts.tombstones += len(work.decoded.tombstones)
             self._gauge(shard)
             if work.outputs is not None:
+                self._retired.update(work.outputs.retired)
                 counts.alarms.update((one.model, one.test) for _, one in work.outputs.alarms)
                 if work.outputs.judged is not None:
                     self._judge(shard.processor, work.outputs.judged)
@@ -348,15 +350,28 @@ class Status:
             self._counts.webhook[result] += 1
 
     def weigh(self, shards: Iterable[_Shard]) -> None:
-        """Note what the tests of all models have come to, when nothing is under way."""
+        """Note what the tests of all models have come to, when nothing is under way.
+
+        What is counted of models that were retired, and that no shard has, is forgotten.
+        """
         found: dict[str, list[Sequence[Evidence]]] = {}
+        known: set[str] = set()
         for shard in shards:
             keys, monitors = shard.processor.keys, shard.processor.monitors
+            known.update(model for model, _ in keys)
             for (model, _), monitor in zip(keys, monitors, strict=False):
                 found.setdefault(model, []).append(monitor.tests)
         evidence = {model: loudest(many) for model, many in found.items()}
         with self._lock:
             self._evidence = evidence
+            self._let_go(known)
+
+    def _let_go(self, known: set[str]) -> None:
+        gone, self._retired = self._retired - known, set()
+        if gone:
+            self._counts.tallies.drop(gone)
+            rest = {one: many for one, many in self._counts.alarms.items() if one[0] not in gone}
+            self._counts.alarms = Counter(rest)
 
     def lag(self, lags: Mapping[tuple[str, int], int]) -> None:
         """Note how many records of some partitions are still to be read."""

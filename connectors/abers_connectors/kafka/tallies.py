@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -87,6 +87,21 @@ class Tallies:
             at = rows if places is None else rows * columns + places
             sums = np.bincount(at, weights, size).reshape(len(self.rows), columns)
             self._table((name, what), columns)[:] += sums
+
+    def drop(self, models: Iterable[str]) -> None:
+        """Forget some models, of which there need be no rows."""
+        gone = {*models} & self.rows.keys()
+        if not gone:
+            return
+        kept = {model: row for model, row in self.rows.items() if model not in gone}
+        rows = [*kept.values()]
+        size = len(self.rows)
+        self.rows = {model: row for row, model in enumerate(kept)}
+        # A table without its last rows is one to which nothing of those models was added.
+        self.tables = {
+            told: np.concatenate([table, np.zeros((size - len(table), table.shape[1]))])[rows]
+            for told, table in self.tables.items()
+        }
 
     def _rows(self, models: Sequence[str], keys: Rows) -> Rows:
         """Find the row of each prediction's model."""

@@ -44,6 +44,7 @@ class Watching:
 
     def take(self, processor: Processor, outputs: Outputs) -> None:
         """Gather what a processor put out, once it is sure."""
+        self._let_go(processor, outputs.retired)
         if (made := outputs.judged) is None or not len(made.keys):
             return
         delays = np.maximum(made.delays[-_DELAYS:], 0) / 1000
@@ -55,6 +56,14 @@ class Watching:
                 part = Judged(*(column[rows] for column in made))
                 mine = [one for one in alarms if (one.model, one.segment) == key]
                 gathered.take(part, processor.monitors[number].tests, mine)
+
+    def _let_go(self, processor: Processor, retired: Sequence[str]) -> None:
+        """Make room for others where models were retired that no processor has."""
+        if retired:
+            having = [processor, *self._processors.values()]
+            gone = {*retired} - {model for one in having for model, _ in one.keys}
+            kept = {key: one for key, one in self._gathered.items() if key[0] not in gone}
+            self._gathered = kept
 
     def _of(self, key: Key, processor: Processor) -> Gathered | None:
         """Find where a key is gathered; None of one too many."""

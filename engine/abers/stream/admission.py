@@ -141,6 +141,12 @@ class Admission:
             return self._sifted(events, accepted)
         return self._numbered(events, np.arange(len(events)), *taken, [])
 
+    def renumber(self, models: Sequence[str]) -> None:
+        """Know these of the models alone, and number them in their order."""
+        pairs = [pair for pair in self.keys if pair[0] in {*models}]
+        self.models = {name: number for number, name in enumerate(models)}
+        self.keys = {pair: number for number, pair in enumerate(pairs)}
+
     # A column at a time
 
     def _plain(self, events: Events) -> tuple[_Named, Floats, Floats] | None:
@@ -306,7 +312,10 @@ class Admission:
             what = f"segment {shown(event.segment)} of model {shown(event.model)}"
         else:
             return
-        detail = f"{what} is new, and max_models={most} are there already; raise max_models"
+        detail = (
+            f"{what} is new, and max_models={most} are there already; raise max_models, or set "
+            "retire_after"
+        )
         raise _Refused("too-many-models", detail)
 
 

@@ -165,6 +165,19 @@ class Answering:
             if self.bets is not None:
                 self.monitors[key].bets = [self.bets.renew(key)]
 
+    def keep(self, keys: Integers, slots: Integers) -> None:
+        """Keep what is of these keys and slots alone, in their order: slots begin with 1."""
+        self.calibrators = [self.calibrators[key] for key in keys.tolist()]
+        if self.monitors is not None:
+            self.monitors = [self.monitors[key] for key in keys.tolist()]
+        if self.bets is not None:
+            self.bets.keep(keys, slots)
+        kept = self.rows[slots]
+        self.rows = np.empty((len(slots) + 1, self.rows.shape[1]))
+        self.rows[1:] = kept
+        if self.waiting is not None:
+            self.waiting.retain(slots.tolist())
+
     def run(  # noqa: PLR0913 - what was decided, by its parts
         self,
         admitted: Admitted,

@@ -115,6 +115,12 @@ class Bets:
         self.by_key[key], self._heads[key] = self._make(), _NEVER
         return self.by_key[key]
 
+    def keep(self, keys: Integers, slots: Integers) -> None:
+        """Keep the bets of these keys and slots alone, in their order."""
+        self.by_key = [self.by_key[key] for key in keys.tolist()]
+        self._heads = self._heads[keys]
+        self._numbers = np.concatenate(([_UNKNOWN], self._numbers[slots]))
+
     def make_room(self, slots: int) -> None:
         """Have a number for every slot."""
         if (more := slots - len(self._numbers)) > 0:

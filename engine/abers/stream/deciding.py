@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abers._core import Ledger
     from abers._ledger import Unknown
     from abers.learners import Learner
     from abers.stream.admission import Admitted
@@ -52,7 +53,7 @@ REASONS = (
 )
 """Why the processor makes a dead letter of an event."""
 
-_OWN = ("observations", "labels_in", "predictions", "labels")
+_OWN = ("observations", "labels_in", "predictions", "labels", "retired")
 _LEDGER = (  # in the order of its counts
     "early_labels",
     "duplicate_observations",
@@ -110,7 +111,7 @@ class Deciding:
         score = None if self.learning is None else self.learning.score
         self.admission = Admission(settings, task, score)
         memory = settings.label_wait if settings.dedup_for is None else settings.dedup_for
-        self.ledger = core.Ledger(
+        self._limits = (
             settings.lateness,
             settings.label_wait,
             memory,
@@ -120,7 +121,13 @@ class Deciding:
             settings.dedup_max,
             settings.max_bytes,
         )
+        self.ledger = self.new_ledger()
         self._counters = dict.fromkeys(COUNTERS, 0)
+
+    def new_ledger(self) -> Ledger:
+        """Make a ledger that holds nothing."""
+        ledger: Ledger = core.Ledger(*self._limits)
+        return ledger
 
     @property
     def clock(self) -> int | None:
@@ -138,13 +145,15 @@ class Deciding:
         self._counters.update(counters)
         self.ledger.counts = [counters[name] for name in _LEDGER]
 
-    def decide(self, events: Events) -> Decided:
+    def decide(self, events: Events, retired: Sequence[DeadLetter] = ()) -> Decided:
         """Take a batch.
 
         Parameters
         ----------
         events
             At least one observation or label.
+        retired
+            Labels that waited for observations of models that were retired.
 
         Returns
         -------
@@ -157,13 +166,18 @@ class Deciding:
         else:
             decided = self._one_by_one(events, self.learning)
             self.learning.drop(decided.dropped.slots.tolist())
+        decided.letters[:0] = ((0, letter) for letter in retired)
         refused = decided.admitted.refused
         decided.letters.extend((letter.row or 0, letter) for letter in refused)
         self._count(events.labels, decided, [letter.reason for _, letter in decided.letters])
         return decided
 
     def redo(
-        self, admitted: Admitted, labels: NDArray[np.bool_], refused: Sequence[str]
+        self,
+        admitted: Admitted,
+        labels: NDArray[np.bool_],
+        refused: Sequence[str],
+        retired: Sequence[DeadLetter],
     ) -> Decided:
         """Take a batch for which admission and scores are known.
 
@@ -175,6 +189,8 @@ class Deciding:
             Which events of the whole batch are labels.
         refused
             Why the others did not come in.
+        retired
+            As for `decide`.
 
         Returns
         -------
@@ -186,6 +202,7 @@ class Deciding:
         if self.learning is not None:
             decided = self._learned_again(decided, self.learning)
             self.learning.drop(decided.dropped.slots.tolist())
+        decided.letters[:0] = ((0, letter) for letter in retired)
         reasons = [letter.reason for _, letter in decided.letters]
         self._count(labels, decided, [*reasons, *refused])
         return decided
@@ -202,7 +219,7 @@ class Deciding:
             admitted.times,
             admitted.values,
         )
-        letters = [(int(admitted.rows[label[0]]), self._unknown(label)) for label in unknown]
+        letters = [(int(admitted.rows[label[0]]), self.unknown(label)) for label in unknown]
         return Decided(admitted, taken, letters, dropped)
 
     def forget(self, model: str) -> None:
@@ -232,7 +249,7 @@ class Deciding:
             taken.rows[:] = dropped.rows[:] = number
             parts.append(taken)
             gone.append(dropped)
-            letters.extend((number, self._unknown(label)) for label in unknown)
+            letters.extend((number, self.unknown(label)) for label in unknown)
             letters.extend((number, failed) for failed in self._learn(event, taken, learning))
 
         admitted = self.admission.admit(events, accepted)
@@ -298,7 +315,20 @@ class Deciding:
         for reason in reasons:
             counters[f"dead:{reason}"] += 1
 
-    def _unknown(self, label: Unknown) -> DeadLetter:
+    def retire(self, models: Sequence[int], ledger: Ledger) -> None:
+        """Forget models, with a ledger in which they are not, and number the others anew."""
+        gone = {*models}
+        admission = self.admission
+        names = [name for name, number in admission.models.items() if number not in gone]
+        if self.learning is not None:
+            for name in admission.models.keys() - {*names}:
+                self.learning.by_model.pop(name, None)
+        self.ledger = ledger
+        self._counters["retired"] += len(gone)
+        admission.renumber(names)
+
+    def unknown(self, label: Unknown) -> DeadLetter:
+        """Word the end of a label whose observation did not come."""
         _, id_, model, time, value = label
         name = list(self.admission.models)[model]
         detail = f"no observation with id {shown(id_)} came; see that ids and models of both agree"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from abers.exceptions import ParameterError
+from abers.stream import retirement
 from abers.stream.settings import OF_ADMISSION, Settings
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
         JSON: what is passed through for each observation of the batch; empty if none has any.
     counters
         All counters after the batch.
+    retired
+        Numbers of the models that were retired before the batch, ascending; all other numbers are
+        those of afterwards.
     """
 
     settings: bytes
@@ -90,6 +94,7 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     features: list[dict[Any, Any]] | None
     extra: bytes
     counters: list[int]
+    retired: list[int] = []
 
 
 def marked(settings: Settings) -> bytes:
@@ -110,10 +115,11 @@ def marked(settings: Settings) -> bytes:
 def take(processor: Processor, events: Events) -> tuple[Outputs, Entry]:
     """Let a processor take a batch, and write down what was decided."""
     extra = _extra(events)
+    retired = retirement.begin(processor, events)
     admission = processor._deciding.admission
     models, keys = len(admission.models), len(admission.keys)
-    decided = processor._deciding.decide(events)
-    outputs, answers = processor._answer(decided)
+    decided = processor._deciding.decide(events, retired.letters)
+    outputs, answers = processor._answer(decided, retired)
     admitted = decided.admitted
     told = admitted.kinds == 1
     seen = ~told
@@ -135,6 +141,7 @@ def take(processor: Processor, events: Events) -> tuple[Outputs, Entry]:
         features=None if processor._deciding.learning is None else _features(admitted.events, seen),
         extra=extra,
         counters=[*processor.counters.values()],
+        retired=[*retired.numbers],
     )
     return outputs, entry
 

@@ -98,6 +98,10 @@ class Learning:
         for slot in slots:
             self.features[slot] = None
 
+    def keep(self, slots: Sequence[int]) -> None:
+        """Keep the features in these slots alone, as those of slots 1, 2, ..."""
+        self.features = [None, *(self.features[slot] for slot in slots)]
+
     def _learner(self, model: str) -> Learner:
         if self.given is not None:
             return self.given

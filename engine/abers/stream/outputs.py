@@ -54,6 +54,8 @@ class Outputs(NamedTuple):
         What can be counted of the labels; None if there are neither monitors nor outcomes.
     alarms
         Each with the row of the event that brought it about, one an episode.
+    retired
+        Names of the models that were retired before the batch.
     """
 
     predictions: Rows[Any]
@@ -63,6 +65,7 @@ class Outputs(NamedTuple):
     settled: NDArray[np.int64]
     judged: Judged | None = None
     alarms: Sequence[tuple[int, Alarm]] = ()
+    retired: Sequence[str] = ()
 
     def dead_letters(self) -> list[DeadLetter]:
         """Give the dead letters in the order of the events."""

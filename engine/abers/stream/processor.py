@@ -3,7 +3,7 @@
 Governing rule: score at prediction time, pair at label time, never re-score.
 Nothing but the events decides: no clock but theirs, no randomness, no I/O, so
 the same events in the same order give the same outputs and the same state,
-however they are batched.
+however they are batched; only models are retired where batches begin.
 
 A batch goes through two rooms: one decides what becomes of each event, the next
 lets each calibrator run its steps in one call, and words the outputs.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers._shown import shown
 from abers.exceptions import ParameterError, StateError
-from abers.stream import journal, redoing, snapshot
+from abers.stream import journal, redoing, retirement, snapshot
 from abers.stream.answering import Answering
 from abers.stream.columns import Events
 from abers.stream.deciding import Deciding
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from abers.stream.facts import Facts
     from abers.stream.journal import Entry
     from abers.stream.outputs import Judged
+    from abers.stream.retirement import Retired
     from abers.stream.tasks import Answers, Monitor
 
 __all__ = ["Processor"]
@@ -251,7 +252,8 @@ class Processor:
         [0.5, 0.5, 0.5]
         """
         self._require_sound()
-        outputs, _ = self._answer(self._deciding.decide(events))
+        retired = retirement.begin(self, events)
+        outputs, _ = self._answer(self._deciding.decide(events, retired.letters), retired)
         return outputs
 
     def take_noted(self, events: Events) -> tuple[Outputs, Entry]:
@@ -331,7 +333,9 @@ class Processor:
             )
             raise StateError(msg)
 
-    def _answer(self, decided: Decided, known: Answers | None = None) -> tuple[Outputs, Answers]:
+    def _answer(
+        self, decided: Decided, retired: Retired, known: Answers | None = None
+    ) -> tuple[Outputs, Answers]:
         """Answer what was decided, and word it; with answers that are known as they are."""
         admitted, taken, letters, dropped = decided
         keys = self._deciding.admission.keys
@@ -348,6 +352,7 @@ class Processor:
             rows[learns],
             said.judged,
             [(int(admitted.rows[row]), alarm) for row, alarm in said.alarms],
+            retired.names,
         )
         return outputs, said.answers
 

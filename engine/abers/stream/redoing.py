@@ -17,6 +17,7 @@ import numpy as np
 from abers._saved import MOST
 from abers._sealed import REMEDY
 from abers.exceptions import AbersError, SettingsError, StateError
+from abers.stream import retirement
 from abers.stream.admission import Admitted, require_room
 from abers.stream.columns import Events, objects
 from abers.stream.deciding import COUNTERS
@@ -54,9 +55,9 @@ def redo(processor: Processor, entry: Entry) -> Outputs:
         msg = "the entry was decided under other settings; set them back, or start without it"
         raise SettingsError(msg)
     _require_order(entry, processor.counters)
-    _require_room(processor, entry)
-    models, keys = processor._deciding.admission.models, processor._deciding.admission.keys
-    names = _Names([*models, *entry.new_models], [*keys, *entry.new_keys])
+    with _consistent():
+        names = _names(processor, entry)
+    _require_room(processor, names, entry)
     with _consistent():
         admitted = _admitted(entry, names, processor._task)
         answers = _answers(entry, processor._task)
@@ -88,15 +89,16 @@ def _redone(
     answers: Answers | None,
 ) -> Outputs:
     deciding = processor._deciding
+    retired = retirement.retire(processor, entry.retired)
     admission = deciding.admission
     admission.models.update({name: number for number, name in enumerate(names.models)})
     admission.keys.update({pair: number for number, pair in enumerate(names.keys)})
     labels, reasons = np.frombuffer(entry.labels, bool), [why for _, why in entry.refused]
-    decided = deciding.redo(admitted, labels, reasons)
+    decided = deciding.redo(admitted, labels, reasons, retired.letters)
     predicted = int((decided.taken.learns == 0).sum())
     _require(answers is None or len(answers.held) == predicted, "answers")
     with np.errstate(all="ignore"):  # answers are as they are
-        outputs, _ = processor._answer(decided, answers)
+        outputs, _ = processor._answer(decided, retired, answers)
     return outputs
 
 
@@ -114,12 +116,20 @@ def _require_order(entry: Entry, counters: dict[str, int]) -> None:
         raise StateError(msg)
 
 
-def _require_room(processor: Processor, entry: Entry) -> None:
-    admission = processor._deciding.admission
-    models = len(admission.models) + len(entry.new_models)
-    keys = len(admission.keys) + len(entry.new_keys)
+def _names(processor: Processor, entry: Entry) -> _Names:
+    """Give the names that an entry's numbers are of."""
+    admission, gone = processor._deciding.admission, entry.retired
+    _require(gone == sorted({*gone}), "retired models")
+    _require(not gone or 0 <= gone[0] <= gone[-1] < len(admission.models), "retired models")
+    models = [name for number, name in enumerate(admission.models) if number not in {*gone}]
+    keys = [key for key in admission.keys if key[0] in {*models}]
+    return _Names([*models, *entry.new_models], [*keys, *entry.new_keys])
+
+
+def _require_room(processor: Processor, there: _Names, entry: Entry) -> None:
     names = [*entry.new_models, *(segment for _, segment in entry.new_keys)]
-    require_room(processor.settings, max(models, keys), names, entry.ids)
+    count = max(len(there.models), len(there.keys))
+    require_room(processor.settings, count, names, entry.ids)
 
 
 def _events(counters: dict[str, int]) -> int:

@@ -45,8 +45,9 @@ DISTRIBUTIONS = ("none", "judged", "told")
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
-OF_ADMISSION = ("max_models", "max_id_bytes", "max_name_bytes")
-"""Settings that decide only what comes in: they may change where all that is held still fits."""
+OF_ADMISSION = ("max_models", "retire_after", "max_id_bytes", "max_name_bytes")
+"""Settings that decide what comes in, and what makes room for it: they may change where all that is
+held still fits, since the entries of a journal say what they came to."""
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MOST = (1 << 31) - 1  # entries are numbered with 32 bits
@@ -111,6 +112,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         beyond that the oldest finished ids go first, then labels, then observations.
     max_models
         How many models, and how many segments of all models, are kept apart at most.
+    retire_after
+        How far the clock of a model may be behind those of the others when there are `max_models`;
+        further, and all of the model is forgotten when a batch begins. None retires no model.
     max_id_bytes
         How many bytes an id has at most, in UTF-8.
     max_name_bytes
@@ -152,6 +156,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_early: int = 100_000
     max_bytes: int = 1 << 29
     max_models: int = 1_000
+    retire_after: int | None = None
     max_id_bytes: int = 256
     max_name_bytes: int = 256
     monitors: bool = True
@@ -178,7 +183,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if sum(one is not None for one in (self.window, self.max_age, self.half_life)) > 1:
             msg = "window, max_age and half_life exclude each other; give at most one"
             raise ParameterError(msg)
-        for name in ("dedup_for", "max_jump"):
+        for name in ("dedup_for", "max_jump", "retire_after"):
             if getattr(self, name) is not None:
                 self._require(name, 0, LARGEST_TIME)
         if self.distributions not in DISTRIBUTIONS:

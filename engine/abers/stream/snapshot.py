@@ -32,6 +32,7 @@ from abers.stream.admission import require_room
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
 from abers.stream.pieces import ARRAY, BINARY, TEXT, fields, header, pieces, several
 from abers.stream.settings import LARGEST_TIME, OF_ADMISSION, Settings
+from abers.stream.stored import Columns, parts, read_ids
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ _INCONSISTENT = (
     *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
     msgspec.MsgspecError,
 )
-_TOGETHER = 1 << 16  # entries that are read or written at once
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -309,57 +309,26 @@ def _clocks(held: State) -> list[Any]:
     return [msgspec.structs.astuple(one) for one in held.clocks]
 
 
-class _Columns(NamedTuple):
-    """What the ledger says of the entries of a store, and how long their ids are."""
-
-    slots: NDArray[np.int64]
-    models: NDArray[np.uint32]
-    keys: NDArray[np.uint32]
-    times: NDArray[np.int64]
-    stored: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, count: int) -> _Columns:
-        slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
-        models, keys = np.empty(count, np.uint32), np.empty(count, np.uint32)
-        return cls(slots, models, keys, times, stored, np.empty(count))
-
-
-def _columns(ledger: Ledger, store: int) -> _Columns:
+def _columns(ledger: Ledger, store: int) -> Columns:
     """Read a store, and throw its ids away."""
-    columns = _Columns.of(ledger.count(store))
-    for _ in _ids(ledger, store, columns):
+    columns = Columns.of(ledger.count(store))
+    for _ in read_ids(ledger, store, columns):
         pass
     return columns
 
 
-def _ids(ledger: Ledger, store: int, columns: _Columns) -> Iterator[list[str]]:
-    """Give the ids of a store, some at a time, while its columns are filled."""
-    behind = 0
-    for part in _parts(len(columns.slots)):
-        some: Any = (column[part] for column in columns)
-        ids, behind = ledger.entries(store, behind, *some)
-        yield ids
-
-
-def _parts(count: int) -> Iterator[slice]:
-    """Cut so many rows into parts of which each is small."""
-    return (slice(first, first + _TOGETHER) for first in range(0, count, _TOGETHER))
-
-
 def _entries(ledger: Ledger, store: int) -> Iterator[Piece]:
     """Encode a store, as `_Entries`."""
-    columns = _Columns.of(ledger.count(store))
+    columns = Columns.of(ledger.count(store))
     lengths, size = np.empty(len(columns.slots), np.uint32), 0
-    rows = _parts(len(lengths))
-    for part, ids in zip(rows, _ids(ledger, store, columns), strict=True):
+    rows = parts(len(lengths))
+    for part, ids in zip(rows, read_ids(ledger, store, columns), strict=True):
         lengths[part] = np.fromiter(map(len, ids), np.uint32, len(ids))
         size += len("".join(ids).encode())
     yield header(ARRAY, len(_Entries.__struct_fields__))
     yield header(ARRAY, 2)
     yield header(TEXT, size)
-    for ids in _ids(ledger, store, columns):
+    for ids in read_ids(ledger, store, columns):
         yield "".join(ids).encode()
     for one in (lengths, *columns[1:]):
         yield from pieces(raw(one))
@@ -368,7 +337,7 @@ def _entries(ledger: Ledger, store: int) -> Iterator[Piece]:
 def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece]:
     """Encode some rows of numbers, one behind the other."""
     yield header(BINARY, rows.itemsize * rows.shape[1] * len(slots))
-    for part in _parts(len(slots)):
+    for part in parts(len(slots)):
         yield raw(rows[slots[part]])
 
 
@@ -432,7 +401,7 @@ def _load(ledger: Ledger, store: int, saved: _Ids, columns: _Saved, settings: Se
     lengths, at = np.frombuffer(saved.lengths, "<u4"), 0
     text = msgspec.msgpack.decode(saved.text, type=str)
     require(lengths.all() and int(lengths.sum(dtype=np.uint64)) == len(text), "ids")
-    for part in _parts(len(lengths)):
+    for part in parts(len(lengths)):
         ends = [*accumulate(lengths[part].tolist(), initial=at)]
         ids, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
         require_room(settings, 0, [], ids)

@@ -86,6 +86,10 @@ class Waiting:
         for slot in slots:
             self._by_slot[slot] = None
 
+    def retain(self, slots: Sequence[int]) -> None:
+        """Keep what waits in these slots alone, as that of slots 1, 2, ..."""
+        self._by_slot = [None, *self._at(slots)]
+
     def pack(self, slots: Sequence[int]) -> Iterator[Piece]:
         """Encode what waits in some slots, in canonical form, as a `Packed`."""
         counts = np.array([len(one.thresholds) for one in self._at(slots)], "<u4")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -226,6 +227,67 @@ def test_evidence_where_there_are_no_tests() -> None:
         status.weigh([shard])
         assert not any(status.view().evidence.values())
         assert status.view().counts.alarms == {}
+
+
+# Models that were retired
+
+RETIRING = {"limits.max_models": 4, "limits.retire_after": "1h", "limits.max_jump": "1d"}
+
+
+def judged(model: str, time: int, times: int = 3) -> list[Read]:
+    """Make observations of a model, with their labels."""
+    return [
+        Read(json.dumps(seen | more).encode(), timestamp=time)
+        for number in range(times)
+        for seen in [{"id": f"{time}-{number}", "time": time, "model": model}]
+        for more in ({"score": 0.5}, {"label": 1})
+    ]
+
+
+def crowd(status: Status, shard: Served, hours: range) -> None:
+    """Let one model live, and one be new every hour that comes never again."""
+    for hour in hours:
+        time = 1_700_000_000_000 + 3_600_000 * hour
+        records = judged("live", time, times=50) + judged(f"junk-{hour}", time)
+        status.commit(shard, shard.take(*records))
+
+
+def test_what_is_counted_of_models_is_bounded() -> None:
+    """However many names come and go, a scrape has rows of those that are there alone."""
+    status, shard = Status(60.0), Served(0, RETIRING)
+    for first in range(0, 40, 5):
+        crowd(status, shard, range(first, first + 5))
+        status.weigh([shard])
+        tallies = status.view().counts.tallies
+        assert tallies.rows.keys() == {model for model, _ in shard.processor.keys}
+    assert shard.processor.counters["retired"] > 30
+    assert tallies.tables["brier", "calibrated"].shape == (len(tallies.rows), 1)
+
+
+def test_what_another_shard_has_stays() -> None:
+    """A name that was retired in one shard alone keeps its row, and so does one that left."""
+    status, shards = Status(60.0), [Served(0, RETIRING), Served(1, RETIRING)]
+    leaving = Served(2, RETIRING)
+    status.commit(leaving, leaving.take(*judged("gone elsewhere", 1_700_000_000_000)))
+    status.commit(shards[1], shards[1].take(*judged("junk-0", 1_700_000_000_000)))
+    crowd(status, shards[0], range(9))
+    status.weigh(shards)
+    assert "junk-0" not in {model for model, _ in shards[0].processor.keys}
+    assert {"junk-0", "gone elsewhere", "live"} <= status.view().counts.tallies.rows.keys()
+    assert "junk-1" not in status.view().counts.tallies.rows
+
+
+def test_alarms_of_retired_models() -> None:
+    """Episodes of a model are forgotten with it."""
+    status = Status(60.0)
+    shard = Served(0, RETIRING)
+    status.commit(shard, shard.take(*turning()))
+    assert status.view().counts.alarms == {("m", "change"): 1}
+    for time in (1_700_000_000_000, 1_700_000_000_001):
+        status.commit(shard, shard.take(*(r for m in "xyz" for r in judged(m, time, times=50))))
+    status.weigh([shard])
+    assert "m" not in {model for model, _ in shard.processor.keys}
+    assert status.view().counts.alarms == {}
 
 
 # What readers get

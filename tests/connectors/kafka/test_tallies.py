@@ -215,3 +215,35 @@ def test_a_copy_stays_as_it_is() -> None:
     assert judged is not None
     tallies.add(["other"], judged.keys, processor.facts(judged))
     assert (copy.rows, copy.tables["width_sum", ""].tolist()) == ({"default": 0}, [[1.0]])
+
+
+def test_some_models_are_dropped() -> None:
+    """What is left is what would be there if nothing of the dropped models had been added."""
+    made = [
+        one
+        for i, model in enumerate("mnompo")
+        for one in (
+            Observation(f"{i}", i, model, score=i / 6),
+            Label(f"{i}", i, model, value=i % 2),
+        )
+    ]
+    tallies, _ = tallied(Processor(), [made[:8], made[8:]])
+    tallies.drop(["m", "p", "unknown"])
+    others, _ = tallied(Processor(), [[one for one in made if one.model in {"n", "o"}]])
+    assert sums_of(tallies) == sums_of(others)
+    assert tallies.rows == {"n": 0, "o": 1}
+    assert {len(table) for table in tallies.tables.values()} == {2}
+
+
+def test_a_dropped_model_comes_again() -> None:
+    """It begins with nothing."""
+    processor = Processor()
+    pair: list[Event] = [Observation("a", 1, "m", score=0.5), Label("a", 2, "m", value=1)]
+    tallies, _ = tallied(processor, [pair])
+    tallies.drop(["m"])
+    assert sums_of(tallies) == {}
+    again, _ = tallied(Processor(), [pair])
+    judged = Processor().take(Events.of(pair)).judged
+    assert judged is not None
+    tallies.add(["m"], judged.keys, processor.facts(judged))
+    assert sums_of(tallies) == sums_of(again)

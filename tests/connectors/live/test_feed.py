@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.live.conftest import Worked
 
+from abers.stream import Settings
 from abers_connectors.live import Feed
 from abers_connectors.live.budget import SHARE, Budget
 
@@ -146,3 +147,19 @@ def test_nobody_looks() -> None:
     costly.tick()
     assert costly.feed.frame(None) is None
     assert costly.used == before
+
+
+def test_retired_models_make_room() -> None:
+    """What was gathered of models that were retired is let go, so that others are gathered."""
+    worked = Worked(Settings(max_models=101, retire_after=60_000))
+    for number in range(100):
+        worked.learn(*PAIRS, model=f"junk-{number}", batch=3)
+    worked.learn(*PAIRS * 40, model="honest", batch=60)
+    worked.learn(*PAIRS * 70, model="honest", batch=60)
+    worked.learn(*PAIRS, model="new", batch=3)
+    assert worked.processor.counters["retired"] == 100
+    worked.tick()
+    assert [*worked.watching.kept()] == [("honest", ""), ("new", "")]
+    found = worked.watching.findings(("new", ""))
+    assert found is not None
+    assert found.over_time

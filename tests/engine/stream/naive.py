@@ -28,6 +28,11 @@ in which they are looked at:
 9. *A label* settles its observation if that waits: the calibrator learns the score of the
    prediction, the learner the features. Else it waits.
 
+Before a batch, if `retire_after` is set and rule 4 leaves no room, every model is forgotten whose
+clock is further than that behind the third latest of the known clocks of models that had 100
+events, or the earliest of fewer. Its observations that wait count as expired, its labels that wait
+are dead letters.
+
 Beyond its limit each list loses its oldest entry. Beyond `max_bytes` of ids and features the
 oldest finished id goes, or else the oldest early label, or else the oldest observation.
 """
@@ -74,6 +79,7 @@ COUNTERS = (
     "labels_in",
     "predictions",
     "labels",
+    "retired",
     "early_labels",
     "duplicate_observations",
     "duplicate_labels",
@@ -192,6 +198,8 @@ class Naive:
     def process_many(self, events: list[Event]) -> list[Output]:
         """Apply events in their order."""
         self.outputs = []
+        if events:
+            self.retire()
         for self.row, event in enumerate(events):
             self.apply(event)
         return self.outputs
@@ -218,6 +226,25 @@ class Naive:
             "early": [Stored(*entry[:3]) for entry in self.early],
             "finished": self.finished,
         }
+
+    def retire(self) -> None:
+        """Forget models that are unseen for long, if there is no room."""
+        after, most = self.settings.retire_after, self.settings.max_models
+        often = [one for one in self.clocks.values() if one.known and one.events >= 100]
+        if after is None or not often or max(len(self.models), len(self.calibrators)) < most:
+            return
+        latest = sorted(clock.time for clock in often)[-3:][0]
+        for model in [one for one in self.models if self.now(one) + after < latest]:
+            self.count("retired")
+            for pending in [one for one in self.pending if one.model == model]:
+                self.count("expired")
+                self.pending.remove(pending)
+            self.finished = [one for one in self.finished if one.model != model]
+            self.calibrators = [one for one in self.calibrators if one[0] != model]
+            self.models.remove(model)
+            del self.clocks[model]
+        for early in [one for one in self.early if one.model not in self.models]:
+            self.give_up(early)
 
     def apply(self, event: Event) -> None:
         """Apply an event, or refuse it."""

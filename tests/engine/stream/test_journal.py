@@ -335,7 +335,7 @@ def test_other_settings() -> None:
     assert other.state_bytes() == Processor().state_bytes()
 
 
-WIDER = Settings(max_models=5, max_id_bytes=300, max_name_bytes=300)
+WIDER = Settings(max_models=5, max_id_bytes=300, max_name_bytes=300, retire_after=9)
 
 
 @pytest.mark.parametrize("wanted", [Settings(), WIDER], ids=["the default", "others"])

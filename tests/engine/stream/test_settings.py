@@ -11,7 +11,7 @@ import pytest
 from abers import ParameterError
 from abers.stream import Processor, Settings
 
-SPANS = ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_for")
+SPANS = ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_for", "retire_after")
 NUMBERS = ("max_pending", "max_early", "max_models", "max_id_bytes", "max_name_bytes")
 FORGETTING = ("window", "max_age", "half_life")
 WHOLE = {"task": "regression", "distributions": "judged"}

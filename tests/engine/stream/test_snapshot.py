@@ -223,7 +223,7 @@ def test_every_setting_is_tried() -> None:
 
 
 # Limits of admission: how many models and pairs, and how long the longest name and id in BLOB are
-FITTING = {"max_models": 9, "max_name_bytes": 2, "max_id_bytes": 9}
+FITTING = {"max_models": 9, "max_name_bytes": 2, "max_id_bytes": 9, "retire_after": 10**9}
 
 
 @pytest.mark.parametrize("name", FITTING)
