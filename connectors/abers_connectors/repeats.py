@@ -45,7 +45,8 @@ class Repeats:
     --------
     >>> repeats = Repeats("abers_connectors")
     >>> def line(message, at):
-    ...     return logging.makeLogRecord({"name": "kafka", "msg": message, "created": at})
+    ...     of = {"name": "kafka", "levelno": logging.WARNING, "created": at}
+    ...     return logging.makeLogRecord(of | {"msg": message})
     >>> for at, message in enumerate(["port 1 is closed", "port 2 is closed", "port 3 is closed"]):
     ...     print([one.getMessage() for one in repeats.add(line(message, at))])
     ['port 1 is closed']

@@ -252,9 +252,12 @@ class Ledger:
             clock.time, clock.known = time, True
             self._stamp_all(model, time)
             return
-        if any(id_ == known for known, _, _ in clock.candidates):
-            return
-        clock.candidates.append((id_, time, clock.events))
+        of_id = [one for one in clock.candidates if one[0] == id_]
+        for one in of_id:
+            if one[1] < time and clock.near(one[1], time, self._jump):
+                clock.candidates[clock.candidates.index(one)] = (id_, time, one[2])
+        if not of_id:
+            clock.candidates.append((id_, time, clock.events))
         times = sorted(at for _, at, _ in clock.candidates)
         if len(times) < QUORUM:  # of two that disagree the earlier one
             clock.time = times[-1] if clock.near(times[0], times[-1], self._jump) else times[0]

@@ -128,8 +128,9 @@ def test_a_bad_record_is_a_clear_stop(
 
 def test_a_label_of_an_id_that_never_comes(tmp_path: Path) -> None:
     """After the wait it is a dead letter, told with the label, as its record is long past."""
-    lines = [label("lost"), observation("a", time=NOW + 100)]
-    run(tmp_path, b"\n".join(lines), {"limits.label_wait": "50ms"})
+    later = [observation(id_, time=NOW + 100 * (i + 1)) for i, id_ in enumerate("abc")]
+    lines = [label("lost"), *later]
+    run(tmp_path, b"\n".join(lines), {"limits.label_wait": "50ms", "limits.max_jump": "1s"})
     (letter,) = rows(tmp_path / "out.jsonl.dead.jsonl")
     assert (letter["reason"], letter["where"]) == ("unknown-id", "a label that waited in vain")
     assert msgspec.json.decode(letter["raw"])["id"] == "lost"

@@ -59,8 +59,8 @@ class Trimming:
             )
 
     def oldest(self, number: int) -> int:
-        """Give the offset at which the oldest whole snapshot goes on; 0 if there is none."""
-        for name, blob in self._snapshots.newest(number, oldest=True):
+        """Return the offset at which the oldest whole snapshot goes on; 0 if there is none."""
+        for name, blob in self._snapshots.newest(number, failed=_give_up, oldest=True):
             offset = Snapshots.offset(name)
             try:
                 require_whole(blob, self._home.key, snapshot_of(self._home.app, number, offset))
@@ -79,3 +79,8 @@ class Trimming:
             ) as admin,
         ):
             admin.delete_records({TopicPartition(*self._home.log(number)): offset})
+
+
+def _give_up(sentence: str) -> None:
+    """Leave the changelog alone where it is not known which snapshots there are."""
+    raise OSError(sentence)

@@ -77,9 +77,10 @@ class ModelClock {
     clock.agreed = clock.events;
   }
 
-  static bool proposed(const Clock& clock, const Name& name) {
-    return std::any_of(clock.candidates.begin(), clock.candidates.end(),
-                       [&](const Candidate& one) { return one.id == name.id; });
+  static Candidate* proposed(Clock& clock, const Name& name) {
+    const auto found = std::find_if(clock.candidates.begin(), clock.candidates.end(),
+                                    [&](const Candidate& one) { return one.id == name.id; });
+    return found == clock.candidates.end() ? nullptr : &*found;
   }
 
   static void add(Clock& clock, const Name& name, std::int64_t time) {
@@ -108,8 +109,11 @@ class ModelClock {
       clock.known = true;
       return Tick::kBegun;
     }
-    if (proposed(clock, name)) return Tick::kStays;
-    add(clock, name, time);
+    if (Candidate* one = proposed(clock, name)) {
+      if (one->time < time && near(clock, one->time, time)) one->time = time;
+    } else {
+      add(clock, name, time);
+    }
     const std::vector<std::int64_t> sorted = times(clock);
     if (sorted.size() < kQuorum) {
       clock.time = near(clock, sorted.front(), sorted.back()) ? sorted.back() : sorted.front();

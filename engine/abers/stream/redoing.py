@@ -199,6 +199,8 @@ def _numbers(
     keys[~told] = _column(entry.keys, "<u4", len(told) - int(told.sum()), "keys")
     models = _column(entry.models, "<u4", len(told), "models")
     _require(bool((models < len(names.models)).all()), "models")
+    new = np.arange(len(names.models) - len(entry.new_models), len(names.models))
+    _require(bool(np.isin(new, models).all()), "models that no event has")
     _require(bool((owners[keys[~told]] == models[~told]).all()), "keys")
     return models, keys
 

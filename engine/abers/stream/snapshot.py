@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from abers.stream.processor import Processor
     from abers.stream.tasks import Task
 
-__all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
+__all__ = ["Clock", "Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
 MAGIC = b"abersPS\x03"
 _WHAT = "a snapshot of a processor"

@@ -251,7 +251,7 @@ def test_no_part_of_anything() -> None:
 def test_unknown_format() -> None:
     """A record of another format is refused with both versions and the remedy."""
     record = MAGIC[:-1] + b"\3" + RECORDS[0][len(MAGIC) :]
-    with pytest.raises(StateError, match=r"format \[3\].*reads format 1.*version of abers"):
+    with pytest.raises(StateError, match=r"format \[3\].*reads format 2.*version of abers"):
         read([record])
 
 

@@ -82,8 +82,8 @@ def test_labels_that_were_given_up() -> None:
     unmatched, shard = Unmatched(), Served()
     unmatched.look([shard], 0.0)
     settle(shard, *names("a", 1000), time=0)
-    observe(shard, "late", time=8 * 86_400 * SECOND)
-    assert shard.processor.waiting == (1, 0)
+    observe(shard, "late", "later", "latest", time=8 * 86_400 * SECOND)
+    assert shard.processor.waiting == (3, 0)
     assert unmatched.look([shard], 0.0) is not None
 
 

@@ -135,7 +135,7 @@ def test_dead_letters_come_in_the_order_of_the_records() -> None:
 
 def test_a_label_that_waited_in_vain_has_no_record() -> None:
     """It is told as it is known, without the place of the record that only brought the time."""
-    processor = Processor(Settings(label_wait=10))
+    processor = Processor(Settings(label_wait=10, max_jump=2**53))
     worded(settled("lost", 1), processor=processor)
     prediction, dead = worded(observed("a", 100), processor=processor)[0]
     assert prediction.sink == "predictions"

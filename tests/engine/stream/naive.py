@@ -385,7 +385,12 @@ class Naive:
             clock.time, clock.known = event.time, True
             return
         if not clock.add(event):
-            return
+            clock.candidates = [
+                one._replace(time=event.time)
+                if one.id == event.id and 0 < event.time - one.time <= clock.jump
+                else one
+                for one in clock.candidates
+            ]
         if len(clock.candidates) < 3:
             clock.settle(sorted(one.time for one in clock.candidates))
         else:

@@ -56,7 +56,11 @@ def _column(kind: str, *values: float) -> bytes:
 @pytest.mark.parametrize(
     ("name", "path", "wrong", "why"),
     [
-        ("plain", ("clock",), 2**64 - 1, "clock"),
+        ("plain", ("clocks", 0, 0), 2**64 - 1, "clock|int"),
+        ("plain", ("clocks", 0, 0), 2**53, "clocks"),
+        ("plain", ("clocks", 0, 2), -1, "clocks"),
+        ("plain", ("clocks", 0, 4), 2**60, "clocks"),
+        ("plain", ("clocks",), [], "clocks"),
         ("plain", ("counters", "labels"), -1, "counter labels"),
         ("plain", ("counters", "expired"), 2**63, "counter expired"),
         ("plain", ("models",), ["m", "m"], "models"),
