@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from abers._clocks import NO_CLOCK
 from abers._keyed import is_keyed
-from abers._ledger import NO_CLOCK
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
 from abers.stream import snapshot, task_of

@@ -1,19 +1,10 @@
 """The ledger of a stream in plain Python: the executable specification of the native one.
 
 Governing rule: events come in order of arrival, and time is their own. Each
-model has a clock. An entry carries the clock of its model at which it was
+model has a clock, see `abers._clocks`. An entry carries the clock of its model at which it was
 stored, and goes when more than its span has passed since; the oldest of all
 models goes when there is no room. The class takes checked events; the checking
 is done by `abers.stream.Processor`.
-
-**Clocks.** A wrong time must not expire what waits, so one event alone moves the
-clock of its model by at most `jump`. An event further ahead is used, but its time
-is a candidate: the clock moves to the earliest of `QUORUM` candidates of different
-ids that came within `RECENT` events of the model. Where events are rare one alone
-moves the clock, for as many events, by `APART` times what the nearest two of the
-three are apart. The first `QUORUM` ids of a model begin its clock: the clock is
-not known before, nothing expires, and then it is the median of their times, so
-that one wrong time among them does no harm.
 """
 
 from __future__ import annotations
@@ -22,42 +13,24 @@ from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from abers._clocks import FOREVER, NO_CLOCK, Clock, Tick
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from abers._clocks import Row
+
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
     Numbers = NDArray[np.uint32]
     Bytes = NDArray[np.uint8]
 
-__all__ = [
-    "EARLY",
-    "EXPIRED",
-    "FINISHED",
-    "FOREVER",
-    "NO_CLOCK",
-    "PENDING",
-    "QUORUM",
-    "UNKNOWN_LABELS",
-    "Clock",
-    "Ledger",
-    "Unknown",
-]
+__all__ = ["EARLY", "EXPIRED", "FINISHED", "PENDING", "UNKNOWN_LABELS", "Ledger", "Unknown"]
 
 PENDING, EARLY, FINISHED = 0, 1, 2  # the stores
-QUORUM = 3
-"""How many ids must agree where a clock begins, or moves far."""
-RECENT = 100
-"""Within how many events of their model."""
-APART = 3
-"""How many times as far as those that agreed are apart one event may be ahead."""
-FOREVER = 1 << 53
-"""A `jump` from which on no time is too far ahead: the first time is then believed."""
-NO_CLOCK = -(1 << 61)
-"""The clock of a step where it is not known yet."""
 UNSTAMPED = FOREVER - 1  # when an entry came whose clock began anew
 (
     EARLY_LABELS,
@@ -75,10 +48,6 @@ UNSTAMPED = FOREVER - 1  # when an entry came whose clock began anew
 Name: TypeAlias = "tuple[int, str]"  # model and id
 Unknown: TypeAlias = "tuple[int, str, int, int, float]"
 """An unmatched label: row of the event that ended the wait, id, model, time, value."""
-Candidate: TypeAlias = "tuple[str, int, int]"
-"""A time that the clock may move to: id and time of the event, and its number in the model."""
-Clock: TypeAlias = "tuple[int, bool, int, int, int, list[Candidate]]"
-"""Time, whether known, events so far, step and number of the event of the last that agreed."""
 
 
 class _Entry(NamedTuple):
@@ -87,40 +56,6 @@ class _Entry(NamedTuple):
     time: int
     stored: int
     value: float  # of an early label its value, of an observation the bytes of its features
-
-
-class _Clock:
-    """The clock of a model."""
-
-    def __init__(  # noqa: PLR0913, PLR0917 - a column each
-        self,
-        time: int = NO_CLOCK,
-        known: bool = False,  # noqa: FBT001, FBT002
-        events: int = 0,
-        step: int = 0,
-        agreed: int = 0,
-        candidates: Sequence[Candidate] = (),
-    ) -> None:
-        self.time, self.known, self.events = time, known, events
-        self.step, self.agreed, self.candidates = step, agreed, [*candidates]
-
-    def near(self, time: int, later: int, jump: int) -> bool:
-        """Say whether one event alone moves the clock from a time to a later one."""
-        recent = self.agreed > self.events - RECENT
-        return later <= time + max(jump, self.step if recent else 0)
-
-    def agree(self, times: Sequence[int]) -> None:
-        """Let one event alone move the clock as far as those that agree are apart."""
-        nearest = min(times[1] - times[0], times[2] - times[1])
-        self.step, self.agreed = APART * nearest, self.events
-
-    def prune(self, jump: int) -> None:
-        """Keep the candidates that are recent, and far ahead."""
-        self.candidates = [
-            one
-            for one in self.candidates
-            if not self.near(self.time, one[1], jump) and one[2] > self.events - RECENT
-        ]
 
 
 class Ledger:
@@ -150,7 +85,7 @@ class Ledger:
         # The names of each store and model, in the order in which the store has them, which is
         # that of `stored`.
         self._lines: tuple[dict[int, OrderedDict[Name, None]], ...] = ({}, {}, {})
-        self._clocks: list[_Clock] = []
+        self._clocks: list[Clock] = []
         self._bytes = 0
         self.counts = [0] * 10
         self._capacity = 1
@@ -212,84 +147,38 @@ class Ledger:
         """The latest clock of all models; None if there is none."""
         return max((one.time for one in self._clocks if one.time != NO_CLOCK), default=None)
 
-    def clocks(self) -> list[Clock]:
+    def clocks(self) -> list[Row]:
         """List the clocks, by number of the model."""
-        return [
-            (one.time, one.known, one.events, one.step, one.agreed, [*one.candidates])
-            for one in self._clocks
-        ]
+        return [clock.row() for clock in self._clocks]
 
-    def set_clocks(self, clocks: Sequence[Clock]) -> None:
+    def set_clocks(self, clocks: Sequence[Row]) -> None:
         """Have these clocks instead."""
-        self._clocks = [_Clock(*clock) for clock in clocks]
+        self._clocks = [Clock(*clock) for clock in clocks]
 
     def restart(self, model: int) -> None:
         """Begin anew with the clock of a model; what waits then waits as if it came by then."""
-        self._clocks[model] = _Clock()
+        self._clocks[model] = Clock()
         self._stamp_all(model, UNSTAMPED)
 
     def _tick(self, name: Name, time: int) -> None:
         model = name[0]
         while model >= len(self._clocks):
-            self._clocks.append(_Clock())
+            self._clocks.append(Clock())
         clock = self._clocks[model]
-        clock.events += 1
-        if not clock.known:
-            self._begin(clock, name, time)
-        elif not clock.near(clock.time, time, self._jump):
+        tick = clock.tick(name[1], time, self._jump)
+        if tick in {Tick.AHEAD, Tick.AGREED}:
             self.counts[AHEAD_EVENTS] += 1
-            self._propose(clock, name, time)
-        elif time > clock.time:
-            clock.time = time
+        if tick is Tick.AGREED:
+            # The events that agreed came at the clock that they made.
+            for id_ in clock.settle(self._jump):
+                self._stamp((model, id_), clock.time)
+        if tick is Tick.BEGUN:
+            self.counts[AHEAD_EVENTS] += len(clock.candidates)
+            self._stamp_all(model, clock.time)
+        if tick in {Tick.MOVES, Tick.AGREED}:
             self._expire(model, clock)
         if time < clock.time - self._lateness:
             self.counts[LATE_EVENTS] += 1
-
-    def _begin(self, clock: _Clock, name: Name, time: int) -> None:
-        """Know the clock when enough ids came: until then nothing expires."""
-        model, id_ = name
-        if self._jump >= FOREVER:
-            clock.time, clock.known = time, True
-            self._stamp_all(model, time)
-            return
-        of_id = [one for one in clock.candidates if one[0] == id_]
-        for one in of_id:
-            if one[1] < time and clock.near(one[1], time, self._jump):
-                clock.candidates[clock.candidates.index(one)] = (id_, time, one[2])
-        if not of_id:
-            clock.candidates.append((id_, time, clock.events))
-        times = sorted(at for _, at, _ in clock.candidates)
-        if len(times) < QUORUM:  # of two that disagree the earlier one
-            clock.time = times[-1] if clock.near(times[0], times[-1], self._jump) else times[0]
-            return
-        clock.agree(times)  # the median, or the latest if that is near
-        clock.time = times[2] if clock.near(times[1], times[2], self._jump) else times[1]
-        clock.known = True
-        clock.prune(self._jump)
-        self.counts[AHEAD_EVENTS] += len(clock.candidates)
-        self._stamp_all(model, clock.time)
-
-    def _propose(self, clock: _Clock, name: Name, time: int) -> None:
-        """Move the clock far if enough ids agree that it is later."""
-        model, id_ = name
-        clock.prune(self._jump)
-        if any(id_ == known for known, _, _ in clock.candidates):
-            return
-        clock.candidates.append((id_, time, clock.events))
-        if len(clock.candidates) < QUORUM:
-            return
-        agreed = clock.candidates
-        times = sorted(at for _, at, _ in agreed)
-        clock.agree(times)
-        clock.time = times[0]
-        for later in times[1:]:
-            if clock.near(clock.time, later, self._jump):
-                clock.time = later
-        clock.prune(self._jump)
-        # The events that agreed came at the clock that they made.
-        for known, _, _ in agreed:
-            self._stamp((model, known), clock.time)
-        self._expire(model, clock)
 
     def _stamp(self, name: Name, stored: int) -> None:
         """Set when the entries of an id came: then, and after all others."""
@@ -306,7 +195,7 @@ class Ledger:
 
     # What waits, and what is done with
 
-    def _expire(self, model: int, clock: _Clock) -> None:
+    def _expire(self, model: int, clock: Clock) -> None:
         now = clock.time - self._lateness
         while name := self._over(PENDING, model, self._wait, now):
             self._drop_pending(name, EXPIRED)

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.cases import native_exists
 
-from abers._ledger import EARLY, FINISHED, FOREVER, PENDING, Ledger
+from abers._clocks import FOREVER
+from abers._ledger import EARLY, FINISHED, PENDING, Ledger
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

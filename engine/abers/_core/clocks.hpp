@@ -1,6 +1,6 @@
 // The clocks of the models of a stream: event time that one wrong time cannot move far.
 //
-// Governing rule: the same contract as `abers/_ledger.py`, which is the specification. An event
+// Governing rule: the same contract as `abers/_clocks.py`, which is the specification. An event
 // moves the clock of its model at once by at most `jump`, or `kApart` times what those that last
 // agreed are apart; further only where `kQuorum` ids agree.
 #pragma once

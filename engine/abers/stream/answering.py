@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from abers._ledger import NO_CLOCK
+from abers._clocks import NO_CLOCK
 from abers.stream.bets import Bets, alarms
 from abers.stream.columns import objects
 from abers.stream.grouping import by_key

@@ -15,15 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers._ledger import (
-    EARLY,
-    EXPIRED,
-    FINISHED,
-    NO_CLOCK,
-    PENDING,
-    QUORUM,
-    UNKNOWN_LABELS,
-)
+from abers._clocks import NO_CLOCK, QUORUM
+from abers._ledger import EARLY, EXPIRED, FINISHED, PENDING, UNKNOWN_LABELS
 from abers.stream.stored import Columns, parts, read_ids
 
 if TYPE_CHECKING:

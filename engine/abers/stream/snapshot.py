@@ -22,8 +22,9 @@ import numpy as np
 
 import abers
 from abers._arrays import raw
+from abers._clocks import APART, NO_CLOCK, QUORUM
 from abers._keyed import sealing, unseal
-from abers._ledger import APART, EARLY, NO_CLOCK, PENDING, QUORUM
+from abers._ledger import EARLY, PENDING
 from abers._saved import column, count, require
 from abers._sealed import REMEDY
 from abers._shown import shown
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from abers.stream.processor import Processor
     from abers.stream.tasks import Task
 
-__all__ = ["Clock", "Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
+__all__ = ["SavedClock", "Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
 MAGIC = b"abersPS\x03"
 _WHAT = "a snapshot of a processor"
@@ -75,7 +76,7 @@ class _Entries(msgspec.Struct, array_like=True):
     values: memoryview
 
 
-class Clock(msgspec.Struct, array_like=True):
+class SavedClock(msgspec.Struct, array_like=True):
     """The clock of a model; of each candidate the id, the time, and the number of the event."""
 
     time: int
@@ -89,7 +90,7 @@ class Clock(msgspec.Struct, array_like=True):
 class State(msgspec.Struct, omit_defaults=True):
     """All that a processor remembers, but its learners."""
 
-    clocks: list[Clock]
+    clocks: list[SavedClock]
     counters: dict[str, int]
     models: list[str]
     keys: list[tuple[str, str]]
@@ -379,7 +380,7 @@ class _Saved(NamedTuple):
         return cls(*columns)
 
 
-def _require_times(columns: _Saved, clocks: Sequence[Clock]) -> None:
+def _require_times(columns: _Saved, clocks: Sequence[SavedClock]) -> None:
     """Refuse times that are none, and entries that are not in the order in which they came.
 
     While the clock of a model is not known, its entries have no order, for none expires.
