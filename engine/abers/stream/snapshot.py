@@ -14,40 +14,39 @@ position, the state, and the learners. Columns are little-endian bytes.
 from __future__ import annotations
 
 import pickle
-from itertools import accumulate, chain, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 import abers
 from abers._arrays import raw
-from abers._clocks import APART, NO_CLOCK, QUORUM
 from abers._keyed import sealing, unseal
-from abers._ledger import EARLY, PENDING
+from abers._ledger import PENDING
 from abers._saved import column, count, require
 from abers._sealed import REMEDY
 from abers._shown import shown
 from abers.exceptions import AbersError, SettingsError, StateError
+from abers.stream import saved_ledger
 from abers.stream.admission import require_room
 from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
-from abers.stream.pieces import ARRAY, BINARY, TEXT, fields, header, pieces, several
-from abers.stream.settings import LARGEST_TIME, OF_ADMISSION, Settings
-from abers.stream.stored import Columns, parts, read_ids
+from abers.stream.pieces import ARRAY, BINARY, fields, header, pieces, several
+from abers.stream.saved_ledger import SavedClock, SavedStore  # noqa: TC001 - as above
+from abers.stream.settings import OF_ADMISSION, Settings
+from abers.stream.stored import parts
 from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
-    from abers._core import Ledger
     from abers._sealed import Piece
     from abers.learners import Learner
     from abers.stream.processor import Processor
-    from abers.stream.tasks import Task
 
-__all__ = ["SavedClock", "Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
+__all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
 
 MAGIC = b"abersPS\x03"
 _WHAT = "a snapshot of a processor"
@@ -56,35 +55,6 @@ _INCONSISTENT = (
     msgspec.MsgspecError,
 )
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class _Ids(msgspec.Struct, array_like=True):
-    """Texts, one after the other, and the number of characters of each."""
-
-    text: msgspec.Raw  # a str, of which there need not be those of all stores at once
-    lengths: memoryview
-
-
-class _Entries(msgspec.Struct, array_like=True):
-    """A store of the ledger, oldest entry first."""
-
-    ids: _Ids
-    models: memoryview
-    keys: memoryview
-    times: memoryview
-    stored: memoryview
-    values: memoryview
-
-
-class SavedClock(msgspec.Struct, array_like=True):
-    """The clock of a model; of each candidate the id, the time, and the number of the event."""
-
-    time: int
-    known: bool
-    events: int
-    step: int
-    agreed: int
-    candidates: list[tuple[str, int, int]]
 
 
 class State(msgspec.Struct, omit_defaults=True):
@@ -96,7 +66,7 @@ class State(msgspec.Struct, omit_defaults=True):
     keys: list[tuple[str, str]]
     calibrators: list[bytes]
     monitors: list[Any] | None
-    stores: list[_Entries]
+    stores: list[SavedStore]
     rows: memoryview
     features: list[Any]
     waiting: Packed | None = None
@@ -118,9 +88,10 @@ def state(processor: Processor) -> Iterator[Piece]:
     answering, deciding = processor._answering, processor._deciding
     ledger, learning = deciding.ledger, deciding.learning
     monitors, bets = answering.monitors, answering.bets
-    waiting = _columns(ledger, PENDING).slots
+    waiting = saved_ledger.columns_of(ledger, PENDING).slots
     features = [] if learning is None else learning.features
     calibrators = answering.calibrators
+    stores = (saved_ledger.encoded(ledger, store) for store in range(3))
     held = {
         "clocks": pieces(ledger.clocks()),
         "counters": pieces(processor.counters),
@@ -130,7 +101,9 @@ def state(processor: Processor) -> Iterator[Piece]:
         "monitors": pieces(None)
         if monitors is None
         else several(len(monitors), (one.state() for one in monitors)),
-        "stores": chain([header(ARRAY, 3)], *(_entries(ledger, store) for store in range(3))),
+        "stores": chain(
+            [header(ARRAY, 3)], *(saved_ledger.encoded(ledger, store) for store in range(3))
+        ),
         "rows": _rows(answering.rows, waiting),
         "features": pieces([])
         if learning is None
@@ -272,7 +245,7 @@ def _fill(processor: Processor, held: State) -> None:
         answering.monitors += [task.monitor(one) for one in held.monitors or []]
         require(len(answering.monitors) == len(answering.calibrators), "monitors")
     deciding.counters = held.counters
-    _fill_ledger(ledger, held, task, processor.settings)
+    saved_ledger.fill(ledger, held, task, processor.settings)
     waiting = ledger.count(PENDING)
     answering.make_room(len(held.keys), waiting + 1)
     width = answering.rows.shape[1]
@@ -291,124 +264,11 @@ def _fill(processor: Processor, held: State) -> None:
         learning.features += held.features
 
 
-# The ledger
-
-
-def _clocks(held: State) -> list[Any]:
-    """Check the clocks of a state, one for each of its models."""
-    require(len(held.clocks) == len(held.models), "clocks")
-    for clock in held.clocks:
-        times = [time for _, time, _ in clock.candidates]
-        ids = {id_ for id_, _, _ in clock.candidates}
-        require(0 <= clock.agreed <= clock.events <= LARGEST_TIME, "clocks")
-        require(0 <= clock.step <= APART * 2 * LARGEST_TIME, "clocks")
-        require(len(ids) == len(times) < QUORUM, "clocks")
-        begun = clock.known or bool(times)
-        require(clock.time == NO_CLOCK if not begun else abs(clock.time) < LARGEST_TIME, "clocks")
-        require(all(abs(time) < LARGEST_TIME for time in times), "clocks")
-        require(all(0 < number <= clock.events for _, _, number in clock.candidates), "clocks")
-    return [msgspec.structs.astuple(one) for one in held.clocks]
-
-
-def _columns(ledger: Ledger, store: int) -> Columns:
-    """Read a store, and throw its ids away."""
-    columns = Columns.of(ledger.count(store))
-    for _ in read_ids(ledger, store, columns):
-        pass
-    return columns
-
-
-def _entries(ledger: Ledger, store: int) -> Iterator[Piece]:
-    """Encode a store, as `_Entries`."""
-    columns = Columns.of(ledger.count(store))
-    lengths, size = np.empty(len(columns.slots), np.uint32), 0
-    rows = parts(len(lengths))
-    for part, ids in zip(rows, read_ids(ledger, store, columns), strict=True):
-        lengths[part] = np.fromiter(map(len, ids), np.uint32, len(ids))
-        size += len("".join(ids).encode())
-    yield header(ARRAY, len(_Entries.__struct_fields__))
-    yield header(ARRAY, 2)
-    yield header(TEXT, size)
-    for ids in read_ids(ledger, store, columns):
-        yield "".join(ids).encode()
-    for one in (lengths, *columns[1:]):
-        yield from pieces(raw(one))
-
-
 def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece]:
     """Encode some rows of numbers, one behind the other."""
     yield header(BINARY, rows.itemsize * rows.shape[1] * len(slots))
     for part in parts(len(slots)):
         yield raw(rows[slots[part]])
-
-
-def _fill_ledger(ledger: Ledger, held: State, task: Task, settings: Settings) -> None:
-    """Fill a ledger with what was saved of it."""
-    ledger.set_clocks(_clocks(held))
-    numbers = {name: number for number, name in enumerate(held.models)}
-    owners = np.array([numbers[model] for model, _ in held.keys], np.uint32)
-    for store, entries in enumerate(held.stores):
-        columns = _Saved.of(entries)
-        require((columns.models < len(held.models)).all(), "models of entries")
-        _require_times(columns, held.clocks)
-        if store == PENDING:
-            require((columns.keys < len(held.calibrators)).all(), "keys of entries")
-            require((owners[columns.keys] == columns.models).all(), "keys of entries")
-            sizes = columns.values
-            require(((sizes >= 0) & (sizes < LARGEST_TIME)).all(), "bytes of features")
-        elif store == EARLY:
-            require(task.are_values(columns.values), "labels that wait")
-        _load(ledger, store, entries.ids, columns, settings)
-
-
-class _Saved(NamedTuple):
-    """The columns of a store as they lie in the snapshot, which no machine need like."""
-
-    models: NDArray[np.uint32]
-    keys: NDArray[np.uint32]
-    times: NDArray[np.int64]
-    stored: NDArray[np.int64]
-    values: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, entries: _Entries) -> _Saved:
-        kinds = ("<u4", "<u4", "<i8", "<i8", "<f8")
-        saved = (entries.models, entries.keys, entries.times, entries.stored, entries.values)
-        columns = [np.frombuffer(one, kind) for one, kind in zip(saved, kinds, strict=True)]
-        lengths = len(entries.ids.lengths) / 4
-        require({*map(len, columns)} == {lengths}, "columns of entries")
-        return cls(*columns)
-
-
-def _require_times(columns: _Saved, clocks: Sequence[SavedClock]) -> None:
-    """Refuse times that are none, and entries that are not in the order in which they came.
-
-    While the clock of a model is not known, its entries have no order, for none expires.
-    """
-    for time in (columns.times, columns.stored):
-        require(((time > -LARGEST_TIME) & (time < LARGEST_TIME)).all(), "times of entries")
-    order = np.argsort(columns.models, kind="stable")
-    model = columns.models[order]
-    order, model = (one[np.array([c.known for c in clocks], bool)[model]] for one in (order, model))
-    stored = columns.stored[order]
-    require(
-        (stored <= np.array([c.time for c in clocks], np.int64)[model]).all(), "times of entries"
-    )
-    later = (stored[:-1] <= stored[1:]) | (model[:-1] != model[1:])
-    require(later.all(), "order of entries")
-
-
-def _load(ledger: Ledger, store: int, saved: _Ids, columns: _Saved, settings: Settings) -> None:
-    lengths, at = np.frombuffer(saved.lengths, "<u4"), 0
-    text = msgspec.msgpack.decode(saved.text, type=str)
-    require(lengths.all() and int(lengths.sum(dtype=np.uint64)) == len(text), "ids")
-    for part in parts(len(lengths)):
-        ends = [*accumulate(lengths[part].tolist(), initial=at)]
-        ids, at = [text[start:end] for start, end in pairwise(ends)], ends[-1]
-        require_room(settings, 0, [], ids)
-        # As the machine has numbers, and where it likes them.
-        some: Any = (one[part].astype(one.dtype.newbyteorder("="), copy=True) for one in columns)
-        ledger.load(store, ids, *some)
 
 
 # Learners
