@@ -101,9 +101,7 @@ def state(processor: Processor) -> Iterator[Piece]:
         "monitors": pieces(None)
         if monitors is None
         else several(len(monitors), (one.state() for one in monitors)),
-        "stores": chain(
-            [header(ARRAY, 3)], *(saved_ledger.encoded(ledger, store) for store in range(3))
-        ),
+        "stores": chain([header(ARRAY, 3)], *stores),
         "rows": _rows(answering.rows, waiting),
         "features": pieces([])
         if learning is None
