@@ -68,7 +68,7 @@ def test_a_copy_makes_do_with_what_the_formula_gives_it() -> None:
     And the limit is one: a copy that makes the whole of it before it hands it over fails.
     """
     said = formula(COUNT, COUNT, COUNT)
-    room = said.making // 3  # for the system counts addresses, and there are some to spare
+    room = said.making // 6  # for the system counts addresses, and there are some to spare
     assert room < said.snapshot
     assert run("-c", LIMITED, COUNT, room, 0).split() == ["None", "True", "True"]
     assert run("-c", LIMITED, COUNT, room, 1).startswith("MemoryError")
