@@ -28,7 +28,8 @@ class Judged(NamedTuple):
     keys
         Number of the calibrator: which of `Processor.keys`.
     delays
-        How much later than its observation the label is, in milliseconds of event time.
+        How much later than its observation the label is, in milliseconds of event time; a time
+        further ahead than the clock of its model counts as the clock.
     rows, values
         Prediction and label: what `Task.monitor` and `Task.facts` take.
     """
