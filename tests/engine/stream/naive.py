@@ -266,9 +266,11 @@ class Naive:
         else:
             self.label(msgspec.structs.replace(event, value=self.told(event.value)))
         # Labels that leave room for an event come out before what is said of it.
-        said, self.outputs = self.outputs, self.outputs[:before]
+        said, self.outputs = self.outputs[before:], self.outputs[:before]
+        gone = [one for one in said if isinstance(one, DeadLetter) and one.row is None]
+        self.outputs += gone
         self.fit()
-        self.outputs += said[before:]
+        self.outputs += [one for one in said if all(one is not other for other in gone)]
 
     # Rules 1 to 4
 
