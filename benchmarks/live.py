@@ -79,7 +79,7 @@ def live(plan: Plan) -> Section:
         for whom, count in CROWDS
     ]
     body = (
-        f"A stream of {_MODELS} models, raw scores judged beside calibrated ones, in batches of"
+        f"A stream of {_MODELS} models, raw and calibrated scores monitored, in batches of"
         f" {_BATCH:,} observations with labels, while nobody looks and while readers take every"
         " page, in turns: the rate of the stream as a share of that without readers, and what the"
         " readers cost the process in all of its threads.\n\n"

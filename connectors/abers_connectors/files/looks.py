@@ -56,12 +56,12 @@ def require_text(name: str, chunks: Iterable[bytes], *, growing: bool) -> Iterat
     look = _Look()
     for chunk in chunks:
         look.take(chunk)
-        if told := look.kind():
-            msg = f"{name} is {told}"
+        if problem := look.kind():
+            msg = f"{name} is {problem}"
             raise RecordError(msg)
         yield chunk
-    if told := look.at_end(growing=growing):
-        msg = f"{name} {told}"
+    if problem := look.at_end(growing=growing):
+        msg = f"{name} {problem}"
         raise RecordError(msg)
 
 
@@ -87,9 +87,9 @@ class _Look:
 
     def kind(self) -> str | None:
         """Tell what else than UTF-8 it is, by its first bytes."""
-        for head, told in _OTHERS.items():
+        for head, problem in _OTHERS.items():
             if self._head.startswith(head):
-                return told
+                return problem
         if len(self._head) < _HEAD:
             return None
         # NULs alone may be a hole in front of good records, as the rotation of a log leaves it.

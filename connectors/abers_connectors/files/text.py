@@ -77,7 +77,7 @@ class TextSource:
         Raises
         ------
         RecordError
-            If compressed data is damaged, if the file is no text, or if a CSV file has no usable
+            If compressed data is damaged, if the file is not text, or if a CSV file has no usable
             header.
         ParameterError
             If a CSV file lacks a column.
