@@ -1,6 +1,5 @@
-"""Benchmarks: what abers costs, beside what else could be used, measured in one run.
+"""Benchmarks: the cost of abers beside its alternatives, measured in one run.
 
-Governing rule: a figure is a ratio or a time measured in this run on this machine, with its
-spread; whatever is lost is shown as openly as what is won. `python -m benchmarks` writes
-docs/benchmarks.md; nothing here decides whether a test passes.
+A figure is a ratio or a time of this run on this machine, with its spread; losses are shown as
+openly as gains. `python -m benchmarks` writes docs/benchmarks.md; no test passes or fails by it.
 """

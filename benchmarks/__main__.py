@@ -1,7 +1,6 @@
 """Run the benchmarks: `python -m benchmarks [--quick] [--only SECTION …] [--profile]`.
 
-Governing rule: the page in docs/ is written by a whole run alone; every other run prints, and
-writes only where it is told to.
+Only a whole run writes the page in docs/. Any other run prints, and writes only to a given path.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ if TYPE_CHECKING:
 PAGE = ROOT / "docs" / "benchmarks.md"
 
 SECTIONS: dict[str, Callable[[Plan], Section]] = {
-    "agreement": lambda _: agreement.agreement(),
     "prequential": growth.prequential,
+    "agreement": lambda _: agreement.agreement(),
     "one": growth.one_at_a_time,
     "window": growth.sliding_window,
     "hostile": hostile.hostile_orders,
@@ -71,17 +70,16 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
 HEAD = """\
 # Benchmarks
 
-abers beside what else could be used, and against the figures it was built to reach. All times
-come from one run of `make bench`, one process, the same seeded streams for all, contenders taking
-turns round after round after a warm-up; a cell is the median of the rounds, and their range. The
-allocator was told to keep what is freed{kept}, which halves the cost of the refits in Python. The
-contenders:
+abers against the alternatives. All times come from one run of `make bench`: one process, the same
+seeded streams for all contenders, which take turns after a warm-up. A cell is the median of the
+rounds, with their range. The allocator keeps freed memory{kept}, which halves the cost of the
+refits in Python. The [targets](#targets) of the project are at the end. The contenders:
 
 - **abers native**, the C++ core, and **abers reference**, the same contract in plain Python;
-- **smart brute**, what one would write in six lines: two sorted numpy arrays, `np.insert`, and two
+- **smart brute**, six lines of Python: two sorted numpy arrays, `np.insert`, and two
   `scipy.optimize.isotonic_regression` a query;
-- **venn-abers**, the package, through its inner functions, fitted anew after each label;
-- **batch PAVA in C++**, the refit of smart brute as compiled code without any allocation.
+- **venn-abers**, the package, through its inner functions, refitted after each label;
+- **batch PAVA in C++**, the refit of smart brute as compiled code without allocation.
 """
 
 
@@ -116,7 +114,7 @@ def _page(sections: list[Section], kept: str) -> str:
     values: dict[Key, Spread] = {}
     for section in sections:
         values |= section.values
-    whole = [figures(values), *sections]
+    whole = [*sections, figures(values)]
     parts = [HEAD.format(kept=kept), *(section.markdown() for section in whole)]
     return "\n".join([*parts, f"## The machine\n\n{description()}"])
 

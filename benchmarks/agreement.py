@@ -1,6 +1,6 @@
-"""Whether all contenders predict the same, before anything is timed.
+"""Check that all contenders predict the same, before anything is timed.
 
-Governing rule: a rival that is fast because it computes something else is no rival.
+A contender that is fast because it computes something else is no contender.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A chart of cost against n, as SVG that stands in the page itself.
 
-Governing rule: no script and no style sheet; text and axes take the colour of the page's text, and
-the curves have colours that can be told apart on white and on black.
+No script and no style sheet; text and axes take the colour of the page's text, and
+the curves have colours that are distinct on white and on black.
 """
 
 from __future__ import annotations

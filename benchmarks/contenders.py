@@ -1,7 +1,7 @@
-"""Ways to the same probabilities: abers on both backends, and what one would do without it.
+"""Ways to the same probabilities: abers on both backends, and its alternatives.
 
-Governing rule: every contender is as good as it can be made without becoming another algorithm,
-and predicts what all others predict, to the last bits; the benchmark checks it before it starts.
+Every contender is as fast as it can be without becoming another algorithm. All predict the same to
+the last bits; the benchmark checks that before it starts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from venn_abers.venn_abers import calc_p0p1, calc_probs
 
 from abers import VennAbers
 from abers import reference as _reference
-from abers.calibration._forgetting import Forgetting
 from abers.reference import LEARN, PREDICT, REMOVE
 from benchmarks import rivals
 
@@ -39,14 +38,21 @@ class Contender(Protocol):
         """Undo `prequential`; only without a window."""
 
 
+class _OnBackend(VennAbers):
+    """A calibrator that holds its observations in a set of some backend."""
+
+    def __init__(self, window: int, backend: Any = None) -> None:  # noqa: ANN401 - either class
+        super().__init__(window=window or None)
+        if backend is not None:
+            self._held = backend(window)
+
+
 class Abers:
     """`VennAbers` on a backend, which is changed behind its back to have both in one process."""
 
     def __init__(self, window: int, backend: Any = None) -> None:  # noqa: ANN401 - either class
         """Make an empty calibrator, on the native core unless another backend is given."""
-        self.calibrator = VennAbers(window=window or None)
-        if backend is not None:
-            self.calibrator._set(backend(window), Forgetting(window or None))  # noqa: SLF001
+        self.calibrator = _OnBackend(window, backend)
 
     def fill(self, scores: Floats, labels: Labels) -> None:
         """Learn the first observations."""

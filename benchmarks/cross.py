@@ -1,7 +1,7 @@
 """Cross Venn-Abers prediction of a batch, beside the package venn-abers.
 
-Governing rule: both sides take K arrays of scores and labels and K arrays of queries, and give one
-merged probability a query; fitting is a part of it, and both give the same to rounding.
+Both take K arrays of scores and labels and K arrays of queries, and return one merged probability
+per query, equal up to rounding. Fitting is part of the time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from venn_abers.venn_abers import calc_p0p1, calc_probs, geo_mean
 
-from abers.calibration import cross_log_merge, cvap
+from abers.batch import cvap
+from abers.calibration import cross_log_merge
 from benchmarks.agreement import TOLERANCE, DisagreementError
 from benchmarks.contenders import NATIVE
 from benchmarks.page import Key, Section, size, table

@@ -1,7 +1,7 @@
-"""Distribution calibration: what a fit and a prediction of GP-Beta cost, and what they gain.
+"""Distribution calibration: cost of a fit and a prediction of GP-Beta, and their gain.
 
-Governing rule: a fit takes as many steps however many labels there are, so it is timed on a
-thousand; what it gains is measured on new labels, beside the base and what knows everything.
+The number of steps of a fit does not depend on the number of labels, so it is timed on a thousand.
+The gain is measured on new labels, against the base model and the true distributions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers.regression import BetaCDF, GPBeta
-from abers.regression._normal import Normal
+from abers.batch import BetaCDF, GPBeta
+from abers.batch._normal import Normal
 from abers.regression.scores import log_score_normal
 from benchmarks.page import Key, Section, size, table
 from benchmarks.streams import SEED

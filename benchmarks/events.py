@@ -1,7 +1,7 @@
-"""The events of a stream that is replayed, and the files it is read from.
+"""The events of a stream that is replayed, and its files.
 
-Governing rule: an event is a function of its number and a fixed seed, and a label comes a fixed
-number of observations late; so the files of all kinds hold the same events, and none need be held.
+An event is a function of its number and a fixed seed, and a label comes a fixed number of
+observations late. So files of all kinds have the same events, and none need be kept in memory.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def labels(block: int, width: int = WIDTH) -> list[Label]:
 
 
 def arriving(block: int, blocks: int) -> Iterator[Event]:
-    """Give the observations of a block, each followed by the label of one of the block before."""
+    """Return the observations of a block, each followed by the label of one of the block before."""
     seen = observations(block) if block < blocks else []
-    told = labels(block - 1) if block else []
-    if not seen or not told:
-        yield from seen or told
+    late = labels(block - 1) if block else []
+    if not seen or not late:
+        yield from seen or late
         return
-    for observation, label in zip(seen, told, strict=True):
+    for observation, label in zip(seen, late, strict=True):
         yield observation
         yield label
 
@@ -72,13 +72,13 @@ def arriving(block: int, blocks: int) -> Iterator[Event]:
 def write_files(folder: Path, blocks: int) -> dict[tuple[str, str], dict[str, Any]]:
     """Write so many blocks in every form and format; the configuration of each input."""
     seen = [_record(one) for block in range(blocks) for one in observations(block)]
-    told = [_record(one) for block in range(blocks) for one in labels(block)]
+    late = [_record(one) for block in range(blocks) for one in labels(block)]
     mixed = [_record(one) for block in range(blocks + 1) for one in arriving(block, blocks)]
-    whole = [{**one, "label": label["label"]} for one, label in zip(seen, told, strict=True)]
+    whole = [{**one, "label": label["label"]} for one, label in zip(seen, late, strict=True)]
     inputs: dict[tuple[str, str], dict[str, Any]] = {}
     for suffix in FORMATS:
-        paths = [folder / f"{name}.{suffix}" for name in ("mixed", "seen", "told", "whole")]
-        for path, records in zip(paths, (mixed, seen, told, whole), strict=True):
+        paths = [folder / f"{name}.{suffix}" for name in ("mixed", "seen", "late", "whole")]
+        for path, records in zip(paths, (mixed, seen, late, whole), strict=True):
             _write(path, records)
         one, first, second, labelled = map(str, paths)
         inputs[ONE, suffix] = {"input.observations": one}

@@ -1,6 +1,6 @@
-"""How far it is to the floor, and where the time goes between queries and insertions.
+"""Distance to the least possible cost, and shares of queries and insertions in the time.
 
-Governing rule: no exact calibrator can be cheaper than keeping its scores in order; so the same
+No exact calibrator can be cheaper than keeping its scores in order; so the same
 stream goes through bare ordered containers of the same size, insertion and lower bound, in C++.
 """
 

@@ -1,7 +1,7 @@
-"""Memory an observation, and the time to save and to restore.
+"""Memory per observation, and the time to save and to restore.
 
-Governing rule: memory is what the system says a fresh process has grown by, beside what the
-object says of itself.
+Memory is the growth of a fresh process as the system reports it, beside the size that the object
+reports.
 """
 
 from __future__ import annotations

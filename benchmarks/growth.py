@@ -1,7 +1,7 @@
 """Cost against the number of observations held: prequential, one at a time, sliding window.
 
-Governing rule: every contender meets the same stream at a bag of n. Without a window the bag
-grows while it is timed, from as much below n to as much above; it is taken back after each turn.
+Every contender gets the same stream at a bag of n. Without a window the bag grows while it is
+timed, from below n to as much above, and is restored after each turn.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Runner:
 
 
 class _Measured:
-    """What all contenders cost at all sizes, and why some cost is not known."""
+    """Costs of all contenders at all sizes, and why some are unknown."""
 
     def __init__(self, turn: Turn, plan: Plan, names: Sequence[str], *, window: bool) -> None:
         """Measure; a contender drops out where an event takes longer than `PATIENCE`."""
@@ -92,7 +92,7 @@ class _Measured:
                 self.costs[name][n] = spread
 
     def _too_slow(self, name: str, n: int) -> bool:
-        """Tell from the size before: the cost of all that refit grows at least like n."""
+        """Estimate from the size before: the cost of all that refit grows at least like n."""
         if not self.costs[name]:
             return False
         before, spread = max(self.costs[name].items())
@@ -143,7 +143,8 @@ def prequential(plan: Plan) -> Section:
         + found.ratios_table(plan.sizes)
         + chart(found.curves())
     )
-    return Section("Predict and learn, a whole stream in one call", body, found.values("batch"))
+    title = "Against the alternatives: predict and learn a whole stream"
+    return Section(title, body, found.values("batch"))
 
 
 def one_at_a_time(plan: Plan) -> Section:

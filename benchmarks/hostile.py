@@ -1,8 +1,8 @@
 """Orders and weights that are hostile to a hull: mean cost, and the worst single operation.
 
-Governing rule: what happens to be slow once is the machine; what is slow at the same observation
-whenever the same calibrator is built anew is the algorithm. So each is built several times, and
-the worst operation is the one whose fastest pass is slowest.
+An operation that is slow once is slow because of the machine; one that is slow at the same
+observation in every new calibrator is slow because of the algorithm. So each calibrator is built
+several times, and the worst operation is the one whose fastest pass is slowest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KINDS = {PREDICT: "predict", LEARN: "learn", REMOVE: "remove"}
 
 
 class _Pass(NamedTuple):
-    """What one pass over one hostile stream measured, in microseconds."""
+    """Measurements of one pass over one hostile stream, in microseconds."""
 
     arriving: list[float]  # predict + learn, a chunk a row
     cycle: list[float]  # the three steps on each probe, a repetition a row

@@ -1,8 +1,7 @@
 """Where the native core spends its time: a profile of `prequential` by function.
 
-Governing rule: what is profiled is the core's own source in the whole program, built once more
-with the names of functions, those inlined included. Needs perf, addr2line, CMake and a compiler;
-without them the section says so.
+The core's own source is built again with the names of functions, also inlined ones, and profiled.
+This needs perf, addr2line, CMake and a compiler; without them the section reports that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The journal of a service: what it costs to write, to restore from, and to save beside the loop.
+"""The journal of a service: cost of writing, of restoring, and of saving beside the loop.
 
-Governing rule: what is asked is measured on the whole: a restore is a snapshot loaded and the
-entries after it decoded and redone.
+A restore is measured as a whole: a snapshot is loaded, and the entries after it are decoded and
+applied.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers.stream import Entry, Events, Processor, Settings
+from abers.stream import Events, JournalEntry, Processor, Settings
 from benchmarks.events import LATE, arriving
 from benchmarks.page import Key, Section, size, table
 from benchmarks.paused import BATCH, batch, holding
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Part = tuple[str, dict[Key, Spread]]
 
-TAKE, NOTED, ADDED = "take", "take_noted", "share added"
+TAKE, NOTED, ADDED = "process_batch", "process_logged", "share added"
 PAUSE, RESTORE = "pause", "snapshot and tail"
 SIZES = (20, 500, 2_000)  # events of a batch
 _TRIES = 5  # at what takes a second each
@@ -85,7 +85,7 @@ def _pausing(plan: Plan) -> Part:
     body = (
         f"### Snapshots beside the loop\n\n{size(n)} labels held and {size(n)} observations"
         " waiting, in a process that holds nothing else. The loop stops while the process is"
-        f" copied; then it takes batches of {size(BATCH)} events, of which the slowest is told."
+        f" copied; then it takes batches of {size(BATCH)} events, of which the slowest is shown."
         " Milliseconds.\n\n"
         + table(
             ["", "the loop stops", "slowest batch meanwhile", "as many without", "done after, s"],
@@ -97,11 +97,11 @@ def _pausing(plan: Plan) -> Part:
 
 def _restoring(plan: Plan) -> Part:
     n, waiting = plan.large, max(LATE, plan.large // 10)
-    settings = Settings(max_pending=2 * waiting, dedup_max=n)
+    settings = Settings(max_pending=2 * waiting, dedup_max_ids=n)
     live = holding(n, waiting, settings)
     blob = live.snapshot()
     tail = [
-        msgspec.msgpack.encode(live.take_noted(batch(number, n, waiting))[1])
+        msgspec.msgpack.encode(live.process_logged(batch(number, n, waiting))[1])
         for number in range(waiting // BATCH)
     ]
     state = live.state_bytes()
@@ -109,7 +109,7 @@ def _restoring(plan: Plan) -> Part:
     def restored(entries: list[bytes]) -> Processor:
         processor = Processor.restore(blob, settings, outcomes=False)
         for entry in entries:
-            processor.redo(msgspec.msgpack.decode(entry, type=Entry))
+            processor.apply(msgspec.msgpack.decode(entry, type=JournalEntry))
         return processor
 
     if restored(tail).state_bytes() != state:

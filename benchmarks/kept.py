@@ -1,8 +1,8 @@
 """Resident memory of a stream processor, measured in a process of its own.
 
-Governing rule: only what the processor adds is counted, as in `resident`; and over a long stream
-events are made as they are taken, so that nothing else can grow. Run as
-`python -m benchmarks.kept WHAT N [WIDTH]`; prints JSON.
+Only the growth by the processor is counted, as in `resident`. For a long stream, events are made
+when they are read, so nothing else can grow. Run as `python -m benchmarks.kept WHAT N [WIDTH]`;
+prints JSON.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 from abers.stream import Events, Label, Prediction, Processor, Settings
 from abers_connectors.files.compression import packer
-from abers_connectors.files.places import Stream
-from abers_connectors.files.rows import encoder
-from abers_connectors.files.writing import TextSink
-from abers_connectors.records import Batch, Origin
-from abers_connectors.running import Run
+from abers_connectors.replay.run import Run
+from abers_connectors.sinks.destination import OutputStream
+from abers_connectors.sinks.text import TextSink, row_encoder
+from abers_connectors.sources.base import Batch, Origin
 from benchmarks.events import LATE, arriving, labels, observations
 from benchmarks.resident import resident, trim
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers.stream import Event
-    from abers_connectors.records import Position
+    from abers_connectors.sources.base import Position
 
 WINDOW = 100_000  # labels held, ids remembered, and milliseconds waited over a long stream
 LOST = 100  # one label in so many never comes
@@ -36,7 +35,7 @@ POINTS = 10
 def filled(what: str, blocks: int, width: int) -> Processor:
     """Let observations wait, or be finished; a window of one label holds next to nothing else."""
     most = blocks * LATE
-    settings = Settings(window=1, max_pending=most, dedup_max=most, monitors=False)
+    settings = Settings(window=1, max_pending=most, dedup_max_ids=most, monitors=False)
     processor = Processor(settings, outcomes=False)
     for block in range(blocks):
         processor.process_many(observations(block, width))
@@ -72,14 +71,14 @@ class _Made:
         self._blocks = blocks
 
     def batches(self, _position: Position | None = None) -> Iterator[Batch]:
-        """Give a block of observations, and the labels that come among them, at a time."""
+        """Return a block of observations, and the labels that come among them, at a time."""
         for block in range(self._blocks + 1):
             events = [event for event in arriving(block, self._blocks) if not _is_lost(event)]
             columns = Events.of(events)
             yield Batch(columns, (), {"block": block}, len(events), lambda _: Origin("made", ""))
 
     def fraction(self) -> None:
-        """Say that nobody asks."""
+        """Return that there are no readers."""
 
 
 def _is_lost(event: Event) -> bool:
@@ -88,9 +87,9 @@ def _is_lost(event: Event) -> bool:
 
 def over_a_stream(n: int) -> list[tuple[int, int]]:
     """Sample events taken and resident bytes, ten times over a stream of n observations."""
-    settings = Settings(window=WINDOW, dedup_max=WINDOW, label_wait=WINDOW)
+    settings = Settings(window=WINDOW, dedup_max_ids=WINDOW, label_timeout=WINDOW)
     events = 2 * n - n // LOST
-    sink = TextSink(Stream(os.devnull), encoder(Prediction, "jsonl"), packer(None))
+    sink = TextSink(OutputStream(os.devnull), row_encoder(Prediction, "jsonl"), packer(None))
     source = _Made(n // LATE)
     samples: list[tuple[int, int]] = []
     with Run(source, Processor(settings), {"predictions": sink}) as run:

@@ -1,7 +1,7 @@
-"""What a live page costs the stream that it shows.
+"""Cost of a live page for the stream that it shows.
 
-Governing rule: the readers are a process of their own, which takes all that it is sent, as browsers
-would; and the stream without readers is watched all the same, since a page may be opened later.
+The readers are a process of their own, which reads all data as browsers do. The stream without
+readers is observed too, since a page may be opened later.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from benchmarks.timing import Spread
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors.live import Feed, Watching
+    from abers_connectors.dashboard.feed import Feed
+    from abers_connectors.dashboard.observer import Observer
     from benchmarks.plan import Plan
 
 READERS = 10
 LOST, LEFT = "live", "live rate"
 ONE, DIFFERENT = "of one model", "of different models"
 CROWDS = ((ONE, 1), (ONE, READERS), (ONE, 32), (DIFFERENT, 32))
-"""Who reads, and how many do."""
+"""Kinds and numbers of readers."""
 
 _BATCH = 1_000  # observations, each with its label
 _MODELS = 32
@@ -52,18 +53,19 @@ def live(plan: Plan) -> Section:
     """Measure the rate of a stream with readers and without, in turns."""
     title = "The live page"
     try:
-        from abers_connectors.config import Http  # noqa: PLC0415 - extras
-        from abers_connectors.http import serving  # noqa: PLC0415
-        from abers_connectors.live import Feed, Numbers, Watching  # noqa: PLC0415
+        from abers_connectors.config.sections import HttpSection  # noqa: PLC0415 - extras
+        from abers_connectors.dashboard.feed import Feed, StreamCounts  # noqa: PLC0415
+        from abers_connectors.dashboard.observer import Observer  # noqa: PLC0415
+        from abers_connectors.dashboard.server import serving  # noqa: PLC0415
     except ImportError:
         return Section(title, "Not measured: starlette or uvicorn is not installed.", {})
-    watching = Watching()
-    feed = Feed("a stream", watching, lambda: Numbers(events=0, dead={}, waiting=(0, 0)))
-    stream = _Stream(watching, feed)
+    observer = Observer()
+    feed = Feed("a stream", observer, lambda: StreamCounts(events=0, dead={}, waiting=(0, 0)))
+    stream = _Stream(observer, feed)
     found: dict[Key, list[float]] = {}
     length = plan.turn * _TURNS
     with ExitStack() as stack:
-        url = stack.enter_context(serving(Http(port=0), None, feed))
+        url = stack.enter_context(serving(HttpSection(port=0), None, feed))
         stream.turn(length)  # warm
         for _ in range(plan.rounds):
             alone = stream.turn(length)
@@ -80,7 +82,7 @@ def live(plan: Plan) -> Section:
     ]
     body = (
         f"A stream of {_MODELS} models, raw and calibrated scores monitored, in batches of"
-        f" {_BATCH:,} observations with labels, while nobody looks and while readers take every"
+        f" {_BATCH:,} observations with labels, without readers and while readers take every"
         " page, in turns: the rate of the stream as a share of that without readers, and what the"
         " readers cost the process in all of its threads.\n\n"
         + table(["readers", "share of the rate", "% of a core"], rows)
@@ -99,20 +101,20 @@ class _Turn(NamedTuple):
 
 
 class _Stream:
-    """A processor that is fed, and watched."""
+    """A processor that is fed, and observed."""
 
-    def __init__(self, watching: Watching, feed: Feed) -> None:
+    def __init__(self, observer: Observer, feed: Feed) -> None:
         self._processor = Processor(Settings(scores="probability"), outcomes=False)
-        self._watching, self._feed = watching, feed
+        self._observer, self._feed = observer, feed
         self._draw, self._count = random.Random(5), 0  # noqa: S311 - no secret
-        watching.hold({0: self._processor})
+        observer.hold({0: self._processor})
 
     def turn(self, least: float) -> _Turn:
         """Take batches for so many seconds."""
         taken, began, used = 0, perf_counter(), process_time()
         while perf_counter() < began + least:
             events = self._batch()
-            self._watching.take(self._processor, self._processor.take(events))
+            self._observer.take(self._processor, self._processor.process_batch(events))
             self._feed.tick()
             taken += len(events)
         return _Turn(perf_counter() - began, process_time() - used, taken)

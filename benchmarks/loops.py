@@ -1,8 +1,8 @@
 """The service beside a bare loop: `python -m benchmarks.loops LOOP BOOTSTRAP TOPICS BATCH COUNT`.
 
-Governing rule: both read the same two topics in batches of as many records, in a transaction
-each, with the same settings of the client; the bare one writes one record for each observation,
-and nothing else. What is told is observations a second between the first commit and the last.
+Both read the same two topics in batches of equal size, in a transaction each, with the same client
+settings. The bare loop writes one record per observation and does nothing else. The figure is
+observations per second between the first commit and the last.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 
-from abers_connectors.config import load
-from abers_connectors.kafka.serving import home_of, opened
-from abers_connectors.notify import Supervisor
+from abers_connectors.config.model import load
+from abers_connectors.kafka.assembly import open_worker
+from abers_connectors.runtime.application import Application
+from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,11 +26,11 @@ LOOPS = ("bare", "abers")
 
 
 def settings(bootstrap: str, topics: str) -> dict[str, object]:
-    """Give the configuration of a service over topics whose names begin alike."""
+    """Return the configuration of a service over topics whose names begin alike."""
     return {
         "task.scores": "probability",
-        "kafka.bootstrap": bootstrap,
-        "kafka.app": f"{topics}-{time_ns()}",
+        "kafka.bootstrap_servers": bootstrap,
+        "kafka.application_id": f"{topics}-{time_ns()}",
         "kafka.changelog": f"{topics}.changelog",
         "kafka.observations": f"{topics}.observations",
         "kafka.labels": f"{topics}.labels",
@@ -41,10 +42,10 @@ def settings(bootstrap: str, topics: str) -> dict[str, object]:
 
 def bare(flags: Mapping[str, object], batch: int, count: int) -> float:
     """Read and write in transactions, and do nothing between."""
-    client = {"bootstrap_servers": flags["kafka.bootstrap"], "metrics_enabled": False}
+    client = {"bootstrap_servers": flags["kafka.bootstrap_servers"], "metrics_enabled": False}
     inputs = [flags["kafka.observations"], flags["kafka.labels"]]
     producer = KafkaProducer(
-        transactional_id=flags["kafka.app"],
+        transactional_id=flags["kafka.application_id"],
         retry_backoff_ms=5,
         linger_ms=1000,
         batch_size=1 << 19,
@@ -54,7 +55,7 @@ def bare(flags: Mapping[str, object], batch: int, count: int) -> float:
     producer.init_transactions()
     consumer = KafkaConsumer(
         *inputs,
-        group_id=flags["kafka.app"],
+        group_id=flags["kafka.application_id"],
         isolation_level="read_committed",
         enable_auto_commit=False,
         auto_offset_reset="earliest",
@@ -92,7 +93,7 @@ def abers(flags: Mapping[str, object], batch: int, count: int) -> float:
     """Serve."""
     config = load(flags={**flags, "kafka.max_records": batch}, environ={})
     first, started, done = 0, 0.0, 0
-    with opened(config, home_of(config), None, Supervisor({})) as service:
+    with open_worker(config, Application.of(config), None, Supervisor({})) as service:
         while done < 2 * count:
             service.turn()
             done = sum(service.status.view().counts.records.values())

@@ -1,7 +1,4 @@
-"""What the run ran on.
-
-Governing rule: a number without its machine and its versions is no number.
-"""
+"""The machine of a run: a number means nothing without its machine and its versions."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What watching costs: the default monitors of a model, in the processor they are part of.
+"""Cost of the default monitors of a model, in the processor they are part of.
 
-Governing rule: the same batches go through a processor with monitors and one without, in turns; a
-cost is the difference of one round, for each event: an observation or a label. Times are of the
-processor's work alone, not of its waiting for a core: a difference of two would have both.
+The same batches go through a processor with monitors and one without, in turns. A cost is the
+difference of one round, per observation or label, in CPU time of the processor alone.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _MICRO = 1e6
 
 
 class Watched(NamedTuple):
-    """A stream that is watched."""
+    """A stream that is monitored."""
 
     task: str
     models: int
@@ -57,7 +56,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     NUMBERS: {
         "task": "regression",
         "quantiles": _LEVELS,
-        "thresholds": tuple(np.arange(1, 20) / 20),
+        "grid": tuple(np.arange(1, 20) / 20),
     },
 }
 
@@ -99,7 +98,7 @@ def _run(batches: list[Events], stream: Watched, *, watch: bool) -> float:
     with undisturbed():
         started = process_time()
         for batch in batches:
-            processor.take(batch)
+            processor.process_batch(batch)
         return process_time() - started
 
 
@@ -109,7 +108,7 @@ def _batches(stream: Watched, n: int) -> list[Events]:
 
 
 def _arriving(stream: Watched, n: int) -> Iterator[Event]:
-    """Give observations, and the label of each after so many further ones."""
+    """Return observations, and the label of each after so many further ones."""
     scores, values = _drawn(stream.task, n)
     for i in range(n + LATE):
         if i < n:

@@ -1,7 +1,7 @@
-"""Several classes: what they cost beside as many binary calibrators, and beside venn-abers.
+"""Several classes: cost beside as many binary calibrators, and beside venn-abers.
 
-Governing rule: one-vs-rest is compared with its own binary calibrators run by themselves, so that
-what is left is the cost of the classes; probabilities are compared before anything is timed.
+One-vs-rest is compared with its own binary calibrators run by themselves, which leaves the cost of
+the classes. Probabilities are compared before anything is timed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The page that a run writes: sections of Markdown, and tables.
 
-Governing rule: a section is made where its numbers are measured; here is only how it looks.
+Each section is made where its numbers are measured; this module only formats it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from benchmarks.timing import Spread
 
-Key = tuple[str, str, int]  # what was measured, of whom, at which n
+Key = tuple[str, str, int]  # quantity, contender, n
 
 
 class Section(NamedTuple):

@@ -1,9 +1,9 @@
 """How long a snapshot in the background stops the loop, measured in a process of its own.
 
-Governing rule: a fork takes time in proportion to the memory of its process, so nothing is in it
-but a processor; and the loop goes on taking batches meanwhile, each of which is timed too, for
-the pages that both write to are copied. Run as `python -m benchmarks.paused N ROUNDS`; prints
-JSON, in milliseconds.
+A fork takes time in proportion to the memory of its process, so the process holds only a processor.
+The loop processes batches meanwhile, each of which is timed too, because memory pages that both
+processes write to are copied. Run as `python -m benchmarks.paused N ROUNDS`; prints JSON, in
+milliseconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from abers.stream import Events, Processor, Settings
-from abers_connectors.kafka.saving import Saver
+from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
 from benchmarks.events import LATE, labels, observations
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def holding(labelled: int, waiting: int, settings: Settings) -> Processor:
     """Make a processor that holds so many labels, while so many observations wait."""
     processor = Processor(settings, outcomes=False)
     for block in range(labelled // LATE):
-        processor.take(Events.of([*observations(block), *labels(block)]))
+        processor.process_batch(Events.of([*observations(block), *labels(block)]))
     for block in range(labelled // LATE, (labelled + waiting) // LATE):
-        processor.take(Events.of(observations(block)))
+        processor.process_batch(Events.of(observations(block)))
     return processor
 
 
@@ -38,21 +38,21 @@ def batch(number: int, labelled: int, waiting: int) -> Events:
     """Make the batch that comes next: half of it new, half labels of what waits."""
     half, block = number % 2 * BATCH // 2, number // 2
     new = observations((labelled + waiting) // LATE + block)[half : half + BATCH // 2]
-    told = labels(labelled // LATE + block)[half : half + BATCH // 2]
-    return Events.of([event for pair in zip(new, told, strict=True) for event in pair])
+    late = labels(labelled // LATE + block)[half : half + BATCH // 2]
+    return Events.of([event for pair in zip(new, late, strict=True) for event in pair])
 
 
 def pauses(n: int, rounds: int) -> dict[str, list[float]]:
     """Time forks, and the slowest batch while there is a copy and while there is none."""
-    processor = holding(n, n, Settings(max_pending=2 * n, dedup_max=n))
-    saver, number = Saver(lambda *job: sum(map(len, job[2]))), 0
+    processor = holding(n, n, Settings(max_pending=2 * n, dedup_max_ids=n))
+    saver, number = BackgroundSnapshotter(lambda *job: sum(map(len, job[2]))), 0
     found: dict[str, list[float]] = {"pause": [], "copied": [], "alone": [], "seconds": []}
 
     def taken() -> float:
         nonlocal number
         events = batch(number, n, n)
         number += 1
-        return _milliseconds(lambda: processor.take_noted(events))
+        return _milliseconds(lambda: processor.process_logged(events))
 
     gc.disable()
     for _ in range(rounds):

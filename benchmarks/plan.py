@@ -1,6 +1,6 @@
 """How much is measured: everything, or as much as takes seconds.
 
-Governing rule: a quick run goes through the same code as a full one, on fewer observations.
+A quick run goes through the same code as a full one, on fewer observations.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Predictive distributions: what a query, a label and a batch of queries cost.
+"""Predictive distributions: cost of a query, a label and a batch of queries.
 
-Governing rule: as everywhere, contenders meet the same observations and take turns. What refits
-after each label is charged a fit and a prediction; what shares a fit between queries is measured
-on a batch of them.
+Contenders get the same observations in turns. One that refits after each label is charged a fit and
+a prediction; one that shares a fit between queries is measured on a batch of them.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def observations(n: int, seed: int = SEED) -> tuple[Floats, Floats]:
 
 
 def petej(scores: Floats, labels: Floats, queries: Floats) -> tuple[Floats, Floats]:
-    """Give both CDFs of all queries, a row a threshold: a fit for each, shared by the queries."""
+    """Return both CDFs of all queries, a row a threshold: a fit for each, shared by the queries."""
     lower, upper = np.empty((2, len(labels), len(queries)))
     for i, t in enumerate(np.sort(labels).tolist()):
         at_most = VennAbers()
@@ -58,8 +57,8 @@ def petej(scores: Floats, labels: Floats, queries: Floats) -> tuple[Floats, Floa
     return lower, upper
 
 
-def _taught(n: int, thresholds: Floats | None = None) -> IVAPR:
-    calibrator = IVAPR(thresholds=thresholds)
+def _taught(n: int, grid: Floats | None = None) -> IVAPR:
+    calibrator = IVAPR(grid=grid)
     calibrator.learn_many(*observations(n))
     return calibrator
 

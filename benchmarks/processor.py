@@ -1,7 +1,7 @@
-"""The stream processor: how fast it is, what it keeps, how long it takes to save.
+"""The stream processor: its speed, its memory, and the time to save it.
 
-Governing rule: what is asked of the whole is measured on the whole, in the configuration in which
-it was asked; each figure of memory comes from a fresh process.
+Targets for the whole are measured on the whole, in their configuration; each figure of memory comes
+from a fresh process.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _memory(plan: Plan) -> Part:
 
 
 def _saving(plan: Plan) -> Part:
-    n, settings = plan.large, Settings(max_pending=plan.large, dedup_max=plan.large)
+    n, settings = plan.large, Settings(max_pending=plan.large, dedup_max_ids=plan.large)
     processor = Processor(settings, outcomes=False)
     for block in range(n // LATE):
         processor.process_many([*observations(block), *labels(block)])

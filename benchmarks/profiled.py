@@ -1,8 +1,8 @@
 """The program that `hotspots` profiles: a stream through another build of the core.
 
-Governing rule: nothing but the stream runs between the two times of a line. Run as
+Only the stream runs between the two times of a line. Run as
 `python -m benchmarks.profiled CORE N EVENTS REPEATS`; prints the address of the core, then a line
-each time that the stream has passed.
+for each pass of the stream.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 def load(core: str) -> None:
-    """Put a core at the place where abers looks for its own."""
+    """Put a core where abers searches for its own."""
     spec = importlib.util.spec_from_file_location("abers._core", core)
     if spec is None or spec.loader is None:
         msg = f"{core} is no extension module"

@@ -1,7 +1,7 @@
 """How fast a stream of scores is replayed from file to file, and where the time goes.
 
-Governing rule: what is timed is the job that `abers run` carries out, from its configuration to
-outputs under their names, on one core; what no such job can do without is timed beside it.
+The job of `abers run` is timed, from its configuration to outputs under their names, on one core,
+and beside it the least work that any such job needs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from unittest.mock import patch
 import msgspec
 
 from abers import VennAbers
-from abers._backend import core
+from abers.backends import core
 from abers.stream import Prediction
-from abers.stream.admission import Admission
-from abers.stream.binary import Binary
-from abers_connectors.config import load
-from abers_connectors.files.parquet_rows import WholeParquet
-from abers_connectors.files.writing import TextSink
-from abers_connectors.jobs import of_config
+from abers.stream.tasks.binary import BinaryTask
+from abers.stream.validation import EventValidator
+from abers_connectors.config.model import load
+from abers_connectors.replay.job import job_of_config
+from abers_connectors.sinks.parquet import ParquetFileSink
+from abers_connectors.sinks.text import TextSink
 from benchmarks.events import DELAY, FORMATS, LATE, ONE, TWO, write_files
 from benchmarks.page import Key, size, table
 from benchmarks.timing import Spread, digits, in_turns, seconds
@@ -35,8 +35,8 @@ from benchmarks.timing import Spread, digits, in_turns, seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from abers_connectors.jobs import Job
-    from abers_connectors.records import Batch, Position, Source
+    from abers_connectors.replay.job import Job
+    from abers_connectors.sources.base import Batch, Position, Source
     from benchmarks.plan import Plan
 
     Seconds = dict[str, float]
@@ -50,21 +50,21 @@ _FORMS = {
 _BATCH = 5_000  # records that the floor decodes at once, as the sources do
 _THOUSAND = 1_000
 
-READ, ADMISSION, LEDGER, CALIBRATOR, WORDING, WRITE, REST = PARTS = (
+READ, VALIDATION, PENDING_STORE, CALIBRATOR, OUTPUTS, WRITE, REST = PARTS = (
     "read, decode, map to events",
-    "admission: check, number, columns",
-    "ledger: what becomes of each event",
+    "validation: check, number, columns",
+    "pending store: join observations and labels",
     "calibrator: predict and learn",
-    "wording: rows to predictions",
+    "outputs: rows to predictions",
     "encode and write",
     "everything else",
 )
 _CALLS: tuple[tuple[str, type, str], ...] = (  # of which none is inside another
-    (ADMISSION, Admission, "admit"),
-    (LEDGER, core.Ledger, "take"),
+    (VALIDATION, EventValidator, "validate"),
+    (PENDING_STORE, core.PendingStore, "take"),
     (CALIBRATOR, VennAbers, "run"),
-    (WORDING, Binary, "predictions"),
-    *((WRITE, sink, name) for sink in (TextSink, WholeParquet) for name in ("write", "close")),
+    (OUTPUTS, BinaryTask, "predictions"),
+    *((WRITE, sink, name) for sink in (TextSink, ParquetFileSink) for name in ("write", "close")),
 )
 
 
@@ -104,7 +104,7 @@ def _one_core() -> Iterator[None]:
 
 def _job(folder: str, suffix: str, given: dict[str, Any]) -> Job:
     flags = {"output.predictions": f"{folder}/predictions.{suffix}", "monitoring.enabled": False}
-    return of_config(load(flags={**flags, **given}, environ={}))
+    return job_of_config(load(flags={**flags, **given}, environ={}))
 
 
 def _run(job: Job) -> dict[str, int]:
@@ -127,10 +127,10 @@ def _rate(n: int, call: Callable[[], object]) -> float:
 
 
 def _floor(source: str, target: str) -> None:
-    """Decode, put into a dictionary and take out again, encode: what no replay can do without."""
+    """Decode, put into a dictionary and take out again, encode: the least work of a replay."""
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     encode = msgspec.json.Encoder().encode_lines
-    waiting: dict[str, float] = {}
+    pending: dict[str, float] = {}
     lines = Path(source).read_bytes().splitlines()
     with Path(target).open("wb") as file:
         for first in range(0, len(lines), _BATCH):
@@ -138,9 +138,9 @@ def _floor(source: str, target: str) -> None:
             for record in map(decode, lines[first : first + _BATCH]):
                 name, score = record["id"], record.get("score")
                 if score is None:
-                    waiting.pop(name)
+                    pending.pop(name)
                     continue
-                waiting[name] = score
+                pending[name] = score
                 time, model = record["time"], record["model"]
                 made.append(Prediction(name, time, model, score, score, score, score, 0))
             file.write(encode(made))
@@ -150,14 +150,14 @@ def _floor(source: str, target: str) -> None:
 
 
 class _Clocked:
-    """A source, and the time that its batches take."""
+    """A source that records the time its batches take."""
 
     def __init__(self, source: Source, spent: Seconds) -> None:
         self.name, self.fraction = source.name, source.fraction
         self._source, self._spent = source, spent
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
-        """Give the batches of the source."""
+        """Return the batches of the source."""
         following = _timed(self._spent, READ, self._source.batches(position).__next__)
         with suppress(StopIteration):
             while True:

@@ -1,7 +1,7 @@
 """Resident memory of one calibrator, measured in a process of its own.
 
-Governing rule: only what the calibrator adds is counted: everything else is loaded and touched
-before, and the observations arrive in small batches, as in a stream. Run as
+Only the growth by the calibrator is counted: everything else is loaded and touched before, and the
+observations arrive in small batches, as in a stream. Run as
 `python -m benchmarks.resident RULE N`; prints one JSON object.
 """
 
@@ -44,7 +44,7 @@ def resident() -> int:
 
 
 def trim() -> bool:
-    """Give what is free back to the system; False where the allocator is not glibc's."""
+    """Return what is free back to the system; False where the allocator is not glibc's."""
     gc.collect()
     try:
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,6 +1,6 @@
 // What the calibrator is measured against in C++: a batch refit, and bare ordered containers.
 //
-// Governing rule: every container offers insert, erase and query, and is driven by one loop, so
+// Every container offers insert, erase and query, and is driven by one loop, so
 // that all of them see the same stream in the same way. Used through `ctypes` by `rivals.py`.
 #include <algorithm>
 #include <cstddef>

@@ -1,6 +1,6 @@
-"""The rivals in C++, compiled when they are needed.
+"""The alternatives in C++, compiled when they are needed.
 
-Governing rule: no compiler, no such rivals, and one line that says so; the rest goes on.
+Without a compiler they are left out, with one line that reports it.
 """
 
 from __future__ import annotations

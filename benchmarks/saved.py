@@ -1,8 +1,8 @@
-"""What a shard takes in memory, at rest, while it is saved and while it is restored.
+"""Memory of a partition's state: at rest, while it is saved, and while it is restored.
 
-Governing rule: memory is the proportional set size, so that what a process shares with its copy
-counts once; the copy is seen as often as the loop comes round, and what the formula of the page
-says stands beside it. Run as `python -m benchmarks.saved LABELS WAITING [WIDTH]`; prints JSON.
+Memory is the proportional set size, so that what a process shares with its copy counts once. The
+copy is measured once per turn of the loop, beside the formula of the page. Run as
+`python -m benchmarks.saved LABELS WAITING [WIDTH]`; prints JSON.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import Events, Processor, Settings
-from abers_connectors.kafka.saving import Saver
-from abers_connectors.kafka.snapshots import Snapshots
+from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
+from abers_connectors.runtime.snapshots import SnapshotStore
 from benchmarks.events import LATE, labels, observations
 from benchmarks.resident import trim
 from benchmarks.rivals import ROOT
@@ -32,7 +32,7 @@ _APP = "measured"
 
 
 class Memory(NamedTuple):
-    """What a shard takes, in bytes, beside what a process takes that has none."""
+    """Memory of a partition's state in bytes, without that of an idle process."""
 
     held: int
     saving: int
@@ -41,7 +41,7 @@ class Memory(NamedTuple):
 
 
 class Formula(NamedTuple):
-    """What docs/operations.md says that a shard takes, in bytes: without features, of one model.
+    """Bytes of a partition's state by docs/operations.md: one model, without features.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class Formula(NamedTuple):
 
 
 BASE = 150 * MIB
-"""What a process takes that has no shard."""
+"""Memory of an idle process."""
 
 
 def formula(labelled: int, waiting: int, finished: int, width: int = WIDTH) -> Formula:
-    """Give what the page says, with ids of so many bytes."""
+    """Return what the page says, with ids of so many bytes."""
     return Formula(
         waiting * (180 + width) + finished * (110 + width) + 30 * labelled,
         40 * MIB + 60 * max(waiting, finished, labelled),
@@ -72,17 +72,17 @@ def formula(labelled: int, waiting: int, finished: int, width: int = WIDTH) -> F
 
 
 def settings_of(labelled: int, waiting: int) -> Settings:
-    """Give the settings of a shard that holds so many labels, and lets so many wait."""
-    return Settings(window=max(1, labelled), max_pending=max(1, waiting), dedup_max=labelled)
+    """Return the settings of a state with so many labels and pending observations."""
+    return Settings(window=max(1, labelled), max_pending=max(1, waiting), dedup_max_ids=labelled)
 
 
 def full(labelled: int, waiting: int, width: int) -> Processor:
-    """Make a shard that holds so many labels and finished ids, while so many wait."""
+    """Return a processor with so many labels, finished ids and pending observations."""
     processor = Processor(settings_of(labelled, waiting), outcomes=False)
     for block in range(labelled // LATE):
-        processor.take(Events.of([*observations(block, width), *labels(block, width)]))
+        processor.process_batch(Events.of([*observations(block, width), *labels(block, width)]))
     for block in range(labelled // LATE, (labelled + waiting) // LATE):
-        processor.take(Events.of(observations(block, width)))
+        processor.process_batch(Events.of(observations(block, width)))
     return processor
 
 
@@ -103,7 +103,7 @@ def _copies() -> Iterator[str]:
             continue
 
 
-def peak_while_saving(saver: Saver) -> int:
+def peak_while_saving(saver: BackgroundSnapshotter) -> int:
     """Watch this process and its copy until a snapshot is saved."""
     peak = 0
     while saver.busy():
@@ -112,7 +112,7 @@ def peak_while_saving(saver: Saver) -> int:
 
 
 def measured(labelled: int, waiting: int, width: int = WIDTH) -> Memory:
-    """Measure a shard in this process, and the restore of its snapshot in another."""
+    """Measure a state in this process, and the restore of its snapshot in another."""
     full(LATE, LATE, width)
     trim()
     before = proportional()
@@ -120,8 +120,8 @@ def measured(labelled: int, waiting: int, width: int = WIDTH) -> Memory:
     gc.collect()
     held = proportional()
     with tempfile.TemporaryDirectory() as folder:
-        snapshots = Snapshots(folder, _APP)
-        saver = Saver(snapshots.save)
+        snapshots = SnapshotStore(folder, _APP)
+        saver = BackgroundSnapshotter(snapshots.save)
         saver.start(0, 0, processor.snapshot_pieces)
         peak = peak_while_saving(saver)
         (saved,) = saver.finished()
@@ -137,7 +137,7 @@ def restored(folder: str, labelled: int, waiting: int) -> int:
     """Restore a snapshot in this process; by how much its resident memory grew at most."""
     full(LATE, LATE, WIDTH)
     before = _status("VmRSS")
-    ((_, blob),) = Snapshots(folder, _APP).newest(0)
+    ((_, blob),) = SnapshotStore(folder, _APP).newest(0)
     Processor.restore(blob, settings_of(labelled, waiting), outcomes=False)
     return _status("VmHWM") - before
 

@@ -1,7 +1,7 @@
-"""The service on a broker of its own: its rate beside a bare loop, and how late a prediction is.
+"""The service on a broker of its own: its rate beside a bare loop, and the delay of predictions.
 
-Governing rule: broker, producer, service and reader share this machine, as they do for whom this
-is measured; every round is a process of its own, the loops in turns.
+Broker, producer, service and reader share this machine, as in a small deployment. Every round is a
+process of its own, the loops in turns.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers_connectors.kafka.looks import CHANGELOG
+from abers_connectors.kafka.topics import CHANGELOG
 from benchmarks.page import Key, Section, size, table
 from benchmarks.rivals import ROOT
 from benchmarks.timing import Spread, in_turns
@@ -75,8 +75,8 @@ def _create(bootstrap: str, topics: str, suffixes: tuple[str, ...] = _SUFFIXES) 
         )
 
 
-def _event(number: int, time_: int, **told: float) -> dict[str, Any]:
-    value = {"id": f"observation-{number:08}", "time": time_, "model": "fraud", **told}
+def _event(number: int, time_: int, **fields: float) -> dict[str, Any]:
+    value = {"id": f"observation-{number:08}", "time": time_, "model": "fraud", **fields}
     return {
         "value": json.dumps(value).encode(),
         "key": b"fraud",
@@ -96,8 +96,8 @@ def _written(bootstrap: str, topics: str, count: int) -> None:
             score, at = round(draw.random(), 4), began + 10 * number
             observed = _event(number, at, score=score)
             producer.send(f"{topics}.observations", **observed)
-            told = _event(number, at + 10 * _BEHIND, label=int(draw.random() < score**2))
-            producer.send(f"{topics}.labels", **told)
+            late = _event(number, at + 10 * _BEHIND, label=int(draw.random() < score**2))
+            producer.send(f"{topics}.labels", **late)
 
 
 def _rates(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
@@ -164,7 +164,7 @@ def _serving(bootstrap: str, topics: str, folder: Path) -> Iterator[None]:
 
     flags = settings(bootstrap, topics)
     sections: dict[str, list[str]] = {
-        "state": [f"path = {json.dumps(str(folder / 'state'))}", f"every = {_SNAPSHOTS}"]
+        "state": [f"path = {json.dumps(str(folder / 'state'))}", f"snapshot_every = {_SNAPSHOTS}"]
     }
     for path, value in flags.items():
         section, key = path.split(".")
@@ -209,8 +209,8 @@ def _late(bootstrap: str, topics: str, spans: float) -> list[float]:
                     time.sleep(wait)
                 now, score = int(time.time() * 1000), round(draw.random(), 4)
                 producer.send(f"{topics}.observations", **_event(number, now, score=score))
-                told = max(0, number - _EVENTS)
-                producer.send(f"{topics}.labels", **_event(told, now, label=number % 2))
+                earlier = max(0, number - _EVENTS)
+                producer.send(f"{topics}.labels", **_event(earlier, now, label=number % 2))
 
     serves = threading.Event()
     threading.Thread(target=write, daemon=True).start()

@@ -1,6 +1,6 @@
 """The streams that are measured: an ordinary one, and orders that are hostile to a hull.
 
-Governing rule: a stream is a function of its size and a fixed seed, so that every contender and
+A stream is a function of its size and a fixed seed, so that every contender and
 every run meets the same observations.
 """
 

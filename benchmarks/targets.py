@@ -1,7 +1,6 @@
-"""The figures that were asked for, and what this run measured.
+"""The targets of the project, and the measurements of this run.
 
-Governing rule: a figure is judged by the median of its rounds; where only the best round reaches
-it, the table says so; what was not measured is not judged.
+The median of the rounds decides. Where only the best round reaches a target, the table says so.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ Values = dict[Key, Spread]
 
 
 class Measured(NamedTuple):
-    """A figure of this run, by the median and by the best round, and what to say of it."""
+    """A figure of this run, by the median and by the best round, with a remark."""
 
     value: float
     best: float
@@ -252,7 +251,7 @@ def _verdict(target: Target, found: Measured) -> str:
 
 
 def figures(values: Values) -> Section:
-    """Judge every figure."""
+    """Return the table of targets, each with its measurement."""
     rows = []
     for target in TARGETS:
         try:
@@ -261,5 +260,5 @@ def figures(values: Values) -> Section:
             rows.append([target.asked, "not in this run", "—"])
         else:
             rows.append([target.asked, found.text, _verdict(target, found)])
-    body = "Medians of the rounds, and their range; judged by the median.\n\n"
-    return Section("What was asked for", body + table(["asked", "measured", "reached"], rows), {})
+    body = "Medians of the rounds, with their range. The median decides.\n\n"
+    return Section("Targets", body + table(["target", "measured", "reached"], rows), {})

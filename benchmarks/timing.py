@@ -1,6 +1,6 @@
 """Times on a machine that is not quiet.
 
-Governing rule: what is compared is measured in turns, round after round, so that a slow minute
+What is compared is measured in turns, round after round, so that a slow minute
 of the machine hits all alike; the median of the rounds is reported, and their whole range.
 """
 

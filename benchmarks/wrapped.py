@@ -1,6 +1,6 @@
-"""What a wrapper adds to a river learner, an event.
+"""Time per event that a wrapper adds to a river learner.
 
-Governing rule: the bare learner and the wrapped one take the same stream in turns, each predicting
+The bare learner and the wrapped one take the same stream in turns, each predicting
 and learning every event, so that what lies between them is the wrapper.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from river.datasets import Phishing
 from river.linear_model import LogisticRegression
 
-from abers.learners import VennAbersClassifier
+from abers.river import VennAbersClassifier
 from benchmarks.page import Section, size, table
 from benchmarks.timing import Spread, digits, in_turns, seconds
 

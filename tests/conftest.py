@@ -1,6 +1,6 @@
 """What every test shares: one backend, asked for and confirmed, and the budget of hypothesis.
 
-Governing rule: a run tests the backend that it was asked for, `ABERS_BACKEND` (by default the
+A run tests the backend that it was asked for, `ABERS_BACKEND` (by default the
 native one), or fails at once; and in CI it tests all that it was asked for.
 """
 
@@ -48,17 +48,17 @@ def pytest_configure() -> None:
 
 
 def without_browser() -> str | None:
-    """Say what to install for the tests that look at a page."""
+    """Return what to install for the tests of a page in a browser."""
     return None if shutil.which("chromium") else "on Debian, run: apt-get install chromium"
 
 
 def without_data() -> str | None:
-    """Say where the data sets of published tables must be."""
+    """Return where the data sets of published tables must be."""
     return None if DATA.is_dir() else "set ABERS_DATA to the folder of their data sets"
 
 
 def without_kafka() -> str | None:
-    """Say what to install for the tests on a broker; the first time, its jars are fetched."""
+    """Return what to install for the tests on a broker; the first time, its jars are fetched."""
     if "KAFKA_BOOTSTRAP" in os.environ:
         return None
     script = ROOT / "scripts" / "kafka-broker"
@@ -68,12 +68,12 @@ def without_kafka() -> str | None:
 
 
 def without_promtool() -> str | None:
-    """Say what to install for the tests of what Prometheus is told."""
+    """Return what to install for the tests of the rules for Prometheus."""
     return None if shutil.which("promtool") else "on Debian, run: apt-get install prometheus"
 
 
 def without_systemd() -> str | None:
-    """Say what to install for the tests of units."""
+    """Return what to install for the tests of units."""
     return None if shutil.which("systemd-analyze") else "on Debian, run: apt-get install systemd"
 
 
@@ -122,15 +122,21 @@ def pytest_testnodedown(node: WorkerController) -> None:
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
-    """Say what was left out, and what to install for it."""
+    """Write what was left out, and what to install for it."""
     for line in config.stash.get(LEFT_OUT, []):
         terminalreporter.write_line(line)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI nothing that is missing is excused: a skipped test has failed."""
+    """In CI nothing that is missing is excused: a skipped test has failed.
+
+    Captured text has no lone surrogates, which a worker of xdist cannot send.
+    """
     report = yield
+    report.sections = [
+        (name, text.encode(errors="backslashreplace").decode()) for name, text in report.sections
+    ]
     if CI and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
         report.longrepr = f"skipped, which CI does not excuse: {report.longrepr}"

@@ -1,10 +1,14 @@
-"""The examples of docstrings, README and docs: each is run and gives what it says."""
+"""The examples of docstrings, README, docs and programs: each is run and gives what it says."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import pkgutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,7 @@ MODULES = [
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith(("__main__", "_core"))
 ]
+PROGRAMS = sorted((CHECKOUT / "examples").glob("*.py"))
 PAGES = [CHECKOUT / "README.md", *sorted((CHECKOUT / "docs").glob("*.md"))]
 
 
@@ -36,3 +41,11 @@ def test_pages(page: Path) -> None:
     """Every example on a page of the documentation gives the result it shows."""
     shown = doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS)
     assert shown.failed == 0
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_programs(program: Path) -> None:
+    """Every example program prints the last paragraph of its docstring."""
+    page = ast.get_docstring(ast.parse(program.read_text())) or ""
+    ran = subprocess.run([sys.executable, program], check=True, capture_output=True, text=True)
+    assert ran.stdout.rstrip() == textwrap.dedent(page.rpartition("\n\n")[2])

@@ -1,6 +1,6 @@
 """Make published tables again: `python -m benchmarks.papers [PAPER …] [--data FOLDER] [--quick]`.
 
-Governing rule: what was computed once is kept in docs/evidence/answers, so a run may be stopped at
+What was computed once is kept in docs/evidence/answers, so a run may be stopped at
 any time and goes on when it is called again; the pages are written from all that is there. A quick
 run computes its tasks anew, keeps nothing, and prints its pages.
 """

@@ -1,6 +1,6 @@
 """A network of two hidden layers whose spread is that of its passes with dropout, in numpy.
 
-Governing rule: units are left out at prediction as they were in training, so a fit is a function of
+Units are left out at prediction as they were in training, so a fit is a function of
 its rows and seed, and a prediction of the fit, of the seed and of the rows it is asked for at once.
 
 Gal & Ghahramani (2016), Dropout as a Bayesian approximation, as Song et al. (2019) set it in their
@@ -55,7 +55,7 @@ class Network(NamedTuple):
         return cls(weights, seed)
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
-        """Give means and standard deviations; the noise grows with the number of rows asked for.
+        """Return means and standard deviations; the noise grows with the number of rows asked for.
 
         It is 1 / tau, tau = (1 - rate) length^2 / (2 n penalty), in the paper's code with the n of
         the rows that are predicted, where theory has those that were learned.
@@ -84,7 +84,7 @@ def kept(n: int, rng: np.random.Generator) -> list[Numbers]:
 def loss(
     weights: list[Numbers], x: Numbers, y: Numbers, masks: list[Numbers]
 ) -> tuple[float, list[Numbers]]:
-    """Give the mean square error with its penalty, and its gradient by each part of `weights`."""
+    """Return the mean square error with its penalty, and its gradient by each part of `weights`."""
     *layers, answers = _layers(weights, x, masks)
     error = answers[:, 0] - y
     slopes = [2.0 * _PENALTY * part if part.ndim > 1 else 0.0 * part for part in weights]
@@ -99,7 +99,7 @@ def loss(
 
 
 def _layers(weights: list[Numbers], x: Numbers, masks: list[Numbers]) -> list[Numbers]:
-    """Give what enters each layer, and what the last one answers."""
+    """Return what enters each layer, and what the last one answers."""
     layers = [x]
     for k, mask in enumerate(masks):
         layers.append(np.maximum(layers[-1] @ weights[2 * k] + weights[2 * k + 1], 0.0) * mask)

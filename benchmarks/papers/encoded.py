@@ -1,6 +1,6 @@
 """The nine sets of Vovk & Petej, with the encodings that their results fit best.
 
-Governing rule: a feature is a column of numbers, NaN where it is missing; a nominal one holds the
+A feature is a column of numbers, NaN where it is missing; a nominal one holds the
 places of its words in alphabetical order, and says how many there are.
 """
 

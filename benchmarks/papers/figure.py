@@ -1,6 +1,6 @@
 """Figures of the evidence pages, as SVG files that bring their own paper.
 
-Governing rule: as in docs/images: no script, and light or dark as the reader has it. Values beyond
+As in docs/images: no script, and light or dark as the reader has it. Values beyond
 the axes are left out, never moved.
 """
 
@@ -48,7 +48,7 @@ class _Frame(NamedTuple):
         )
 
     def shows(self, x: float, y: float) -> bool:
-        """Tell whether a point lies between the axes."""
+        """Return whether a point lies between the axes."""
         return self.x.low <= x <= self.x.high and self.y.low <= y <= self.y.high
 
 

@@ -1,6 +1,6 @@
 """Song, Diethe, Kull & Flach (2019), distribution calibration: table 1 and the figures.
 
-Governing rule: base model and calibrators learn the same training set, as in the paper, and once
+Base model and calibrators learn the same training set, as in the paper, and once
 more on two parts of it; a cell is one base model on one data set and one split.
 """
 
@@ -14,7 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
-from abers.regression import GPBeta, QuantileCalibration
+from abers.batch import GPBeta, QuantileCalibration
 from abers.regression.scores import LEVELS, log_score_normal, pinball
 from benchmarks.papers import gp_beta_2019_page
 from benchmarks.papers.dropout import Network
@@ -145,7 +145,7 @@ def _crossed(spec: Spec) -> tuple[Any, GPBeta]:
 
 
 def mixture(_: Path, spec: Spec) -> dict[str, Any]:
-    """Give densities where the lines are apart (figure 1)."""
+    """Return densities where the lines are apart (figure 1)."""
     base, calibrator = _crossed(spec)
     mean, std = (float(value[0]) for value in base(np.array([[spec["at"]]])))
     line = np.linspace(-2.0, 4.0, 121)
@@ -155,7 +155,7 @@ def mixture(_: Path, spec: Spec) -> dict[str, Any]:
 
 
 def maps(_: Path, spec: Spec) -> dict[str, Any]:
-    """Give a, b and c by what OLS predicts, and the whole map at some inputs (figure 2)."""
+    """Return a, b and c by what OLS predicts, and the whole map at some inputs (figure 2)."""
     base, calibrator = _crossed(spec)
     mean, std = base(np.linspace(-1.0, 1.0, 101)[:, np.newaxis])
     middles = np.median(calibrator.maps_many(mean, std), axis=1).tolist()

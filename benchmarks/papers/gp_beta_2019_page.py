@@ -1,6 +1,6 @@
 """The page of Song et al. (2019): table 1 beside ours, calibration curves, and the mixture.
 
-Governing rule: a row is what the paper has a row of; what was not run stays open in it.
+A row is what the paper has a row of; what was not run stays open in it.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ over random splits, ± its standard error where there is more than one.
 
 
 def page(answers: Answers) -> Page:
-    """Write the page from what there is."""
+    """Write the page from the results so far."""
     found = _found(answers)
     published = {
         (r["loss"], r["base"], _DATA[r["data"]], r["system"]): float(r["value"])

@@ -1,6 +1,6 @@
 """Petej (2018), Inductive Venn-Abers prediction for regression: table 1 and figures 1 to 3.
 
-Governing rule: what the paper leaves open is measured both ways: CRPS in units of the label and on
+What the paper leaves open is measured both ways: CRPS in units of the label and on
 the scale of ranks, calibration on the training set's own predictions and on a separate part.
 """
 

@@ -1,6 +1,6 @@
 """The page of Petej (2018): table 1 beside ours, and its three figures.
 
-Governing rule: the scale of ranks stands beside the published numbers, which fit it; units of the
+The scale of ranks stands beside the published numbers, which fit it; units of the
 label stand by themselves.
 """
 
@@ -63,7 +63,7 @@ a mean over random splits, ± its standard error.
 
 
 def page(answers: Answers) -> Page:
-    """Write the page from what there is."""
+    """Write the page from the results so far."""
     found = _found(answers)
     published = {
         (r["data"], r["regressor"], r["system"]): float(r["value"])
@@ -106,7 +106,7 @@ def _table(found: Found, published: Mapping[tuple[str, str, str], float]) -> str
 
 
 def _nearness(found: Found, published: Mapping[tuple[str, str, str], float]) -> str:
-    """Say how many cells come near, and which do not."""
+    """Write how many cells are near, and which are not."""
     gaps = {
         key: abs(found[*key[:2], f"{key[2]} rank"].value - value)
         for key, value in published.items()

@@ -1,6 +1,6 @@
-"""The data sets of the papers: what they are, and that they are what they should be.
+"""The data sets of the papers, with checks of their contents.
 
-Governing rule: the project names the data, by digest, licence and source, and never holds it; a set
+The project names the data, by digest, licence and source, and never holds it; a set
 that is missing or another one costs one line, and whatever does not need it goes on.
 """
 
@@ -56,7 +56,7 @@ MANIFEST = _manifest()
 
 
 def excuse(folder: Path | None, name: str) -> str | None:
-    """Say in a line why a set cannot be used; None if it can."""
+    """Return in a line why a set cannot be used, or None if it can."""
     wanted = MANIFEST[name]
     if folder is None:
         return f"{name}: no folder of data; give --data or set ABERS_DATA"

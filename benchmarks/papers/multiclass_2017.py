@@ -1,6 +1,6 @@
 """Manokhin (2017), multi-class inductive and cross Venn-Abers predictors: tables 1 to 4.
 
-Governing rule: a scorer and a calibrator for each pair of classes, coupled as `OneVsOne` does;
+A scorer and a calibrator for each pair of classes, coupled as `OneVsOne` does;
 Platt and IVAP see the same validation part, and CVAP has as many folds as make parts of its size.
 """
 
@@ -17,13 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from abers import Platt, VennAbers
-from abers.calibration import (
-    brier_merge,
-    cross_brier_merge,
-    cross_log_merge,
-    cvap,
-    log_merge,
-)
+from abers.batch import cvap
+from abers.calibration import brier_merge, cross_brier_merge, cross_log_merge, log_merge
 from abers.calibration._coupling import PKPD
 from benchmarks.papers import multiclass_2017_page
 from benchmarks.papers.paper import Paper

@@ -1,6 +1,6 @@
 """The page of Manokhin (2017): tables 1 to 4 beside ours, and the ratio of the parts.
 
-Governing rule: who is first is said of our means as of the published ones, whatever it is.
+Who is first is said of our means as of the published ones, whatever it is.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ classes, smaller is better; a cell of ours is a mean over random splits, ± its 
 
 
 def page(answers: Mapping[str, Answer]) -> Page:
-    """Write the page from what there is."""
+    """Write the page from the results so far."""
     found = _found(answers)
     published = {
         (r["data"], r["base"], f"{r['loss']} {r['system']}"): float(r["value"])

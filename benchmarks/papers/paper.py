@@ -1,6 +1,6 @@
-"""What a paper is to the command: data sets, tasks, and a page of the answers.
+"""A paper for the command line: data sets, tasks, and a page of results.
 
-Governing rule: a page is a function of the answers that are there, so it can be written any time.
+A page is a function of the answers that are there, so it can be written any time.
 """
 
 from __future__ import annotations

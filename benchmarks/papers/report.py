@@ -1,6 +1,6 @@
 """Tables "published | ours | difference", and what stands at the end of every evidence page.
 
-Governing rule: a mean stands with its standard error and the number of repetitions; a difference
+A mean stands with its standard error and the number of repetitions; a difference
 is ours minus the published number, and there is none where either is infinite or missing.
 """
 
@@ -73,7 +73,7 @@ def beside(published: float, ours: Iterable[Mean], digits: int = 3) -> list[str]
 
 
 def data_sets(sets: Mapping[str, str]) -> str:
-    """Say what data were used."""
+    """List the data used."""
     rows = [
         [name, wanted.file, wanted.rows, wanted.features, wanted.source, wanted.licence]
         for name, wanted in ((name, MANIFEST[file]) for name, file in sets.items())
@@ -83,7 +83,7 @@ def data_sets(sets: Mapping[str, str]) -> str:
 
 
 def ending(name: str, tasks: Sequence[Task], answers: Mapping[str, Answer]) -> str:
-    """Say what was run and with what, and what was not run."""
+    """Write what was run and with what, and what was not run."""
     seconds = sum(answer.seconds for answer in answers.values())
     used = Counter(
         ", ".join(f"{k} {v}" for k, v in answer.environment.items()) for answer in answers.values()

@@ -1,6 +1,6 @@
 """Long runs in small tasks that are kept, so that a run goes on where the last one ended.
 
-Governing rule: a task is a function of its specification, seeds included. Its answer is a line of
+A task is a function of its specification, seeds included. Its answer is a line of
 the paper's file, after a line that says what it was computed with, and is used again while the
 specification is equal; the file is part of the project, so runs on several machines add up.
 """
@@ -44,7 +44,7 @@ class Task(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is kept of a task, and what it was computed with."""
+    """Stored result of a task, with the inputs of its computation."""
 
     spec: Spec
     environment: dict[str, str]
@@ -60,7 +60,7 @@ class Budget(NamedTuple):
 
 
 def _environment() -> dict[str, str]:
-    """Say what a result is computed with."""
+    """Return what a result is computed with."""
     return {
         "Python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -127,7 +127,7 @@ def _line(record: dict[str, Any]) -> str:
 def _answers(
     pool: ProcessPoolExecutor, tasks: Sequence[Task], folder: Path, budget: Budget
 ) -> Iterator[tuple[Task, Answer]]:
-    """Give tasks to the pool, one a process, until there is none or the time is over."""
+    """Return tasks to the pool, one a process, until there is none or the time is over."""
     started, rest = perf_counter(), iter(tasks)
     busy: dict[Future[Answer], Task] = {}
     while True:

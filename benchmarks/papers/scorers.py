@@ -1,6 +1,6 @@
 """The nearest that scikit-learn has to the six scorers of Vovk & Petej.
 
-Governing rule: as with Weka, an object is the number of a row, missing values are filled in by what
+As with Weka, an object is the number of a row, missing values are filled in by what
 was trained on, and a score is the probability of label 1.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.calibration import Scorer
+    from abers.batch import Scorer
     from benchmarks.papers.encoded import Encoded
 
     Floats = NDArray[np.float64]
@@ -127,7 +127,7 @@ def _counted(seen: Floats, levels: int) -> Callable[[Floats], Floats]:
 def _kernels(seen: Floats, column: Floats) -> Callable[[Floats], Floats]:
     """Estimate as Weka does: normal kernels of width range / sqrt(n), or more for coarse data."""
     distinct = np.unique(column[~np.isnan(column)])
-    if not seen.size or len(distinct) < 2:  # noqa: PLR2004 - nothing is told apart
+    if not seen.size or len(distinct) < 2:  # noqa: PLR2004 - one class only
         return np.ones_like
     precision = float(np.diff(distinct).mean())
     width = max(float(np.ptp(seen)) / len(seen) ** 0.5, precision / 6.0)

@@ -1,6 +1,6 @@
 """Random splits of rows, the same for every system.
 
-Governing rule: the paper's year and the number of a split decide it, and nothing else.
+The paper's year and the number of a split decide it, and nothing else.
 """
 
 from __future__ import annotations

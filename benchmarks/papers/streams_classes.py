@@ -1,6 +1,6 @@
 """Calibrators on streams of two classes.
 
-Governing rule: every forecast is made before its label, and before the labels of the `delay`
+Every forecast is made before its label, and before the labels of the `delay`
 observations before it; all calibrators of a stream see the same scores.
 """
 
@@ -54,7 +54,7 @@ def scored(x: Floats, y: Integers, delay: int, learns: NDArray[np.bool_]) -> Flo
 
 
 def classified(folder: Path, spec: Spec) -> dict[str, Any]:
-    """Judge all calibrators on a stream of two classes."""
+    """Score all calibrators on a stream of two classes."""
     x, y = two(folder, spec["data"])
     if spec["rows"] is not None:
         x, y = x[: spec["rows"]], y[: spec["rows"]]
@@ -63,7 +63,7 @@ def classified(folder: Path, spec: Spec) -> dict[str, Any]:
     fold = np.arange(len(y)) % _FOLDS
     others = [scored(x, y, delay, fold != k) for k in range(_FOLDS)]
     found = forecasts(scores, np.column_stack(others), y, delay)
-    return {name: judged(said, y) for name, said in found.items()}
+    return {name: measured(said, y) for name, said in found.items()}
 
 
 def forecasts(scores: Floats, others: Floats, y: Integers, delay: int) -> dict[str, Said]:
@@ -91,7 +91,7 @@ def forecasts(scores: Floats, others: Floats, y: Integers, delay: int) -> dict[s
     }
 
 
-def judged(said: Said, y: Integers) -> dict[str, Any]:
+def measured(said: Said, y: Integers) -> dict[str, Any]:
     """Score forecasts; None stands for an infinite log loss, and for a width that there is not.
 
     The reliability curve is the CORP diagram at twenty quantiles of the forecasts.

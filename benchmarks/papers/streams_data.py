@@ -1,6 +1,6 @@
 """The streams: two classes, several classes, or numbers, in the order of their files.
 
-Governing rule: what is done to a row uses that row and those before it, never later ones.
+What is done to a row uses that row and those before it, never later ones.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Calibrators on streams of numbers: predictive distributions, and how they are mended.
+"""Calibrators on streams of numbers: predictive distributions, and how they are recalibrated.
 
-Governing rule: as in `streams_classes`; what is calibrated are the normal predictions of one base.
+As in `streams_classes`; what is calibrated are the normal predictions of one base.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import norm
 
+from abers.batch import BetaCDF, GPBeta, QuantileCalibration
 from abers.learners.gaussian import BayesianLinear
-from abers.regression import IVAPR, BetaCDF, GPBeta, QuantileCalibration
+from abers.regression import IVAPR
 from abers.regression.scores import LEVELS, pinball
 from benchmarks.papers.streams_data import RECENT, numbers
 
@@ -46,7 +47,7 @@ def fitted(x: Floats, y: Floats, delay: int) -> tuple[Floats, Floats, int]:
 
 
 def regressed(folder: Path, spec: Spec) -> dict[str, Any]:
-    """Judge all calibrators on a stream of numbers."""
+    """Score all calibrators on a stream of numbers."""
     stream, delay = numbers(folder, spec["data"]), spec["delay"]
     mean, std, first = fitted(stream.x, stream.y, delay)
     y = stream.y[first:]
@@ -104,9 +105,9 @@ def blocks(mean: Floats, std: Floats, y: Floats, delay: int) -> Floats:
     for start in range(0, len(y), _BLOCK):
         part = slice(start, min(start + _BLOCK, len(y)))
         found[part] = held.quantiles_many(mean[part], std[part], PERCENT)
-        told = max(part.stop - delay, 0)
-        held.learn_many(mean[known:told], std[known:told], y[known:told])
-        known = max(known, told)
+        learned = max(part.stop - delay, 0)
+        held.learn_many(mean[known:learned], std[known:learned], y[known:learned])
+        known = max(known, learned)
     return found
 
 

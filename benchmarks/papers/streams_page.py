@@ -1,6 +1,6 @@
 """The page of the streams: a table for each stream and delay, and what follows from them.
 
-Governing rule: every sentence that compares is counted from the answers that are there.
+Every sentence that compares is counted from the answers that are there.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from benchmarks.page import table
 from benchmarks.papers.figure import Axis, draw
 from benchmarks.papers.paper import Page
 from benchmarks.papers.report import NONE
+from benchmarks.papers.streams_protection_page import PROTOCOL, methods, sentences, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +42,7 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
 - The classes are up or down of Elec2; an odd digit or an even one of MNIST; the last of the six
   classes of Insects, in alphabetical order, or another one; more than 142 bicycles an hour (the
   median) or fewer; those of Phishing and Banana.
+{protection}
 - **Several classes.** The six classes of Insects and the ten digits. The scorers are one such
   logistic regression a class, against the rest; raw is their probabilities divided by the sum.
   Platt, isotonic, beta and IVAP calibrate each class against the rest and are divided by their sum
@@ -58,19 +60,21 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
   ECE in ten bins; width: the mean of p1 - p0. CRPS: twice the mean pinball loss of the 99
   percentiles, which is the integral but for its tails; pinball: of 5, 10, …, 95 %. Smaller is
   better but for DSC, accuracy and coverage.
-"""
+""".replace("{protection}\n", PROTOCOL)
 _FORGETTING = "IVAP", "IVAP, window", "IVAP, half-life"
 _OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
 
 
 def page(answers: Mapping[str, Answer]) -> Page:
-    """Write the page from what there is."""
-    kinds = ("classes", "several", "numbers")
-    classes, several, numbers = (_tables(answers, kind) for kind in kinds)
-    parts = [_HEAD, "## What follows\n", *_found(classes, several, numbers)]
+    """Write the page from the results so far."""
+    kinds = ("classes", "protection", "several", "numbers")
+    classes, protection, several, numbers = (_tables(answers, kind) for kind in kinds)
+    found = [*_protected(protection), *_found(classes, several, numbers)]
+    parts = [_HEAD, "## What follows\n", *(f"- {line}" for line in found if line)]
     drawn = {data: rows for (data, delay), rows in classes.items() if not delay}
     parts += ["\n## Two classes\n", _reliability(drawn)]
     parts += [_classes(*each) for each in classes.items()]
+    parts += ["## Protected probabilities\n", *tables(protection)]
     parts += ["## Several classes\n", *(_several(*each) for each in several.items())]
     parts += ["## Numbers\n", *(_numbers(*each) for each in numbers.items())]
     figures = {_file(data): _diagram(data, rows) for data, rows in drawn.items()}
@@ -86,14 +90,21 @@ def _tables(answers: Mapping[str, Answer], kind: str) -> Tables:
 
 
 def _loss(row: Row) -> float:
-    """Give what a row is judged by: the log loss of two classes, the CRPS of numbers."""
+    """Return the score of a row: the log loss of two classes, the CRPS of numbers."""
     if "CRPS" in row:
         return float(row["CRPS"])
     return math.inf if row["log"] is None else float(row["log"])
 
 
+def _protected(protection: Tables) -> list[str]:
+    rivals = ("raw", "IVAP", "shrunk")
+    scores = methods(protection)
+    better = (_better(scores, "protected", rival, "log loss") for rival in rivals)
+    return [*better, *sentences(protection)]
+
+
 def _found(classes: Tables, several: Tables, numbers: Tables) -> list[str]:
-    lines = [
+    return [
         _better(classes, "IVAP", "raw", "log loss"),
         _better(classes, "IVAP", "Platt", "log loss"),
         _better(classes, "IVAP", "isotonic", "log loss"),
@@ -111,11 +122,10 @@ def _found(classes: Tables, several: Tables, numbers: Tables) -> list[str]:
         _best(numbers, _OF_NUMBERS, "CRPS"),
         _nearest(numbers),
     ]
-    return [f"- {line}" for line in lines if line]
 
 
 def _better(tables: Tables, one: str, other: str, loss: str, streams: str = "streams") -> str:
-    """Say on which streams one calibrator loses less than another, with labels at once and late."""
+    """Write on which streams one calibrator loses less than another, labels at once and late."""
     parts = []
     for delay in sorted({delay for _, delay in tables}):
         at = {data: rows for (data, late), rows in tables.items() if late == delay}
@@ -128,17 +138,17 @@ def _better(tables: Tables, one: str, other: str, loss: str, streams: str = "str
 
 
 def _infinite(tables: Tables) -> str:
-    """Say who thought impossible what came."""
+    """Write which calibrators gave a label the probability 0."""
     names = dict.fromkeys(name for rows in tables.values() for name in rows)
     counts = {n: sum(rows[n]["log"] is None for rows in tables.values()) for n in names}
-    told = [f"{name} in {count}" for name, count in counts.items() if count]
-    if not told:
+    found = [f"{name} in {count}" for name, count in counts.items() if count]
+    if not found:
         return ""
-    return f"An infinite log loss has {', '.join(told)} of {len(tables)} tables; no other has any."
+    return f"An infinite log loss has {', '.join(found)} of {len(tables)} tables; no other has any."
 
 
 def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
-    """Say which form of forgetting is best where."""
+    """Write which form of forgetting is best where."""
     if not tables:
         return ""
     found: dict[str, list[tuple[str, int]]] = {}
@@ -149,7 +159,7 @@ def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
 
 
 def _nearest(tables: Tables) -> str:
-    """Say whose 80 % intervals cover nearest to 80 %."""
+    """Write whose 80 % intervals cover nearest to 80 %."""
     if not tables:
         return ""
     found: dict[str, list[tuple[str, int]]] = {}

@@ -1,6 +1,6 @@
 """Calibrators on streams of several classes.
 
-Governing rule: as in `streams_classes`; what calibrates one class against the rest is divided by
+As in `streams_classes`; what calibrates one class against the rest is divided by
 the sum over the classes, for whichever calibrator.
 """
 
@@ -32,12 +32,12 @@ __all__ = ["told_apart"]
 
 
 def told_apart(folder: Path, spec: Spec) -> dict[str, Any]:
-    """Judge all calibrators on a stream of several classes."""
+    """Score all calibrators on a stream of several classes."""
     x, y = several(folder, spec["data"])
     if spec["rows"] is not None:
         x, y = x[: spec["rows"]], y[: spec["rows"]]
     odds = scored(x, y, spec["delay"])
-    return {name: judged(p, y) for name, p in forecasts(odds, y, spec["delay"]).items()}
+    return {name: measured(p, y) for name, p in forecasts(odds, y, spec["delay"]).items()}
 
 
 def scored(x: Floats, y: Integers, delay: int) -> Floats:
@@ -85,7 +85,7 @@ def shared(p: Floats) -> Floats:
     return np.divide(p, total, out=np.full_like(p, 1.0 / p.shape[1]), where=total > 0.0)
 
 
-def judged(p: Floats, y: Integers) -> dict[str, float | None]:
+def measured(p: Floats, y: Integers) -> dict[str, float | None]:
     """Score forecasts; None stands for an infinite log loss."""
     scores = MultiClassScores()
     scores.update_many(p, y)

@@ -1,6 +1,6 @@
 """Data sets as matrices: numbers as they are, words by an indicator for each.
 
-Governing rule: a row with a gap is left out, and so is a column that the paper's note names.
+A row with a gap is left out, and so is a column that the paper's note names.
 """
 
 from __future__ import annotations

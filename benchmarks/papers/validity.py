@@ -1,6 +1,6 @@
 """Simulations of what is proved of Venn-Abers predictors, and of what fails for the simplified one.
 
-Governing rule: the true probability is known, since it draws the labels; nothing is fitted to it.
+The true probability is known, since it draws the labels; nothing is fitted to it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.calibration import SimplifiedVennAbers, TransductiveVennAbers
+from abers.batch import SimplifiedVennAbers, TransductiveVennAbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Vovk & Petej (2014), Venn-Abers predictors: tables 1 to 3, the theorem, and Proposition 2.
 
-Governing rule: a split is a permutation that its number alone decides, so every method, scorer and
+A split is a permutation that its number alone decides, so every method, scorer and
 source of scores meets the same ones.
 """
 
@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers import VennAbers
+from abers.batch import SimplifiedVennAbers, TransductiveVennAbers, cvap
 from abers.calibration import (
     DirectIsotonic,
-    SimplifiedVennAbers,
-    TransductiveVennAbers,
     brier_merge,
     cross_brier_merge,
     cross_log_merge,
-    cvap,
     log_merge,
 )
 from benchmarks.papers import scorers, venn_abers_2014_page, weka
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.calibration import Scorer
+    from abers.batch import Scorer
 
     Floats = NDArray[np.float64]
     Labels = NDArray[np.uint8]
@@ -50,7 +48,7 @@ _FOLDS = 5
 
 
 class Forecast(NamedTuple):
-    """What a method says of test objects: probabilities for either loss, mean width of p1 - p0."""
+    """Predictions of a method for test objects: probabilities for either loss, mean p1 - p0."""
 
     log: Floats
     square: Floats
@@ -103,7 +101,7 @@ def _merged(pair: Pair) -> Forecast:
 
 
 def _forecasts(scorer: Scorer, labels: Labels, train: Rows, test: Rows) -> Forecasts:
-    """Give the probabilities for either loss, of the paper's methods and of ours."""
+    """Return the probabilities for either loss, of the paper's methods and of ours."""
     score = scorer(train, labels[train])
     fitted, raw = np.asarray(score(train)), np.asarray(score(test))
     known = dict(zip(train.tolist(), fitted.tolist(), strict=True))

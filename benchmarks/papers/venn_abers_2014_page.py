@@ -1,6 +1,6 @@
 """The page of Vovk & Petej (2014): their tables beside ours.
 
-Governing rule: a cell is the mean over all splits that were run, and infinite as soon as one is.
+A cell is the mean over all splits that were run, and infinite as soon as one is.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ and never clipped.
 
 
 def page(answers: Mapping[str, Answer]) -> Page:
-    """Write the page from what there is."""
+    """Write the page from the results so far."""
     found = _found(answers)
     published = {
         (r["loss"], r["data"], r["scorer"], r["method"]): float(r["value"])
@@ -118,7 +118,7 @@ _MISSING = mean([])
 
 
 def _agreement(found: Found, published: Published) -> str:
-    """Say how near the published numbers came, by source and scorer."""
+    """Write how near the published numbers came, by source and scorer."""
     rows = []
     for source in ("weka", "sklearn"):
         for scorer, name in _SCORERS.items():
@@ -295,7 +295,7 @@ def _validity(answers: Mapping[str, Answer]) -> str:
 
 
 def _holds(p0: Mean, p1: Mean) -> bool:
-    """Tell whether the true probability, 1/2, is within two standard errors of the interval."""
+    """Return whether the true probability, 1/2, is within two standard errors of the interval."""
     return p0.value - 2 * p0.error <= 0.5 <= p1.value + 2 * p1.error  # noqa: PLR2004
 
 

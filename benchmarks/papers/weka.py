@@ -1,6 +1,6 @@
 """The scorers of Weka, where Debian's package weka and a JDK are installed.
 
-Governing rule: an object is the number of a row of the data set; one Java process trains and scores
+An object is the number of a row of the data set; one Java process trains and scores
 as it is asked, so that Weka's classifiers are scorers like any others.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.calibration import Scorer
+    from abers.batch import Scorer
     from benchmarks.papers.encoded import Encoded
 
     Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ CLASSIFIERS = {
 
 
 def available() -> bool:
-    """Tell whether Weka can be run."""
+    """Return whether Weka can be run."""
     return JAR.is_file() and shutil.which("javac") is not None
 
 

@@ -1,1 +1,1 @@
-"""Connections of abers to the world: files, brokers and the command line."""
+"""Connectors of abers: files, Apache Kafka, dashboards, metrics and the command line."""

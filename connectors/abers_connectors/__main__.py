@@ -1,10 +1,9 @@
-"""The entry of the `abers` command.
+"""The entry point of the `abers` command.
 
-Governing rule: Ctrl-C is a wish and no error from the first moment on, while
-everything is still being imported too.
+Ctrl-C stops the command without a traceback, even during the first imports.
 """
 
-# ruff: noqa: PLC0415 - the import inside the function is the rule above
+# ruff: noqa: PLC0415 - the import is inside the function so that Ctrl-C is handled during it
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line."""
     try:
-        from abers_connectors import cli
+        from abers_connectors.cli import main
 
-        cli.main()
+        main.main()
     except KeyboardInterrupt:
         sys.stderr.write("Stopped.\n")
         sys.exit(128 + signal.SIGINT)

@@ -1,7 +1,6 @@
-"""The optional libraries.
+"""Optional libraries.
 
-Governing rule: each is imported where it is needed, and its absence is an error
-that names the command that installs it.
+Each is imported where it is needed. If it is missing, the error names the command that installs it.
 """
 
 from __future__ import annotations
@@ -15,26 +14,9 @@ __all__ = ["extra"]
 
 
 def extra(module: str, needed_for: str, group: str = "files") -> Any:  # noqa: ANN401 - a module
-    """Import an optional library.
+    """Import a module of an optional library, which an extra of abers, the group, installs.
 
-    Parameters
-    ----------
-    module
-        The module's full name.
-    needed_for
-        What needs it, for the message.
-    group
-        The extra of abers that has it.
-
-    Returns
-    -------
-    module
-        The module.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
+    If it is missing, the MissingExtraError names the feature that needs it.
     """
     try:
         return import_module(module)

@@ -1,9 +1,8 @@
-"""What a service says while it runs, on standard error.
+"""The log of a service, on standard error.
 
-Governing rule: one line is one event, whatever a record or a broker put into it:
-text where somebody watches, JSON everywhere else; and what is about a record
-names it as topic[partition]@offset. Where the log is JSON, all of it is: the error
-that ends the process and one in a thread too. What a library repeats is summed up.
+Each event is one line, whatever text a record or a broker puts into it: text on a terminal, one
+JSON object a line elsewhere. A line about a record names it as topic[partition]@offset. In JSON
+mode uncaught errors are log lines too. `log_repeats` collapses what a library repeats.
 """
 
 from __future__ import annotations
@@ -16,49 +15,44 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from abers_connectors._printable import printable
-from abers_connectors.repeats import Repeats
+from abers_connectors.log_repeats import RepeatFilter
+from abers_connectors.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TextIO
 
-__all__ = ["for_people", "logging_to", "place"]
+__all__ = ["for_people", "location", "logging_to"]
 
 _OURS = "abers_connectors"
 _log = logging.getLogger(__name__)
-# What every record of the standard library has; the rest was given as `extra`.
-_USUAL = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
+# The attributes of every log record; all others come from `extra`.
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "color_message"}
 
 
-def place(topic: str, partition: int, offset: int | None = None) -> str:
+def location(topic: str, partition: int, offset: int | None = None) -> str:
     """Name a record, or a partition.
 
     Examples
     --------
-    >>> place("scores", 3, 17), place("scores", 3)
+    >>> location("scores", 3, 17), location("scores", 3)
     ('scores[3]@17', 'scores[3]')
     """
     return f"{topic}[{partition}]" + ("" if offset is None else f"@{offset}")
 
 
 def for_people(stream: TextIO) -> bool:
-    """Say whether the log of a stream is text; elsewhere it is JSON."""
+    """Return whether the log on this stream is text; otherwise it is JSON."""
     return stream.isatty()
 
 
 @contextmanager
 def logging_to(stream: TextIO, **always: str) -> Iterator[None]:
-    """Write the log to a stream in a `with` block: ours, and the warnings of all libraries.
+    """Write the log to a stream inside a `with` block.
 
-    So are errors that nobody handles, in a thread or where an object is deleted.
-
-    Parameters
-    ----------
-    stream
-        Where to.
-    **always
-        Fields of every line in JSON, such as the application.
+    The log has lines of abers from level INFO, of other libraries from WARNING, Python warnings,
+    and errors that nothing handles, such as those in a thread. The fields `always`, such as the
+    application, are in every JSON line.
 
     Examples
     --------
@@ -71,7 +65,7 @@ def logging_to(stream: TextIO, **always: str) -> Iterator[None]:
     ('warning', 'odd', 'scores[3]@17')
     """
     handler = _Handler(stream)
-    handler.setFormatter(_Text() if for_people(stream) else _Json(always))
+    handler.setFormatter(_TextFormatter() if for_people(stream) else _JsonFormatter(always))
     root, ours = logging.getLogger(), logging.getLogger(_OURS)
     with ExitStack() as stack:
         for logger, level in ((root, logging.WARNING), (ours, logging.INFO)):
@@ -82,44 +76,44 @@ def logging_to(stream: TextIO, **always: str) -> Iterator[None]:
         root.addHandler(handler)
         stack.callback(logging.captureWarnings, capture=False)
         logging.captureWarnings(capture=True)
-        stack.enter_context(_unhandled())
+        stack.enter_context(_uncaught_errors())
         yield
 
 
 class _Handler(logging.StreamHandler["TextIO"]):
-    """Writes lines, and of those that a library repeats how often they came."""
+    """A stream handler that collapses repeated lines."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
-        self._repeats = Repeats(_OURS)
+        self._repeats = RepeatFilter(_OURS)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write what is to be written now."""
+        """Write the lines that are due."""
         for one in self._repeats.add(record):
             super().emit(one)
 
     def close(self) -> None:
-        """Write what was held back."""
+        """Write the lines that were held back."""
         with self.lock or threading.RLock():
-            for one in self._repeats.rest():
+            for one in self._repeats.flush():
                 super().emit(one)
         super().close()
 
 
 @contextmanager
-def _unhandled() -> Iterator[None]:
-    """Log what Python would print of errors that reach nobody."""
+def _uncaught_errors() -> Iterator[None]:
+    """Log the errors that Python would print as tracebacks."""
 
     def in_a_thread(args: threading.ExceptHookArgs) -> None:
         name = "a thread" if args.thread is None else f"thread {args.thread.name}"
         _log.error("%s failed", name, exc_info=args.exc_value)
 
-    def anywhere(args: sys.UnraisableHookArgs) -> None:
+    def unraisable(args: sys.UnraisableHookArgs) -> None:
         what = args.err_msg or "an error that cannot be raised"
         _log.error("%s: %r", what, args.object, exc_info=args.exc_value)
 
     before = threading.excepthook, sys.unraisablehook
-    threading.excepthook, sys.unraisablehook = in_a_thread, anywhere
+    threading.excepthook, sys.unraisablehook = in_a_thread, unraisable
     try:
         yield
     finally:
@@ -127,13 +121,13 @@ def _unhandled() -> Iterator[None]:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name, value in vars(record).items() if name not in _USUAL}
+    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
 
 
 def _at(fields: Mapping[str, Any]) -> str | None:
     if "topic" not in fields or "partition" not in fields:
         return None
-    return place(fields["topic"], fields["partition"], fields.get("offset"))
+    return location(fields["topic"], fields["partition"], fields.get("offset"))
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -141,11 +135,11 @@ def _time(record: logging.LogRecord) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class _Text(logging.Formatter):
-    """For people: time, level, message, where, and other fields."""
+class _TextFormatter(logging.Formatter):
+    """Text for a terminal: time, level, message, location, other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a line, or several if there is a traceback."""
+        """Return one line, and the traceback below it if there is one."""
         fields = _fields(record)
         at = _at(fields)
         rest = {one: fields[one] for one in fields if one not in ("topic", "partition", "offset")}
@@ -158,15 +152,15 @@ class _Text(logging.Formatter):
         return "\n".join(lines)
 
 
-class _Json(logging.Formatter):
-    """For machines: an object a line."""
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
 
     def __init__(self, always: Mapping[str, str]) -> None:
         super().__init__()
         self._always = dict(always)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a line."""
+        """Return one line."""
         fields = _fields(record)
         at = _at(fields)
         line = {
@@ -180,4 +174,4 @@ class _Json(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)  # ASCII, so that any text can be written
+        return json.dumps(line, default=str)  # ASCII, so that any stream can encode it

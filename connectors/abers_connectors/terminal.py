@@ -1,7 +1,7 @@
-"""What a person sees of a run: progress, the table, and where to go from there.
+"""Terminal output of a run: the progress bar, the tables, and commands to try next.
 
-Governing rule: what is asked for goes to standard output, everything else to
-standard error; colour and motion appear only on a terminal.
+Results that a command prints on request go to standard output, everything else to standard error.
+Colour and motion appear only on a terminal.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import shlex
 import shutil
 import sys
 from contextlib import contextmanager
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rich import box
 from rich.console import Console
@@ -19,79 +18,83 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from abers.exceptions import StateError
-from abers_connectors._means import called, left_out, number, worded
-from abers_connectors._printable import printable
-from abers_connectors.kafka.shard import NONE, Place
-from abers_connectors.models import calibrated, listed, parts, seen, titled
+from abers_connectors.dashboard.models import (
+    calibrated_means,
+    listed_name,
+    model_monitors,
+    model_statuses,
+    model_table,
+)
+from abers_connectors.printable import printable
+from abers_connectors.replay.score_text import left_out, number, score_cell, score_labels, trusted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from abers.stream import Processor
-    from abers_connectors.inspecting import Inspected
-    from abers_connectors.summary import Means, Summary
+    from abers_connectors.replay.summary import Means, Summary
 
 __all__ = [
     "Watched",
+    "console",
     "say",
-    "show_inspected",
     "show_models",
     "show_next",
     "show_outputs",
     "show_summary",
+    "text_cell",
     "watching",
 ]
 
-
-_ALARMS = 10  # that are told in words
-_MODELS = 20  # that are listed
+_ALARMS = 10  # alarms to print in full
+_MODELS = 20  # rows in the table of models
 _SEVERAL = 2
 _REST = {
-    "early_labels": "came before their observation",
-    "duplicate_observations": "of an id that was there already, ignored",
-    "duplicate_labels": "of an id that was labelled already, ignored",
-    "late_labels": "came after their observation was given up, ignored",
-    "late_events": "behind by more than limits.lateness, used all the same",
-    "ahead_events": "ahead by more than limits.max_jump, used all the same",
-    "expired": "observations given up after limits.label_wait",
-    "evicted": "observations given up, as limits.max_pending waited",
-    "forgotten": "finished ids beyond limits.dedup_max",
-    "retired": "models silent for limits.retire_after, forgotten with all that waited",
+    "early_labels": "arrived before their observation",
+    "duplicate_observations": "of a known id, ignored",
+    "duplicate_labels": "of a labelled id, ignored",
+    "late_labels": "arrived after their observation had expired, ignored",
+    "late_events": "behind by more than limits.allowed_lateness, still used",
+    "ahead_events": "ahead by more than limits.max_jump, still used",
+    "expired": "unmatched observations, after limits.label_timeout",
+    "evicted": "oldest observations, removed beyond limits.max_pending",
+    "forgotten": "finished ids beyond limits.dedup_max_ids",
+    "retired": "models silent for limits.retire_after, removed with their pending events",
 }
-"""Counters that are told, and what they count."""
+"""Counters to print, with what they count."""
 
 
 class Watched(Protocol):
-    """What is read under a progress bar, such as a `Source`."""
+    """An input with progress, such as a `Source`."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The name for messages."""
         ...
 
     def fraction(self) -> float | None:
-        """Say how much has been read, from 0 to 1, or None if that cannot be known."""
+        """Return the part that has been read, from 0 to 1, or None if it is unknown."""
         ...
 
 
-class _Console(Console):
+class _RaisingConsole(Console):
     def on_broken_pipe(self) -> None:
-        """Leave it to the command what a reader that has seen enough means."""
+        """Raise, so that the command decides what a closed pipe means."""
         raise BrokenPipeError
 
 
-def _console(*, stderr: bool = True) -> Console:
-    return _Console(stderr=stderr, highlight=False)
+def console(*, stderr: bool = True) -> Console:
+    """Return a console for standard error, or else for standard output."""
+    return _RaisingConsole(stderr=stderr, highlight=False)
 
 
 def say(message: str) -> None:
-    """Print a sentence as it is, without wrapping a path in two."""
-    _console().print(printable(message), markup=False, soft_wrap=True)
+    """Print a sentence without wrapping it."""
+    console().print(printable(message), markup=False, soft_wrap=True)
 
 
-def _text(text: str) -> Text:
-    """Make a cell or a title of a text, in which a [name] is no markup."""
+def text_cell(text: str) -> Text:
+    """Return a cell or a title in which a [name] is not markup."""
     return Text(printable(text))
 
 
@@ -99,22 +102,12 @@ def _text(text: str) -> Text:
 def watching(
     source: Watched, *, hidden: bool
 ) -> Iterator[Callable[[Iterable[int]], Iterator[int]]]:
-    """Show a progress bar for the time of a `with` block.
+    """Show a progress bar inside a `with` block.
 
-    Parameters
-    ----------
-    source
-        What is read in the block.
-    hidden
-        Whether to show none, as something goes to standard output: it may well end on the same
-        terminal, where a bar would disturb it.
-
-    Yields
-    ------
-    function
-        Passes the numbers of records on that a run gives, which move the bar on their way.
+    It is hidden if an output goes to standard output, perhaps to the same terminal. The function
+    that is yielded passes on the record counts of a run, and moves the bar.
     """
-    console = _console()
+    screen = console()
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -122,8 +115,8 @@ def watching(
         TextColumn("{task.fields[count]:,} records", markup=False),
         TimeRemainingColumn(),
     )
-    disabled = hidden or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=disabled) as progress:
+    disabled = hidden or not screen.is_terminal
+    with Progress(*columns, console=screen, transient=True, disable=disabled) as progress:
         task = progress.add_task(printable(source.name), total=None, count=0)
 
         def watched(counts: Iterable[int]) -> Iterator[int]:
@@ -137,28 +130,18 @@ def watching(
 
 
 def show_summary(summary: Summary, title: str, delay: int | None = None) -> None:
-    """Print the table at the end of a run.
-
-    Parameters
-    ----------
-    summary
-        What the run found.
-    title
-        What was run.
-    delay
-        How many observations late the labels were, if that was the rule.
-    """
+    """Print the table at the end of a run of an input, with the delay of labels in observations."""
     late = "" if delay is None else f", labels {delay:,} late"
-    table = Table(title=_text(f"{title}{late}"), box=box.SIMPLE)
+    table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE)
     table.add_column()
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
     if summary.calibrated is not None:
         views = (summary.raw, summary.calibrated)
-        told = called(summary.calibrated)
-        for name, text in told.items():
-            table.add_row(text, *(worded(one, name, summary.labels) for one in views))
-        if not any(name.startswith("width_") for name in told):
+        names = score_labels(summary.calibrated)
+        for name, text in names.items():
+            table.add_row(text, *(score_cell(one, name, summary.labels) for one in views))
+        if not any(name.startswith("width_") for name in names):
             table.add_row("mean interval width", "", number(summary.mean_width))
         table.add_section()
     table.add_row("observations", "", f"{summary.observations:,}")
@@ -166,77 +149,68 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
     table.add_row("events a second", "", f"{summary.events_per_second:,.0f}")
     if summary.alarms:
         table.add_row("alarms", "", f"{len(summary.alarms):,}")
-    _console().print(table)
+    console().print(table)
     for sentence in _sentences(summary, delay):
         say(sentence)
 
 
 def _sentences(summary: Summary, delay: int | None) -> Iterator[str]:
-    """Say what a table does not."""
+    """Yield the sentences below the table."""
+    if sentence := trusted(summary.experts):
+        yield sentence
     for alarm in summary.alarms[:_ALARMS]:
-        yield f"Alarm: {alarm.sentence}"
+        yield f"Alarm: {alarm.message}"
     if summary.raw is None and "brier" in (summary.calibrated or {}):
-        yield "The raw score has no metrics, as a score need not be a probability;"
+        yield "The raw score has no metrics, because a score may be any number;"
         yield (
-            "if these are probabilities, "
-            + ('set task.scores = "probability".' if delay is None else "add --probabilities.")
+            "if these scores are probabilities, "
+            + ('set task.scores = "probability".' if delay is None else "add --scores probability.")
         )
     yield from left_out(summary.calibrated or {}, summary.labels)
     if "crps" in (summary.calibrated or {}):
-        yield "The CRPS puts the mass beyond the labels seen at the ends of the support, which are"
-        yield "the smallest and the largest label held if calibrator.support says nothing else."
+        yield "The CRPS puts the mass beyond the labels seen at the ends of the support, by default"
+        yield "the smallest and the largest label held (see calibrator.support)."
     if delay is None and summary.observations and not summary.counters.get("labels_in"):
-        yield "No label came yet; if each record carries its own, set input.delay."
+        yield "No label has arrived; if each record has its own, set input.delay."
     if delay is not None and not summary.observations:
         yield "No observation lies between --since and --until."
     elif delay is not None and summary.observations <= delay:
-        yield "No prediction could use a label, as the stream ended before the first came;"
+        yield "No prediction used a label, because the stream ended before the first one;"
         yield "try a smaller --delay."
 
 
 def show_comparison(found: Mapping[str, Summary], title: str) -> None:
-    """Print the table of a comparison, a row a calibrator, to standard output.
-
-    Parameters
-    ----------
-    found
-        By calibrator what its run found.
-    title
-        What was run.
-    """
+    """Print the table of a comparison, with a row for each calibrator, to standard output."""
     first = next(iter(found.values()))
-    told = called(first.calibrated or {}, briefly=True)
-    table = Table("", title=_text(title), box=box.SIMPLE)
-    for column in (*told.values(), "mean width", "events / s"):
+    names = score_labels(first.calibrated or {}, briefly=True)
+    table = Table("", title=text_cell(title), box=box.SIMPLE)
+    for column in (*names.values(), "mean width", "events / s"):
         table.add_column(column, justify="right")
 
     def scores(means: Means | None) -> list[str]:
-        return [worded(means, name, first.labels) for name in told]
+        return [score_cell(means, name, first.labels) for name in names]
 
     if first.raw is not None:
         table.add_row("raw score", *scores(first.raw))
     for name, one in found.items():
         speed = f"{one.events_per_second:,.0f}"
         table.add_row(name, *scores(one.calibrated), number(one.mean_width), speed)
-    _console(stderr=False).print(table)
+    console(stderr=False).print(table)
     say(f"{first.observations:,} observations and {first.labels:,} labels for each.")
+    for name, one in found.items():
+        if sentence := trusted(one.experts):
+            say(f"{name}: {sentence}")
 
 
 def show_models(processors: Collection[Processor]) -> None:
-    """Print a row for each model and segment, if there are several.
-
-    Parameters
-    ----------
-    processors
-        What predicted.
-    """
-    known = parts(processors)
+    """Print a row for each model and segment of the processors, if there are several."""
+    known = model_monitors(processors)
     if len(known) < _SEVERAL:
         return
-    found = seen(known)
-    columns, rows = listed(
+    found = model_statuses(known)
+    columns, rows = model_table(
         [
-            (titled(one.key, rings=one.rings), one.labels, calibrated(known[one.key]))
+            (listed_name(one.key, active=one.active), one.labels, calibrated_means(known[one.key]))
             for one in found[:_MODELS]
         ]
     )
@@ -245,22 +219,14 @@ def show_models(processors: Collection[Processor]) -> None:
     for name in columns[1:]:
         table.add_column(name, justify="right")
     for row in rows:
-        table.add_row(*map(_text, row))
-    _console().print(table)
+        table.add_row(*map(text_cell, row))
+    console().print(table)
     if more := len(found) - len(rows):
-        say(f"Models that are not listed, as they have no more labels than these: {more:,}.")
+        say(f"Models not listed, with no more labels than these: {more:,}.")
 
 
 def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:
-    """Say where everything went, and what became of the events that are not in the table.
-
-    Parameters
-    ----------
-    summary
-        What the run found.
-    outputs
-        The path of each output.
-    """
+    """Print the path of each output, and the counters of events that are not in the table."""
     for name, path in outputs.items():
         if name == "dead_letters":
             _show_dead(summary.dead_letters, path)
@@ -279,75 +245,12 @@ def _show_dead(dead: Mapping[str, int], path: str) -> None:
         return
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in dead.items())
     total = sum(dead.values())
-    letters = "1 dead letter is" if total == 1 else f"{total:,} dead letters are"
-    say(f"{letters} in {path}: {reasons}.")
-
-
-def show_inspected(found: Inspected) -> None:
-    """Print what a file of state says, to standard output.
-
-    Parameters
-    ----------
-    found
-        What was found in it.
-    """
-    console = _console(stderr=False)
-    size = f"{found.path}, {found.bytes:,} bytes, written by abers {found.version}"
-    table = Table(title=_text(size), box=box.SIMPLE, show_header=False)
-    clock = "none" if found.clock is None else f"{found.clock} ({_moment(found.clock)})"
-    rows = {
-        "clock": clock,
-        "position": _standing(found.position),
-        "waiting for labels": f"{found.waiting_for_labels:,}",
-        "waiting for observations": f"{found.waiting_for_observations:,}",
-        "remembered ids": f"{found.remembered_ids:,}",
-        "learners": f"{found.learner_bytes:,} bytes",
-        "seal": "under the key" if found.sealed else "a checksum, no key",
-        "settings": ", ".join(f"{k}={v}" for k, v in found.settings.items() if v is not None),
-        "counters": ", ".join(f"{k}={v:,}" for k, v in found.counters.items() if v),
-    }
-    for name, text in rows.items():
-        table.add_row(name, _text(text))
-    console.print(table)
-    held = Table("model", "segment", box=box.SIMPLE)
-    told = called({name: None for one in found.held for name in one.scores}, briefly=True)
-    for column in ("labels held", *told.values()):
-        held.add_column(column, justify="right")
-    for one in found.held:
-        scores = (number(one.scores.get(name)) for name in told)
-        held.add_row(_text(one.model), _text(one.segment), f"{one.labels:,}", *scores)
-    console.print(held)
-
-
-def _standing(position: Any) -> str:  # noqa: ANN401 - whatever a snapshot holds
-    """Word a position: where a shard of Kafka stands, or as it is."""
-    try:
-        place = Place.of(position)
-    except StateError:
-        return str(position)
-    observations, labels = place.following
-    return (
-        f"{place.app}[{place.partition}] before batch {place.batch}; the changelog goes on "
-        f"@{place.changelog}, observations @{observations}"
-        + ("" if labels == NONE else f", labels @{labels}")
-    )
-
-
-def _moment(milliseconds: int) -> str:
-    try:
-        return str(datetime.fromtimestamp(milliseconds / 1000, tz=UTC))
-    except (OverflowError, ValueError, OSError):
-        return "no date"
+    count = "1 dead letter is" if total == 1 else f"{total:,} dead letters are"
+    say(f"{count} in {path}: {reasons}.")
 
 
 def show_next(stream: Sequence[str]) -> None:
-    """Say what to try next.
-
-    Parameters
-    ----------
-    stream
-        The words that named what was replayed.
-    """
+    """Print commands to try next, of the arguments that named the input."""
     command = "abers" if shutil.which("abers") == sys.argv[0] else sys.argv[0]
     say("Try next:")
     say(f"  {command} replay {shlex.join(stream)} --window 500 --output windowed.jsonl")

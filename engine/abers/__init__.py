@@ -1,23 +1,29 @@
 """abers: streaming prediction with exact, incrementally updated Venn-Abers calibration.
 
-Score at prediction time, pair at label time, never re-score: a model's score
-goes in, two probabilities come out, one of which is calibrated, and every label
-that arrives improves the next prediction.
+A model's score goes in, and two probabilities come out, one of which is calibrated. Every label
+that arrives improves the next prediction. Observations are scored at prediction time, paired with
+their labels at label time, and never scored again.
+
+The packages of abers, and `base`, `checks` and `registry`, are imported at their first use.
 """
 
-from __future__ import annotations
+import importlib
+from typing import TYPE_CHECKING
 
-from abers._backend import backend
+from abers.backends import backend
 from abers.calibration import (
     BetaCalibration,
     CrossInterval,
     CrossVennAbers,
-    Hull,
     Isotonic,
+    IsotonicFit,
     MultiInterval,
     OneVsOne,
     OneVsRest,
     Platt,
+    ProtectedInterval,
+    ProtectedMultiClass,
+    ProtectedVennAbers,
     Uncalibrated,
     VennAbers,
     VennInterval,
@@ -40,6 +46,25 @@ from abers.exceptions import (
     TimeError,
     WeightError,
 )
+from abers.version import __version__
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from abers import (
+        base,
+        batch,
+        calibration,
+        checks,
+        learners,
+        monitoring,
+        plotting,
+        registry,
+        regression,
+        river,
+        sklearn,
+        stream,
+    )
 
 __all__ = [
     "AbersError",
@@ -51,9 +76,9 @@ __all__ = [
     "DeadLettersError",
     "FallbackWarning",
     "ForgettingError",
-    "Hull",
     "InputError",
     "Isotonic",
+    "IsotonicFit",
     "LabelError",
     "MissingExtraError",
     "MultiInterval",
@@ -62,6 +87,9 @@ __all__ = [
     "OneVsRest",
     "ParameterError",
     "Platt",
+    "ProtectedInterval",
+    "ProtectedMultiClass",
+    "ProtectedVennAbers",
     "RecordError",
     "ScoreError",
     "StateError",
@@ -70,7 +98,31 @@ __all__ = [
     "VennAbers",
     "VennInterval",
     "WeightError",
+    "__version__",
     "backend",
+    "base",
+    "batch",
+    "calibration",
+    "checks",
+    "learners",
+    "monitoring",
+    "plotting",
+    "registry",
+    "regression",
+    "river",
+    "sklearn",
+    "stream",
 ]
 
-__version__ = "0.1.0"
+
+def __getattr__(name: str) -> "ModuleType":
+    """Import a package or module of abers at its first use."""
+    if name not in __all__:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return __all__

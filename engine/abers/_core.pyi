@@ -4,7 +4,177 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-class Ledger:
+def logistics(scores: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+
+class Aggregation:
+    def __init__(self, shrunk: int, raw_weight: float = 0.25) -> None: ...
+    @property
+    def experts(self) -> int: ...
+    @property
+    def lane_count(self) -> int: ...
+    @property
+    def lane_rows(self) -> int: ...
+    @property
+    def awaiting_count(self) -> int: ...
+    @property
+    def moment(self) -> int: ...
+    @property
+    def labels(self) -> int: ...
+    @property
+    def taught(self) -> int: ...
+    @property
+    def parameter_count(self) -> int: ...
+    def moments(
+        self,
+        kinds: NDArray[np.uint8],
+        numbers: NDArray[np.int64],
+        out: NDArray[np.float64],
+        known: NDArray[np.uint8],
+    ) -> None: ...
+    def run(
+        self,
+        kinds: NDArray[np.uint8],
+        numbers: NDArray[np.int64],
+        labels: NDArray[np.uint8],
+        given: NDArray[np.float64],
+        out: NDArray[np.float64],
+    ) -> None: ...
+    def losses(self, out: NDArray[np.float64]) -> None: ...
+    def weights(self, out: NDArray[np.float64]) -> None: ...
+    def save(
+        self,
+        own: NDArray[np.float64],
+        exponents: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        moments: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        forecasts: NDArray[np.float64],
+    ) -> None: ...
+    def load(
+        self,
+        moment: int,
+        labels: int,
+        taught: int,
+        most: int,
+        own: NDArray[np.float64],
+        exponents: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        moments: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        forecasts: NDArray[np.float64],
+    ) -> None: ...
+    def __sizeof__(self) -> int: ...
+
+class ClassAggregation:
+    def __init__(self, classes: int, shrunk: int, raw_weight: float = 0.25) -> None: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def experts(self) -> int: ...
+    @property
+    def lane_count(self) -> int: ...
+    @property
+    def lane_rows(self) -> int: ...
+    @property
+    def awaiting_count(self) -> int: ...
+    @property
+    def moment(self) -> int: ...
+    @property
+    def labels(self) -> int: ...
+    @property
+    def taught(self) -> int: ...
+    @property
+    def parameter_count(self) -> int: ...
+    def moments(
+        self,
+        kinds: NDArray[np.uint8],
+        numbers: NDArray[np.int64],
+        out: NDArray[np.float64],
+        known: NDArray[np.uint8],
+    ) -> None: ...
+    def run(
+        self,
+        kinds: NDArray[np.uint8],
+        numbers: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        given: NDArray[np.float64],
+        out: NDArray[np.float64],
+    ) -> None: ...
+    def losses(self, out: NDArray[np.float64]) -> None: ...
+    def weights(self, out: NDArray[np.float64]) -> None: ...
+    def save(
+        self,
+        own: NDArray[np.float64],
+        exponents: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        moments: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        forecasts: NDArray[np.float64],
+    ) -> None: ...
+    def load(
+        self,
+        moment: int,
+        labels: int,
+        taught: int,
+        most: int,
+        own: NDArray[np.float64],
+        exponents: NDArray[np.int64],
+        numbers: NDArray[np.int64],
+        moments: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        forecasts: NDArray[np.float64],
+    ) -> None: ...
+    def __sizeof__(self) -> int: ...
+
+class DistributionPool:
+    def __init__(self, experts: int, members: int, first_weight: float, width: float) -> None: ...
+    @property
+    def experts(self) -> int: ...
+    @property
+    def members(self) -> int: ...
+    @property
+    def labels(self) -> int: ...
+    @property
+    def lane_count(self) -> int: ...
+    @property
+    def lane_rows(self) -> int: ...
+    @property
+    def awaiting_count(self) -> int: ...
+    @property
+    def moment(self) -> int: ...
+    def predict(
+        self,
+        forecasts: NDArray[np.float64],
+        number: int,
+        points: NDArray[np.float64],
+        cdf: NDArray[np.float64],
+    ) -> int: ...
+    def kept(self, number: int, out: NDArray[np.float64]) -> bool: ...
+    def learn(self, forecasts: NDArray[np.float64], label: float, number: int) -> None: ...
+    def expire(self, number: int) -> None: ...
+    def weights(self, out: NDArray[np.float64]) -> None: ...
+    def scores(self, out: NDArray[np.float64]) -> None: ...
+    def save(
+        self,
+        numbers: NDArray[np.int64],
+        moments: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        kept: NDArray[np.float64],
+        scores: NDArray[np.float64],
+    ) -> None: ...
+    def load(
+        self,
+        moment: int,
+        labels: int,
+        most: int,
+        numbers: NDArray[np.int64],
+        moments: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        kept: NDArray[np.float64],
+        scores: NDArray[np.float64],
+    ) -> None: ...
+
+class PendingStore:
     def __init__(
         self,
         lateness: int,
@@ -89,7 +259,7 @@ def pooled(
     counts: NDArray[np.int64], positives: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> int: ...
 
-class InOrder:
+class ReorderBuffer:
     def __init__(self, width: int, least: int) -> None: ...
     @property
     def came(self) -> int: ...
@@ -292,4 +462,37 @@ class CalibrationSet:
         late: int,
     ) -> None: ...
     def check(self) -> None: ...
+    def takes(self, weight: int, time: float = ...) -> bool: ...
     def __sizeof__(self) -> int: ...
+
+class Protection:
+    def __init__(
+        self,
+        mixture: Aggregation,
+        sets: Sequence[CalibrationSet],
+        by_moment: int,
+        positives: int = 0,
+    ) -> None: ...
+    @property
+    def positives(self) -> int: ...
+    def predict(
+        self, score: float, raw: float, weight: int, time: float, number: int
+    ) -> tuple[float, float, float]: ...
+    def learn(
+        self, score: float, raw: float, label: bool, weight: int, time: float, number: int
+    ) -> bool: ...
+    def expire(self, number: int) -> None: ...
+    def run(
+        self,
+        kinds: NDArray[np.uint8],
+        scores: NDArray[np.float64],
+        raw: NDArray[np.float64],
+        labels: NDArray[np.uint8],
+        weights: NDArray[np.int64] | None,
+        times: NDArray[np.float64] | None,
+        numbers: NDArray[np.int64] | None,
+        p0: NDArray[np.float64],
+        p1: NDArray[np.float64],
+        p: NDArray[np.float64],
+        held: NDArray[np.int64] | None,
+    ) -> int: ...

@@ -1,23 +1,22 @@
-"""Every error that abers raises on purpose, in one small tree.
+"""The errors of abers: each message says what is wrong, where, and how to fix it.
 
-Governing rule: a message says what was wrong, where, and how to mend it; and
-an error that blames the input leaves the state as it was. ::
+An `InputError` leaves the state as it was. ::
 
     AbersError
     ├── InputError (also a ValueError)
-    │   ├── ScoreError        a score that is no finite number
-    │   ├── LabelError        a label that is not 0 or 1, or no class that is known
+    │   ├── ScoreError        a score that is not a finite number
+    │   ├── LabelError        a label that is not 0 or 1, or of an unknown class
     │   ├── WeightError       a weight that is not positive, or too large
     │   ├── TimeError         an event time that is missing, unwanted or not finite
-    │   ├── ParameterError    an argument that makes no sense
+    │   ├── ParameterError    another argument that is invalid
     │   ├── NotHeldError      removing an observation that is not there
     │   └── ForgettingError   removing from a calibrator that forgets by itself
     ├── StateError (also a ValueError)         saved state that cannot be used
-    │   └── SettingsError                      with these settings, though it is whole
+    │   └── SettingsError                      with these settings, though it is intact
     ├── RecordError (also a ValueError)        a record of an input that cannot be used
     ├── ConfigError (also a ValueError)        a configuration with mistakes, all of them
     ├── DeadLettersError                       too many records cannot be used
-    ├── BrokerError                            Kafka, or the place in its group, is lost
+    ├── BrokerError                            a Kafka broker, or the place in the group, is lost
     ├── BackendError (also an ImportError)     the backend asked for is not there
     └── MissingExtraError (also an ImportError)  an optional library is not installed
 """
@@ -52,11 +51,11 @@ __all__ = [
 
 
 class AbersError(Exception):
-    """Root of all errors that abers raises on purpose."""
+    """Base class of all errors of abers."""
 
 
 class InputError(AbersError, ValueError):
-    """A value handed in cannot be used; nothing was changed."""
+    """An argument cannot be used; nothing was changed."""
 
 
 class ScoreError(InputError):
@@ -76,7 +75,7 @@ class TimeError(InputError):
 
 
 class ParameterError(InputError):
-    """An argument other than a score, label, weight or time makes no sense."""
+    """An argument other than a score, label, weight or time is invalid."""
 
 
 class NotHeldError(InputError):
@@ -84,7 +83,7 @@ class NotHeldError(InputError):
 
 
 class ForgettingError(InputError):
-    """A calibrator that forgets by itself cannot be told what to remove."""
+    """A calibrator that forgets by itself cannot remove an observation."""
 
 
 class StateError(AbersError, ValueError):
@@ -92,7 +91,7 @@ class StateError(AbersError, ValueError):
 
 
 class SettingsError(StateError):
-    """Saved state is whole, and does not go together with the settings given."""
+    """Saved state is intact, but does not fit the settings."""
 
 
 class RecordError(AbersError, ValueError):
@@ -100,7 +99,7 @@ class RecordError(AbersError, ValueError):
 
 
 class ConfigError(AbersError, ValueError):
-    """A configuration has mistakes; `problems` lists all of them, a sentence each."""
+    """A configuration has mistakes; `problems` lists all of them, one sentence each."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -112,11 +111,11 @@ class DeadLettersError(AbersError):
 
 
 class BrokerError(AbersError):
-    """A broker does not answer, or another process has what was this one's; try again later."""
+    """A Kafka broker does not answer, or another process took over; try again later."""
 
 
 class BackendError(AbersError, ImportError):
-    """The backend asked for in ``ABERS_BACKEND`` cannot be had."""
+    """The backend of ``ABERS_BACKEND`` is not available."""
 
 
 class MissingExtraError(AbersError, ImportError):

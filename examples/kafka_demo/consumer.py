@@ -1,4 +1,4 @@
-"""Who needs the probabilities: prints some of them, and at the end what they were worth.
+"""The consumer of the predictions: prints some of them, and their log loss at the end.
 
 Usage: consumer.py BOOTSTRAP COUNT
 """
@@ -15,18 +15,18 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 
 SHOWN = 25  # predictions
-PATIENCE = 60_000  # ms without a record, after which something is wrong
+TIMEOUT = 180_000  # ms without a record
 
 
 def main(bootstrap: str, count: int) -> int:
-    """Read until there are `count` predictions, and as many labels have met theirs."""
-    told, outcomes, late = 0, [], []
-    # Only what a transaction has committed is there: each prediction once, whatever dies.
+    """Read until there are `count` predictions and `count` outcomes."""
+    predicted, outcomes, late = 0, [], []
+    # Only committed records are read: each prediction exactly once, after any crash.
     with KafkaConsumer(
         bootstrap_servers=bootstrap,
         isolation_level="read_committed",
         auto_offset_reset="earliest",
-        consumer_timeout_ms=PATIENCE,
+        consumer_timeout_ms=TIMEOUT,
     ) as consumer:
         consumer.assign([TopicPartition(f"demo.{one}", 0) for one in ("predictions", "outcomes")])
         for record in consumer:
@@ -35,33 +35,33 @@ def main(bootstrap: str, count: int) -> int:
                 outcomes.append(one)
             else:
                 late.append(time.time() * 1000 - record.timestamp)
-                if told % (count // SHOWN or 1) == 0:
+                if predicted % (count // SHOWN or 1) == 0:
                     print(line(one), flush=True)
-                told += 1
-            if told >= count and len(outcomes) >= count:
+                predicted += 1
+            if predicted >= count and len(outcomes) >= count:
                 break
-    print(summary(told, outcomes, late))
-    return 0 if told == len(outcomes) == count else 1
+    print(summary(predicted, outcomes, late))
+    return 0 if predicted == len(outcomes) == count else 1
 
 
 def line(one: dict[str, Any]) -> str:
-    """Word a prediction."""
+    """Format a prediction."""
     interval = f"{one['p0']:.3f} … {one['p1']:.3f}"
     return (
         f"{one['id']:>9}: the model says {one['score']:.3f}, calibrated {one['p']:.3f} "
-        f"({interval}, from {one['n']} labels)"
+        f"({interval}, from {one['n_labels']} labels)"
     )
 
 
-def summary(told: int, outcomes: list[dict[str, Any]], late: list[float]) -> str:
-    """Compare what the model said with what was made of it."""
+def summary(predicted: int, outcomes: list[dict[str, Any]], late: list[float]) -> str:
+    """Compare the scores of the model with the calibrated probabilities."""
 
     def loss(name: str) -> float:
         given = (one[name] if one["label"] else 1 - one[name] for one in outcomes)
         return fmean(-math.log(max(p, 1e-6)) for p in given)
 
     return (
-        f"{told} predictions, {len(outcomes)} labels met theirs; mean log loss of the model "
+        f"{predicted} predictions, {len(outcomes)} outcomes; mean log loss of the model "
         f"{loss('score'):.3f}, calibrated {loss('p'):.3f}; median delay from record to prediction, "
         f"in the second half, {median(late[len(late) // 2 :]):.0f} ms"
     )

@@ -1,9 +1,9 @@
-"""A model at work: the scores of a real stream, and its labels, which come late.
+"""A model in production: the scores of a real stream, and its delayed labels.
 
 Usage: producer.py BOOTSTRAP COUNT RATE
 
-River's Phishing are websites, some of which deceive. A naive Bayes model scores each as it comes
-and learns from its label 20 to 200 websites later: probabilities that are far too sure.
+River's data set Phishing has web sites, some of them fraudulent. A naive Bayes model scores each
+one, and learns from its label 20 to 200 sites later. Its probabilities are far too extreme.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODEL = "phishing"
 
 
 def main(bootstrap: str, count: int, rate: float) -> None:
-    """Send `count` observations, `rate` a second, and all their labels."""
+    """Send `count` observations, `rate` per second, and all their labels."""
     model: Any = naive_bayes.GaussianNB()  # type: ignore[no-untyped-call]  # of river
     delays = random.Random(1)  # noqa: S311 - no secret
     waiting: list[tuple[int, int, dict[str, float], bool]] = []
@@ -31,7 +31,7 @@ def main(bootstrap: str, count: int, rate: float) -> None:
 
         def send(topic: str, n: int, **more: Any) -> None:  # noqa: ANN401 - what JSON holds
             record = {"id": f"site-{n}", "time": time.time_ns() // 1_000_000, "model": MODEL}
-            # Label and observation have one key, so that they meet in one partition.
+            # Label and observation have the same key, so both are in the same partition.
             producer.send(topic, json.dumps(record | more).encode(), key=MODEL.encode())
 
         def label() -> None:

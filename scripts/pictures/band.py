@@ -1,6 +1,6 @@
 """Draws a band of predictive CDFs, for regression.md.
 
-Governing rule: as of `make_pictures`; the isotonic fit at the query is taken from its definition,
+As of `make_pictures`; the isotonic fit at the query is taken from its definition,
 the largest over the places before it of the smallest mean from there to a place after it.
 """  # noqa: INP001 - beside a script
 

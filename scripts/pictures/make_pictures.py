@@ -1,6 +1,6 @@
 """Draws the pictures of the pages into docs/images: `python scripts/pictures/make_pictures.py`.
 
-Governing rule: what a picture shows is computed from the labels on the page, by a scan of its own
+What a picture shows is computed from the labels on the page, by a scan of its own
 that knows nothing of the core.
 """  # noqa: INP001 - a script
 
@@ -210,7 +210,7 @@ def draw_slopes() -> None:
 
 
 def draw_piece(picture: Picture) -> None:
-    """Draw a piece of which one vertex tells enough (a sketch: no data)."""
+    """Draw a piece that is known from one of its vertices (a sketch: no data)."""
     picture.line([P(360, 20), P(360, 300)], "soft", 1)
     picture.text(P(540, 28), "Must this piece be opened?", bold=True)
     begin, end, top = P(420, 120), P(660, 74), P(535, 140)

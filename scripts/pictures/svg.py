@@ -1,6 +1,6 @@
 """Paper, ink and axes for the pictures of these pages.
 
-Governing rule: a picture brings its own paper, in a light and a dark colour that follow the
+A picture brings its own paper, in a light and a dark colour that follow the
 reader's, so that it can be read on any page.
 """  # noqa: INP001 - beside a script
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.saved import BASE, MIB, formula
 from tests.deploy.files import DEPLOY, read
 
-from abers_connectors.config import load
+from abers_connectors.config.model import load
 
 SHARDS = 2  # a process, as the files say
 MODELS = 16_000  # bytes of a model
@@ -20,17 +20,19 @@ CONFIGURATIONS = {
 
 
 def needed(configuration: str) -> tuple[int, int]:
-    """Give the bytes that full shards of a configuration take at rest, and at most."""
+    """Return the bytes of full partitions of a configuration, at rest and at most."""
     flags = tomllib.loads(configuration)
-    settings = load(flags=flags, environ={"ABERS_KAFKA__INSTANCE": "a"}).settings()
+    settings = load(flags=flags, environ={"ABERS_KAFKA__GROUP_INSTANCE_ID": "a"}).settings()
     assert settings.window is not None  # without it labels are kept for ever
-    shard = formula(settings.window, settings.max_pending, settings.dedup_max + settings.max_early)
-    shards = SHARDS * (shard.held + MODELS)
-    return BASE + shards, BASE + 2 * shards + shard.making
+    task = formula(
+        settings.window, settings.max_pending, settings.dedup_max_ids + settings.max_early
+    )
+    tasks = SHARDS * (task.held + MODELS)
+    return BASE + tasks, BASE + 2 * tasks + task.making
 
 
 def given(what: str) -> tuple[int | None, int]:
-    """Give the bytes that a file requests, if it can, and those to which it limits."""
+    """Return the bytes that a file requests, if it can, and those to which it limits."""
     if what == "compose":
         return None, int(read(DEPLOY / "compose.yaml")["services"]["abers"]["mem_limit"][:-1]) << 30
     (container,) = read(DEPLOY / "kubernetes" / "statefulset.yaml")["spec"]["template"]["spec"][
@@ -42,7 +44,7 @@ def given(what: str) -> tuple[int | None, int]:
 
 @pytest.mark.parametrize("what", ["kubernetes", "compose"])
 def test_two_full_shards_fit(what: str) -> None:
-    """What two full shards take at rest is requested, and what they take at most is the limit."""
+    """The request covers two full partitions at rest, and the limit covers their peak."""
     rest, most = needed(CONFIGURATIONS[what])
     request, limit = given(what)
     assert request is None or rest <= request

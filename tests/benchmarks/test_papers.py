@@ -1,4 +1,4 @@
-"""The published tables are made again: in what order the methods come, never to which digits."""
+"""The published tables are reproduced: the order of the methods, not the digits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ COMMAND = [sys.executable, "-m", "benchmarks.papers", "--quick", "--processes", 
 
 
 def ran(name: str, folder: Path, data: str | Path) -> tuple[dict[str, Any], str]:
-    """Run a paper quickly, and return its results by the names of the tasks, and what was said."""
+    """Run a paper quickly; return its results by task name, and its output."""
     words = [*COMMAND, name, "--data", data, "--output", folder]
     said = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stderr
     return answers(folder / "answers", name), said
 
 
 def answers(folder: Path, name: str) -> dict[str, Any]:
-    """Read what is kept of a paper: results by the names of the tasks."""
+    """Return the stored results of a paper by task name."""
     text = (folder / f"{name}.jsonl").read_text(encoding="utf-8")
     lines = [line for line in map(json.loads, text.splitlines()) if "task" in line]
     return {line["task"].removeprefix(f"{name}/"): line["result"] for line in lines}
@@ -62,7 +62,7 @@ def means(result: Any, name: str = "") -> dict[str, float]:  # noqa: ANN401 - JS
 
 @pytest.mark.data
 def test_venn_abers_2014(tmp_path: Path) -> None:
-    """SVA mends naive Bayes and is never infinite, DIR is; the theorem holds, and SVA breaks it."""
+    """SVA improves naive Bayes and is never infinite, DIR is; SVA breaks the theorem."""
     found, _ = ran("venn_abers_2014", tmp_path, os.environ["ABERS_DATA"])
     losses = found["sklearn/NB/Vote/0"]
     assert np.mean(losses["SVA"]["rmse"]) < np.mean(losses["W"]["rmse"])
@@ -124,13 +124,18 @@ def test_gp_beta_2019(tmp_path: Path) -> None:
 
 @pytest.mark.data
 def test_streams(tmp_path: Path) -> None:
-    """Calibration mends an online scorer, and intervals that are too narrow."""
+    """Calibration improves an online scorer, and intervals that are too narrow."""
     found, _ = ran("streams", tmp_path, os.environ["ABERS_DATA"])
     rows = found["classes/Elec2/0"]
     for name in ("Platt", "IVAP", "IVAP, window", "IVAP, half-life", "CVAP"):
         assert rows[name]["log"] < rows["raw"]["log"]
         assert rows[name]["MCB"] < rows["raw"]["MCB"]
     assert rows["IVAP, half-life"]["log"] < rows["IVAP"]["log"]
+    case = found["protection/Elec2/0"]
+    losses = {name: row["log"] for name, row in case["methods"].items()}
+    assert losses["protected"] < losses["IVAP"] < losses["raw"]
+    assert losses["protected"] <= losses["raw"] + case["price"]
+    assert case["experts"]["half_life_3000"] == pytest.approx(losses["shrunk"], rel=1e-5)
     several = found["several/Insects/0"]
     for name in ("Platt", "IVAP", "IVAP, half-life", "IVAP, pairs"):
         assert several[name]["log"] < several["raw"]["log"]
@@ -140,6 +145,7 @@ def test_streams(tmp_path: Path) -> None:
         assert abs(numbers[name]["80 %"] - 0.8) < abs(numbers["the learner"]["80 %"] - 0.8)
     page = (tmp_path / "streams.md").read_text(encoding="utf-8")
     assert "IVAP has a smaller log loss than raw on 1 of 1 streams with labels at once." in page
+    assert "The log loss of protected is below that of raw in 1 of 1 cases" in page
 
 
 def test_a_missing_set_costs_a_line(tmp_path: Path) -> None:
@@ -158,14 +164,14 @@ def test_another_file_of_the_same_name_is_refused(tmp_path: Path) -> None:
 
 
 def counted(folder: Path, spec: Spec) -> int:
-    """Leave a mark in a folder, and count the marks."""
+    """Add a mark to a folder, and count the marks."""
     with (folder / "marks").open("a") as file:
         file.write("x")
     return len((folder / "marks").read_text()) * int(spec["factor"])
 
 
 def test_runs_go_on_where_they_ended(tmp_path: Path) -> None:
-    """What is kept is not computed again, unless the specification is another one."""
+    """A stored result is not computed again, unless the specification differs."""
     budget, path = Budget(1, math.inf), tmp_path / "c" / "a.jsonl"
     for factor, result in ((1, 1), (1, 1), (10, 20)):
         tasks = [Task("a/b", counted, {"factor": factor})]
@@ -193,7 +199,7 @@ def test_a_torn_line_is_computed_again(tmp_path: Path) -> None:
 
 
 def stuck(folder: Path, _: Spec) -> None:
-    """Tell who works, and never be done."""
+    """Report the worker, and never end."""
     (folder / "worker").write_text(str(os.getpid()))
     (folder / "begun").open("w").close()  # a reader is waiting
     (folder / "never").open()
@@ -223,7 +229,7 @@ def test_infinite_losses_are_counted() -> None:
 
 
 def test_published_ranks_follow_from_published_losses() -> None:
-    """Table 3 of Vovk & Petej comes out of their tables 1 and 2, every place."""
+    """Table 3 of Vovk & Petej follows from their tables 1 and 2, in every cell."""
     tables = records(HERE / "published" / "venn_abers_2014.tsv")
     found = {
         ("", r["loss"], r["data"], r["scorer"], r["method"]): mean([float(r["value"])])

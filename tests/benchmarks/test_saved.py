@@ -1,4 +1,4 @@
-"""What the page says of memory holds for a shard that is full, `benchmarks.saved`."""
+"""The memory formula of the page holds for a full partition, `benchmarks.saved`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(*words: object) -> str:
 
 
 def test_a_shard_stays_within_the_formula() -> None:
-    """At rest, while it is saved and restored, a full shard takes what the page says."""
+    """At rest, while saved and while restored, a full partition takes what the page states."""
     found = json.loads(run("-m", "benchmarks.saved", COUNT, COUNT))["measured"]
     said = formula(COUNT, COUNT, COUNT)
     assert found["held"] <= said.held
@@ -39,7 +39,7 @@ def test_a_shard_stays_within_the_formula() -> None:
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from abers_connectors.kafka.saving import Saver
+from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
 from benchmarks.resident import trim
 from benchmarks.saved import full, WIDTH
 
@@ -54,7 +54,7 @@ def make():
     yield from [processor.snapshot()] if whole else processor.snapshot_pieces()
 
 taken = []
-saver = Saver(lambda partition, offset, pieces: taken.extend(map(len, pieces)))
+saver = BackgroundSnapshotter(lambda partition, offset, pieces: taken.extend(map(len, pieces)))
 saver.start(0, 1, make)
 saver.close()
 (saved,) = saver.finished()
@@ -63,7 +63,7 @@ print(saved.error, saved.size == len(processor.snapshot()), max(taken, default=0
 
 
 def test_a_copy_makes_do_with_what_the_formula_gives_it() -> None:
-    """Under a limit of the system a copy of a full shard makes its snapshot, piece by piece.
+    """Under a system limit, a copy of a full partition writes its snapshot piece by piece.
 
     And the limit is one: a copy that makes the whole of it before it hands it over fails.
     """

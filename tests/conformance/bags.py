@@ -1,6 +1,6 @@
 """The bags of the conformance suite: everything is learned, then everything is asked.
 
-Governing rule: every random number is from a generator with the name of its case as seed, and every
+Every random number is from a generator with the name of its case as seed, and every
 weight a sum of few powers of two, so that no rounding of weights makes a difference.
 """
 
@@ -50,7 +50,7 @@ def bag(name: str, about: str, rows: list[Observation], queries: list[float]) ->
 
 
 def unit(scores: list[float], labels: list[int]) -> list[Observation]:
-    """Give each observation the weight 1."""
+    """Return each observation the weight 1."""
     return [(score, label, 1) for score, label in zip(scores, labels, strict=True)]
 
 

@@ -1,6 +1,6 @@
 """Venn-Abers prediction in the words of its definition, in fractions.
 
-Governing rule: nothing but the definition (Vovk, Petej & Fedorova 2015, section 3): put the query
+Nothing but the definition (Vovk, Petej & Fedorova 2015, section 3): put the query
 into the bag with label 0, then with label 1, pool equal scores, and read the isotonic regression
 at the query. Neither abers nor the max-min formula of `tests.engine.oracle` is used: what three
 ways agree on can be published.
@@ -42,13 +42,13 @@ def isotonic(bag: list[Observation]) -> list[Block]:
 
 
 def probability(bag: list[Observation], query: float, label: int) -> Fraction:
-    """Give p0 (of label 0) or p1 (of label 1) at a query of weight 1."""
+    """Return p0 (of label 0) or p1 (of label 1) at a query of weight 1."""
     blocks = isotonic([*bag, (query, label, 1.0)])
     return next(Fraction(b.positives, b.weight) for b in blocks if query <= b.last)
 
 
 def cdf(bag: list[tuple[float, float, float]], query: float, threshold: float) -> list[Fraction]:
-    """Give the lower and the upper predictive CDF of (score, label, weight) at a threshold.
+    """Return the lower and the upper predictive CDF of (score, label, weight) at a threshold.
 
     The labels above the threshold are 1, the others 0 (Petej 2018): lower is 1 - p1, upper 1 - p0.
     """

@@ -1,6 +1,6 @@
 """How other packages are asked, so that tests need not know.
 
-Governing rule: a peer is asked by the class that its own documentation names for scores that are at
+A peer is asked by the class that its own documentation names for scores that are at
 hand already; for MAPIE that one is in a private module, and its error message sends users there.
 """
 

@@ -1,6 +1,6 @@
 """Writes the conformance suite: `suite/binary.json` and `suite/regression.json`.
 
-Governing rule: every answer comes from `definition`, every random number from the name of its
+Every answer comes from `definition`, every random number from the name of its
 case, so that the same two files are written everywhere. Run it by
 
     python -m tests.conformance.publish
@@ -29,7 +29,7 @@ FOLDER = Path(__file__).with_name("suite")
 
 
 class Stream:
-    """A case that is told step by step."""
+    """A case as a sequence of steps."""
 
     def __init__(self, name: str, about: str, window: int | None = None) -> None:
         """Hold the last `window` observations, or all."""

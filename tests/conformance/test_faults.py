@@ -1,10 +1,10 @@
 """Known faults of other packages, each as a test that fails where abers has it too.
 
-Governing rule: a name says whose fault it is, and what is wrong; what is right follows from the
+A name says whose fault it is, and what is wrong; what is right follows from the
 definition. What venn-abers and MAPIE answer is shown beside it, by the smallest input that does, in
-the releases of constraints.txt: when a release mends a fault its test fails, and that half of it
+the releases of constraints.txt: when a release fixes a fault its test fails, and that half of it
 goes. The other packages are not installed here. Faults of wrappers are named in
-tests/engine/learners, but for those of MAPIE.
+tests/engine/river and tests/engine/sklearn, but for those of MAPIE.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from tests.conformance.peers import (
 )
 
 from abers import LabelError, OneVsOne, OneVsRest, ScoreError, VennAbers, VennInterval
+from abers.batch import IVAR
 from abers.calibration import brier_merge, cross_log_merge
-from abers.learners.sklearn import VennAbersCalibratedClassifier
-from abers.regression import IVAPR, IVAR
+from abers.regression import IVAPR
+from abers.sklearn import VennAbersCalibratedClassifier
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -188,7 +189,7 @@ def test_venn_abers_the_brier_merge_is_not_made() -> None:
     assert found[0, 1] == pytest.approx(2 / 3)
     calibrator = VennAbers()
     calibrator.learn_many(scores[:, 1], labels)
-    assert calibrator.predict_one(0.5).brier == 5 / 8
+    assert calibrator.predict_one(0.5).merged_brier == 5 / 8
 
 
 def test_venn_abers_many_folds_underflow() -> None:
@@ -239,7 +240,7 @@ def test_online_cp_equal_scores_are_told_apart_by_their_arrival() -> None:
 
 def test_online_cp_the_brier_merge_is_the_plain_mean() -> None:
     """It is the mean drawn towards 1/2 by the width of the interval."""
-    assert VennInterval(0.5, 1.0).brier == 0.75 + 0.5 * (0.5 - 0.75)
+    assert VennInterval(0.5, 1.0).merged_brier == 0.75 + 0.5 * (0.5 - 0.75)
     assert brier_merge(np.array([0.5]), np.array([1.0])).tolist() == [0.625]
 
 

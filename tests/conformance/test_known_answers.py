@@ -1,6 +1,6 @@
 """Isotonic regression as others have published it, each answer with where it stands.
 
-Governing rule: a number here was printed by its source; none was made by abers. Labels that are not
+A number here was printed by its source; none was made by abers. Labels that are not
 0 or 1 are weights: y of at most `TOP` is a label 1 of weight y / TOP and a label 0 of the rest. The
 worked examples of Venn-Abers prediction are in tests/engine, and in the suite.
 """
@@ -60,7 +60,7 @@ def test_tied_scores_are_pooled_as_the_textbook_does() -> None:
 
 
 def test_ties_may_be_split_by_whoever_wishes() -> None:
-    """Ages told apart by size give what R's isotone prints for ties="primary"."""
+    """Ages in their order give what R's isotone prints for ties="primary"."""
     order = sorted(zip(AGES, SIZES, strict=True))
     expected = [21.0] + [22.375] * 8 + [23.5, 25.0]
     scores = [float(i) for i in range(len(order))]

@@ -1,6 +1,6 @@
 """abers beside venn-abers and MAPIE: the same numbers wherever both obey the definition.
 
-Governing rule: a peer is asked the published suite before it is compared with abers. Where a peer
+A peer is asked the published suite before it is compared with abers. Where a peer
 is known to be wrong it is not asked here; `test_faults.py` says where that is.
 """
 
@@ -15,8 +15,8 @@ from tests.conformance.peers import EVERY_PEER, MAPIE, VENN_ABERS, coupled, ends
 from tests.conformance.test_suite import SUITE
 
 from abers import OneVsOne, OneVsRest, VennAbers
-from abers.calibration import cross_log_merge, cvap
-from abers.regression import IVAR
+from abers.batch import IVAR, cvap
+from abers.calibration import cross_log_merge
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -1,6 +1,6 @@
 """The published suite: valid, made by its script, and what both backends of abers answer.
 
-Governing rule: the answers are compared exactly, as the double nearest to the fraction; what
+The answers are compared exactly, as the double nearest to the fraction; what
 another implementation is asked for by `run.py` is less.
 """
 

@@ -1,4 +1,4 @@
-"""What the tests of the command share: running it, in this process or in one of its own."""
+"""Fixtures that run the command, in this process or in its own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from tests.connectors.browsing import OPTIONS
+from tests.connectors.kafka.fixtures import (  # noqa: F401 - fixtures and a hook
+    broker,
+    brokers,
+    consume,
+    produce,
+    pytest_collection_modifyitems,
+    reader,
+    topics,
+    watchdog,
+)
 from typer.testing import CliRunner
 
-from abers_connectors.cli import app
+from abers_connectors.cli.main import app
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +34,7 @@ COMMAND = Path(sys.executable).with_name("abers")
 
 
 class Ran(NamedTuple):
-    """What became of a run of the command."""
+    """Exit code and output of a run of the command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""A web hook for tests: a real server, and what it was told."""
+"""A web hook for tests: a real server, and the requests that it received."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECRET = "/services/T0/s3cr3t"  # noqa: S105 - it is to be looked for
 
 
 class Posted(NamedTuple):
-    """What a server was told."""
+    """A request that a server received."""
 
     path: str
     kind: str | None
@@ -25,7 +25,7 @@ class Posted(NamedTuple):
 
 
 class Listener(NamedTuple):
-    """A server: its address, and what it was told."""
+    """A server: its address, and the requests that it received."""
 
     url: str
     heard: Queue[Posted]

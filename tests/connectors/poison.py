@@ -16,10 +16,10 @@ POISON = [
     (b'{"id": "b", "time": 5}', "missing-field", 'no "score"'),
     (b'{"time": 5, "score": 1}', "missing-field", 'no "id"'),
     (b'{"id": "b", "time": 5, "score": "x"}', "bad-score", "'x' is not a finite number"),
-    (b'{"id": "b", "time": "noon", "score": 1}', "bad-time", "'noon' is no time"),
+    (b'{"id": "b", "time": "noon", "score": 1}', "bad-time", "'noon' is not a time"),
     (b'{"id": [1], "time": 5, "score": 1}', "bad-id", "[1]"),
-    (b'{"id": "b\xff", "time": 5, "score": 1}', "not-utf8", "byte 0xff at place 10 is not"),
-    (b"\xff\xfe", "not-utf8", "byte 0xff at place 1 is not UTF-8; write it as UTF-8"),
+    (b'{"id": "b\xff", "time": 5, "score": 1}', "not-utf8", "byte 0xff at position 10 is not"),
+    (b"\xff\xfe", "not-utf8", "byte 0xff at position 1 is not UTF-8; write it as UTF-8"),
     (b"\0\0\0\0\x11\xff\x01ab", "schema-registry", "schema 17"),
 ]
 """The bytes, the reason that they are refused for, and a part of the sentence that says so."""

@@ -1,4 +1,4 @@
-"""The log of a service: a line an event, text for people and JSON for machines."""
+"""The log of a service: one line an event, text on a terminal and JSON elsewhere."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ AT = {"topic": "scores", "partition": 3, "offset": 17}
 
 
 class Terminal(io.StringIO):
-    """A stream that somebody watches."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
-        """Say so."""
+        """Return True."""
         return True
 
 
 def as_json(message: str, *words: object, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Log something, and give the line."""
+    """Log something and return the JSON line."""
     stream = io.StringIO()
     with logging_to(stream, app="fraud"):
         LOG.info(message, *words, **more)
@@ -40,7 +40,7 @@ def as_json(message: str, *words: object, **more: Any) -> dict[str, Any]:  # noq
 
 
 def as_text(message: str, *words: object, **more: Any) -> str:  # noqa: ANN401
-    """Log something where somebody watches, and give what is seen less the time."""
+    """Log something on a terminal and return the text without the time."""
     stream = Terminal()
     with logging_to(stream, app="fraud"):
         LOG.info(message, *words, **more)
@@ -49,7 +49,7 @@ def as_text(message: str, *words: object, **more: Any) -> str:  # noqa: ANN401
 
 
 def test_json() -> None:
-    """A machine gets an object with time, level, message, place and fields."""
+    """A JSON line has time, level, message, location and fields."""
     line = as_json("%s of %d", "one", 5, extra=AT | {"reason": "bad-json"})
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("time"))
     assert line == {
@@ -64,7 +64,7 @@ def test_json() -> None:
 
 
 def test_text() -> None:
-    """A person gets a line with the place and other fields, once each."""
+    """A text line has the location and the other fields, once each."""
     assert as_text("read", extra=AT | {"reason": "bad-json"}) == (
         "INFO read scores[3]@17 reason=bad-json"
     )
@@ -72,14 +72,14 @@ def test_text() -> None:
     assert as_text("plain") == "INFO plain"
 
 
-def test_a_partition_is_a_place() -> None:
-    """What is about a partition and no record names the partition."""
+def test_the_location_of_a_partition() -> None:
+    """A line about a partition, not a record, names the partition."""
     assert as_json("x", extra={"topic": "t", "partition": 0})["at"] == "t[0]"
     assert "at" not in as_json("x", extra={"topic": "t"})
 
 
 def test_errors() -> None:
-    """The traceback of an error is one more field, or stands below the line."""
+    """A traceback is a JSON field, or follows the text line."""
     try:
         int("no number")
     except ValueError:
@@ -90,7 +90,7 @@ def test_errors() -> None:
 
 
 def test_a_traceback_is_escaped() -> None:
-    """Its lines stay lines, and what the error says moves no cursor."""
+    """The text of an error cannot move the cursor."""
     try:
         raise ValueError("\x1b[2J\u202eno")  # noqa: TRY301 - the text matters
     except ValueError:
@@ -100,19 +100,19 @@ def test_a_traceback_is_escaped() -> None:
 
 
 def test_values_of_any_kind() -> None:
-    """A field that is no JSON is written as text."""
+    """A field that JSON cannot hold is written as a string."""
     assert as_json("x", extra={"what": {1, 2}, "why": ValueError("no")})["why"] == "no"
 
 
 @given(st.text(st.characters()))
 def test_one_line(text: str) -> None:
-    """Whatever is said, it is one line that can be printed, or one object that says it."""
+    """Any message is one printable line of text, or one JSON object."""
     assert as_text("%s", text).isprintable()
     assert as_json("%s", text)["message"] == text
 
 
-def test_who_is_heard() -> None:
-    """Ours are heard from information on, others when they warn, and warnings of Python too."""
+def test_levels() -> None:
+    """The log has lines of abers from INFO, of others from WARNING, and Python warnings."""
     stream = io.StringIO()
     with warnings.catch_warnings(), logging_to(stream):
         warnings.simplefilter("always")
@@ -120,13 +120,13 @@ def test_who_is_heard() -> None:
         logging.getLogger("another").info("no")
         logging.getLogger("another").warning("yes")
         warnings.warn("indeed", UserWarning, stacklevel=1)
-    told = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
-    assert told[0] == "yes"
-    assert "UserWarning: indeed" in told[1]
+    messages = [json.loads(line)["message"] for line in stream.getvalue().splitlines()]
+    assert messages[0] == "yes"
+    assert "UserWarning: indeed" in messages[1]
 
 
-def test_what_nobody_handles() -> None:
-    """An error that ends a thread, or comes where an object is deleted, is a line of the log."""
+def test_uncaught_errors() -> None:
+    """An error that ends a thread, or is raised in `__del__`, is a log line."""
 
     class Deleted:
         def __del__(self) -> None:
@@ -149,8 +149,8 @@ def test_what_nobody_handles() -> None:
     assert {threaded["app"], deleted["app"]} == {"fraud"}
 
 
-def test_what_a_library_repeats_is_summed_up() -> None:
-    """It is written once, and its number at the end at the latest; ours is written each time."""
+def test_repeated_lines_of_a_library_are_collapsed() -> None:
+    """They are written once, then counted; lines of abers are written each time."""
     stream = io.StringIO()
     with logging_to(stream):
         for number in range(5):
@@ -166,8 +166,8 @@ def test_what_a_library_repeats_is_summed_up() -> None:
     ]
 
 
-def test_all_is_as_before() -> None:
-    """After the block nothing is written any more, and the levels are what they were."""
+def test_cleanup() -> None:
+    """After the block nothing is written, and levels, handlers and hooks are restored."""
     stream = io.StringIO()
     root, ours = logging.getLogger(), logging.getLogger("abers_connectors")
     hooks = threading.excepthook, sys.unraisablehook

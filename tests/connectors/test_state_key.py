@@ -1,4 +1,4 @@
-"""The key of states: which texts are keys, and that no message shows one."""
+"""The key of saved states: which texts are keys, and that no message shows one."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("form", [str, str.upper, lambda text: f" {text}\n"])
 def test_a_key_is_hexadecimal(form: Callable[[str], str]) -> None:
-    """Digits of either case, with the white space that a file has around them."""
+    """A key has digits of either case; white space around it is ignored."""
     assert read_key(form(KEY)) == bytes.fromhex(KEY)
 
 
-def test_the_key_is_that_of_the_environment() -> None:
-    """No variable, or an empty one, is no key; white space is one, and refused."""
+def test_the_key_comes_from_the_environment() -> None:
+    """Without a variable, or with an empty one, there is no key; white space is refused."""
     assert state_key({"ABERS_STATE_KEY": KEY}) == bytes.fromhex(KEY)
     assert state_key({}) is None
     assert state_key({"ABERS_STATE_KEY": ""}) is None
-    with pytest.raises(ConfigError, match="ABERS_STATE_KEY: the key is not 32 to 128"):
+    with pytest.raises(ConfigError, match="ABERS_STATE_KEY: the key must have 32 to 128"):
         state_key({"ABERS_STATE_KEY": " "})
 
 
@@ -43,9 +43,9 @@ def test_the_key_is_that_of_the_environment() -> None:
         "\ud800" * 32,
     ],
 )
-def test_what_is_no_key(given: str) -> None:
-    """Passwords, base64, and keys that are too short or too long are refused and not shown."""
-    with pytest.raises(ConfigError, match="is not 32 to 128 hexadecimal digits") as refusal:
+def test_unusable_keys(given: str) -> None:
+    """A password, base64, or a key of a wrong length is refused and not shown."""
+    with pytest.raises(ConfigError, match="must have 32 to 128 hexadecimal digits") as refusal:
         read_key(given)
     assert given not in str(refusal.value)
     assert "`abers state new-key`" in str(refusal.value)
@@ -62,21 +62,21 @@ def test_what_is_no_key(given: str) -> None:
         b"correct horse battery staple",
     ],
 )
-def test_what_can_be_guessed_is_no_key(key: bytes) -> None:
-    """Repeated bytes, ascending ones, and texts are refused, and not shown."""
+def test_guessable_keys(key: bytes) -> None:
+    """Repeated bytes, ascending bytes and text are refused and not shown."""
     with pytest.raises(ConfigError, match="too regular to be random") as refusal:
         read_key(key.hex())
     assert key.hex() not in str(refusal.value)
 
 
 def test_new_keys_are_keys() -> None:
-    """Each is one, and no two are equal."""
+    """New keys are valid and differ from each other."""
     made = [new_key() for _ in range(1_000)]
     assert len({read_key(one) for one in made}) == 1_000
 
 
-def test_a_key_is_made_by_a_command(invoke: Callable[..., Ran]) -> None:
-    """It is all that stands on standard output, and each is another."""
+def test_a_command_creates_a_key(invoke: Callable[..., Ran]) -> None:
+    """`abers state new-key` prints a new key and nothing else."""
     first, second = invoke("state", "new-key"), invoke("state", "new-key")
     assert (first.code, first.err) == (0, "")
     assert len(read_key(first.out)) == 32

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
-import msgspec
 import pytest
 
-from abers_connectors.inspecting import Held, Inspected
-from abers_connectors.summary import Means, Summary
-from abers_connectors.terminal import show_inspected, show_next, show_outputs, show_summary
+from abers_connectors.replay.summary import Means, Summary
+from abers_connectors.terminal import show_next, show_outputs, show_summary
 
 CALIBRATED: Means = {"log_loss": 0.25, "log_loss_infinite": 0, "brier": 0.125, "ece": 0.0625}
 RAW: Means = {"log_loss": None, "log_loss_infinite": 3, "brier": 0.5, "ece": 0.25}
@@ -82,12 +80,12 @@ def test_the_table_of_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("delay", "remedy"),
     [
-        (50, "if these are probabilities, add --probabilities."),
-        (None, 'if these are probabilities, set task.scores = "probability".'),
+        (50, "if these scores are probabilities, add --scores probability."),
+        (None, 'if these scores are probabilities, set task.scores = "probability".'),
     ],
 )
 def test_a_dash_and_why(capsys: pytest.CaptureFixture[str], delay: int | None, remedy: str) -> None:
-    """Scores that are not declared probabilities have no metrics; the remedy is told."""
+    """Scores that are not declared probabilities have no metrics; the remedy is shown."""
     show_summary(summary(raw=None), "scores.csv", delay=delay)
     rows = shown(capsys)
     assert rows["log loss"] == ["-", "0.2500"]
@@ -95,7 +93,7 @@ def test_a_dash_and_why(capsys: pytest.CaptureFixture[str], delay: int | None, r
 
 
 def test_without_monitors(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where predictions are not judged there are only the counts."""
+    """Without scored predictions there are only the counts."""
     show_summary(summary(raw=None, calibrated=None), "abers.toml")
     rows = shown(capsys)
     assert "log loss" not in rows
@@ -119,8 +117,8 @@ def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[st
 
 
 def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
-    """A configuration under which no label is met is told how it may have been meant."""
-    hint = "No label came yet; if each record carries its own, set input.delay."
+    """A run without a matched label prints how the configuration may have been meant."""
+    hint = "No label has arrived; if each record has its own, set input.delay."
     show_summary(summary(), "abers.toml")
     assert hint in shown(capsys)
     show_summary(summary(counters={"labels_in": 1}), "abers.toml")
@@ -154,14 +152,14 @@ def test_where_the_outputs_are(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
-    """What was ignored or given up is counted; what is in the table already is not told again."""
+    """Ignored and expired events are counted, unless the table has them already."""
     counters = {"predictions": 5, "duplicate_labels": 1200, "expired": 3, "dead:bad-id": 2}
     counters |= {"retired": 4}
     show_outputs(summary(counters=counters), {})
     assert capsys.readouterr().err == (
-        "duplicate labels: 1,200 (of an id that was labelled already, ignored)\n"
-        "expired: 3 (observations given up after limits.label_wait)\n"
-        "retired: 4 (models silent for limits.retire_after, forgotten with all that waited)\n"
+        "duplicate labels: 1,200 (of a labelled id, ignored)\n"
+        "expired: 3 (unmatched observations, after limits.label_timeout)\n"
+        "retired: 4 (models silent for limits.retire_after, removed with their pending events)\n"
     )
 
 
@@ -170,48 +168,3 @@ def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     show_next(["my scores.csv", "--score=p"])
     err = capsys.readouterr().err
     assert "replay 'my scores.csv' --score=p --window 500 --output windowed.jsonl\n" in err
-
-
-def inspected(clock: int | None) -> Inspected:
-    """Return what a small state says."""
-    return Inspected(
-        path="[b]abers.state",
-        bytes=12345,
-        sealed=True,
-        version="0.1.0",
-        settings={"window": 7, "learner": None},
-        position={"source": {"records": 3}},
-        clock=clock,
-        counters={"observations": 3, "labels": 0},
-        waiting_for_labels=2,
-        waiting_for_observations=1,
-        remembered_ids=0,
-        learner_bytes=0,
-        held=[Held("fraud", "", 1000, {"log_loss": 0.5, "brier": 0.25, "ece": None})],
-    )
-
-
-def test_a_state_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a state says goes to standard output, in words; a time that is no date too."""
-    show_inspected(inspected(0))
-    out = capsys.readouterr().out
-    assert "[b]abers.state, 12,345 bytes, written by abers 0.1.0" in out
-    assert "0 (1970-01-01 00:00:00+00:00)" in out
-    assert re.search(r"settings +window=7 *\n", out)
-    assert re.search(r"counters +observations=3 *\n", out)
-    assert re.search(r"fraud +1,000 +0.5000 +0.2500 +- *\n", out)
-    show_inspected(inspected(2**53 - 1))
-    assert "(no date)" in capsys.readouterr().out
-    show_inspected(inspected(None))
-    assert re.search(r"clock +none", capsys.readouterr().out)
-
-
-@pytest.mark.parametrize(("labels", "more"), [(20, ", labels @20"), (-1, "")])
-def test_where_a_shard_stands(capsys: pytest.CaptureFixture[str], labels: int, more: str) -> None:
-    """The position of a shard of Kafka is told in words, that of files as it is."""
-    place = {"app": "a", "partition": 3, "batch": 7, "changelog": 12, "following": [10, labels]}
-    show_inspected(msgspec.structs.replace(inspected(0), position=place))
-    out = " ".join(capsys.readouterr().out.split())
-    assert f"a[3] before batch 7; the changelog goes on @12, observations @10{more} waiting" in out
-    show_inspected(inspected(0))
-    assert "{'source': {'records': 3}}" in capsys.readouterr().out

@@ -15,12 +15,12 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def documents(path: Path) -> list[Any]:
-    """Give the documents of a YAML file."""
+    """Return the documents of a YAML file."""
     return [*YAML(typ="safe").load_all(path.read_text())]
 
 
 def read(path: Path) -> Any:  # noqa: ANN401 - whatever YAML holds
-    """Give the one document of a YAML file."""
+    """Return the one document of a YAML file."""
     (only,) = documents(path)
     return only
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from tests.deploy.files import DEPLOY, linted, read
 
-from abers_connectors.config import Config, Http, load
-from abers_connectors.http import serving
-from abers_connectors.kafka.status import Status
+from abers_connectors.config.model import Config, load
+from abers_connectors.config.sections import HttpSection
+from abers_connectors.dashboard.server import serving
+from abers_connectors.runtime.status import Status
 
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = read(DEPLOY / "compose.yaml")
@@ -66,13 +67,13 @@ def test_the_health_check() -> None:
     clock = [0.0]
     status = Status(60.0, clock=lambda: clock[0])
     codes = []
-    with serving(Http(port=0), status) as url:
+    with serving(HttpSection(port=0), status) as url:
         script = found[1].replace("http://127.0.0.1:8090", url)
         for clock[0] in (0.0, 61.0):
             words = [sys.executable, "-c", script]
             codes.append(subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode)
     assert codes == [0, 1]
-    assert Http().port == 8090
+    assert HttpSection().port == 8090
 
 
 def test_compose() -> None:
@@ -93,7 +94,7 @@ def test_who_talks_to_whom() -> None:
     config = configured()
     assert config.kafka is not None
     kafka = COMPOSE["services"]["kafka"]["environment"]
-    assert f"INSIDE://{config.kafka.bootstrap[0]}" in kafka["KAFKA_ADVERTISED_LISTENERS"]
+    assert f"INSIDE://{config.kafka.bootstrap_servers[0]}" in kafka["KAFKA_ADVERTISED_LISTENERS"]
     assert config.http.host == "0.0.0.0"  # noqa: S104 - inside of a container
     assert ABERS["ports"] == [f"127.0.0.1:{config.http.port}:{config.http.port}"]
     (job,) = read(DEPLOY / "prometheus.yml")["scrape_configs"]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.deploy.files import DEPLOY, linted, read
 
-from abers_connectors.config import load
-from abers_connectors.http.app import routes
-from abers_connectors.kafka.status import Status
+from abers_connectors.config.model import load
+from abers_connectors.metrics.health import health_routes
+from abers_connectors.runtime.status import Status
 
 FILES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 KINDS: dict[str, Any] = {one["kind"]: one for one in map(read, FILES)}
@@ -36,11 +36,15 @@ def test_schemas(version: str) -> None:
 def test_the_configuration() -> None:
     """The configuration is one, and a pod's name is its instance."""
     environ = {one["name"]: one["name"] for one in CONTAINER["env"]}
-    assert environ.pop("ABERS_KAFKA__INSTANCE")
-    config = load(flags=CONFIGURATION, environ=environ | {"ABERS_KAFKA__INSTANCE": "abers-2"})
+    assert environ.pop("ABERS_KAFKA__GROUP_INSTANCE_ID")
+    config = load(
+        flags=CONFIGURATION, environ=environ | {"ABERS_KAFKA__GROUP_INSTANCE_ID": "abers-2"}
+    )
     assert config.kafka is not None
-    assert config.kafka.instance == "abers-2"
-    (instance,) = [one for one in CONTAINER["env"] if one["name"] == "ABERS_KAFKA__INSTANCE"]
+    assert config.kafka.group_instance_id == "abers-2"
+    (instance,) = [
+        one for one in CONTAINER["env"] if one["name"] == "ABERS_KAFKA__GROUP_INSTANCE_ID"
+    ]
     assert instance["valueFrom"] == {"fieldRef": {"fieldPath": "metadata.name"}}
     (listening,) = CONTAINER["ports"]
     assert listening["containerPort"] == config.http.port
@@ -49,7 +53,7 @@ def test_the_configuration() -> None:
 
 
 def test_what_it_names_is_mounted() -> None:
-    """The configuration, the authorities and the snapshots are where it looks for them."""
+    """The configuration, the authorities and the snapshots are where it reads them."""
     mounted = {one["mountPath"]: one["name"] for one in CONTAINER["volumeMounts"]}
     assert mounted["/etc/abers"] == "configuration"
     assert CONTAINER["args"] == ["run", "/etc/abers/abers.toml"]
@@ -64,7 +68,7 @@ def test_what_it_names_is_mounted() -> None:
 def test_probes() -> None:
     """Kubernetes asks for pages that are there; a pod that restores is alive and not ready."""
     with ExitStack() as stack:
-        paths = {route.path for route in routes(Status(60.0), stack.callback)}
+        paths = {route.path for route in health_routes(Status(60.0), stack.callback)}
     probes = {
         name: CONTAINER[f"{name}Probe"]["httpGet"]["path"]
         for name in ("startup", "liveness", "readiness")

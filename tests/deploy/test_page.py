@@ -6,21 +6,27 @@ import re
 
 from tests.deploy.files import DEPLOY
 
-from abers.stream.deciding import REASONS
-from abers_connectors import exits
+from abers.stream.join import REASONS
+from abers_connectors import exit_codes
 
 PAGE = (DEPLOY.parent / "docs" / "operations.md").read_text()
 SOURCES = (DEPLOY.parent / "connectors" / "abers_connectors").rglob("*.py")
 
 
 def section(title: str) -> str:
-    """Give a section of the page."""
+    """Return a section of the page."""
     return PAGE.partition(f"# {title}\n")[2].partition("\n#")[0]
 
 
 def test_exit_codes() -> None:
     """The page has every exit code, and what to do about it."""
-    codes = {exits.FAILURE, exits.USAGE, exits.DATA, exits.UNAVAILABLE, exits.CONFIG}
+    codes = {
+        exit_codes.FAILURE,
+        exit_codes.USAGE,
+        exit_codes.DATA,
+        exit_codes.UNAVAILABLE,
+        exit_codes.CONFIG,
+    }
     told = re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE)
     assert {int(code) for row in told for code in row.split(",")} == codes | {0, 130, 143}
 

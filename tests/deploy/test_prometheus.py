@@ -1,4 +1,4 @@
-"""What Prometheus is told: rules that hold for the metrics there are, and fire when they should."""
+"""Rules for Prometheus that hold for the metrics there are, and fire when they should."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.connectors.kafka.works import Served
 from tests.deploy.files import DEPLOY, promtool, read
 from typer.testing import CliRunner
 
-from abers_connectors.cli import app
-from abers_connectors.http.metrics import registry_of
-from abers_connectors.kafka.status import Status
+from abers_connectors.cli.main import app
+from abers_connectors.metrics.service_metrics import registry_of
+from abers_connectors.runtime.status import Status
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -33,15 +33,18 @@ QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targ
 
 
 def metrics() -> list[Metric]:
-    """Give the metrics of a service to which a little of everything has happened."""
+    """Return the metrics of a service to which a little of everything has happened."""
     status = Status(60.0)
     status.assign([("in", 0)])
-    for flags in ({"task.kind": "regression", "calibrator.distributions": "judged"}, {}):
-        shard = Served(flags=flags)
+    numbers = {"task.kind": "regression", "calibrator.distributions": "scored"}
+    for flags in (numbers, {"task.scores": "probability"}):
+        task = Served(flags=flags)
         observation, label = b'{"id": "a", "time": 5, "score": 0.5}', b'{"id": "a", "time": 6, '
-        status.commit(shard, shard.take(*map(Read, (observation, label + b'"label": 1}', b"{"))))
-        status.weigh([shard])
-    status.lag({("in", 0): 5})
+        status.batch_committed(
+            task, task.take(*map(Read, (observation, label + b'"label": 1}', b"{")))
+        )
+        status.update_evidence([task])
+    status.update_lags({("in", 0): 5})
     own = (one for one in registry_of(status).collect() if one.name.startswith("abers_"))
     return sorted(own, key=lambda one: one.name)
 
@@ -67,10 +70,10 @@ def test_alerts_fire() -> None:
 
 
 def test_the_command_writes_the_rules(tmp_path: Path) -> None:
-    """`abers rules` gives the rules that lie in deploy/."""
+    """`abers prometheus-rules` gives the rules that lie in deploy/."""
     rules, mine = (DEPLOY / "rules.yml").read_text(), tmp_path / "mine.yml"
-    assert CliRunner().invoke(app, ["rules"]).stdout == rules
-    assert CliRunner().invoke(app, ["rules", "--output", str(mine)]).stdout == ""
+    assert CliRunner().invoke(app, ["prometheus-rules"]).stdout == rules
+    assert CliRunner().invoke(app, ["prometheus-rules", "--output", str(mine)]).stdout == ""
     assert mine.read_text() == rules
 
 
@@ -107,7 +110,7 @@ def test_alerts_say_what_is_wrong() -> None:
 
 
 def test_the_page_has_every_metric_and_alert() -> None:
-    """Whoever looks a metric or an alert up finds it, and nothing that is not there."""
+    """The page has every metric and alert, and no other."""
     page = PAGE.read_text()
     names = {_called(metric) for metric in metrics()}
     listed = {*re.findall(r"`(abers_\w+)`", page)}

@@ -12,8 +12,8 @@ from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
 from tests.deploy.files import DEPLOY, promtool
 
-from abers_connectors.http.metrics import registry_of
-from abers_connectors.kafka.status import Status
+from abers_connectors.metrics.service_metrics import registry_of
+from abers_connectors.runtime.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ class Worker(NamedTuple):
 
 def worked(name: str, minutes: Iterable[Pairs], flags: Mapping[str, object]) -> Worker:
     """Let a process take scores and their labels, scraped at the end of each minute."""
-    status, shard = Status(60.0), Served(flags=flags)
+    status, task = Status(60.0), Served(flags=flags)
     worker, registry = Worker(name, [], []), registry_of(status)
     for minute, pairs in enumerate(minutes):
         records = []
@@ -45,8 +45,8 @@ def worked(name: str, minutes: Iterable[Pairs], flags: Mapping[str, object]) -> 
             told = {"id": f"{minute}-{number}", "time": minute, "model": "m"}
             records.append(Read(json.dumps(told | {"score": score}).encode()))
             records.append(Read(json.dumps(told | {"label": label}).encode()))
-        done = shard.take(*records)
-        status.commit(shard, done)
+        done = task.take(*records)
+        status.batch_committed(task, done)
         assert done.outputs is not None
         worker.outcomes.append([*(done.outputs.outcomes or ())])
         families = [one for one in registry.collect() if one.name.startswith("abers_")]
@@ -56,7 +56,7 @@ def worked(name: str, minutes: Iterable[Pairs], flags: Mapping[str, object]) -> 
 
 
 def series(workers: Sequence[Worker]) -> Iterator[dict[str, str]]:
-    """Give the samples as promtool takes them."""
+    """Return the samples as promtool takes them."""
     for worker in workers:
         for one in worker.samples[-1]:
             name, _, labels = one.partition("{")
@@ -84,7 +84,7 @@ def recorded(tmp_path: Path, workers: Sequence[Worker], wanted: Mapping[str, flo
 
 
 def last(workers: Sequence[Worker]) -> list[Any]:
-    """Give what was found out in the window."""
+    """Return what was found out in the window."""
     return [one for worker in workers for minute in worker.outcomes[-WINDOW:] for one in minute]
 
 
@@ -98,7 +98,7 @@ def ece(forecasts: Sequence[float], labels: Sequence[int]) -> float:
 
 
 def halves(share: float, seed: int) -> Iterator[Pairs]:
-    """Give scores of which one is wrong: it says 0.5 where so many labels are 1."""
+    """Return scores of which one is wrong: it says 0.5 where so many labels are 1."""
     rng, shares = np.random.default_rng(seed), {0.1: 0.1, 0.5: share, 0.92: 0.9}
     for _ in range(20):
         scores = rng.choice([0.1, 0.5, 0.5, 0.92], RATE).tolist()
@@ -131,7 +131,7 @@ def test_two_workers_whose_errors_cancel(tmp_path: Path) -> None:
         )
     }
     width = float(np.mean([one.p1 - one.p0 for one in seen]))
-    wanted[f"job_model:abers_venn_abers_width_ratio:rate5m{{{known}}}"] = width
+    wanted[f"job_model:abers_venn_abers_interval_width_ratio:rate5m{{{known}}}"] = width
     recorded(tmp_path, workers, wanted)
 
 

@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 from tests.deploy.files import DEPLOY
 
-from abers_connectors import exits
-from abers_connectors.config import Kafka, load
+from abers_connectors import exit_codes
+from abers_connectors.config.model import load
+from abers_connectors.config.sections import KafkaSection
 
 UNIT = DEPLOY / "abers@.service"
 KEYS = re.findall(r"^(\w+)=(.*)$", UNIT.read_text(), re.MULTILINE)
-TOPICS = {"bootstrap": "a:1", "observations": "i", "predictions": "o"}
+TOPICS = {"bootstrap_servers": "a:1", "observations": "i", "predictions": "o"}
 
 
 def given(key: str) -> list[str]:
-    """Give the values of a key."""
+    """Return the values of a key."""
     return [value for name, value in KEYS if name == key]
 
 
@@ -45,7 +46,7 @@ def test_it_has_few_rights() -> None:
 
 def test_what_is_not_tried_again() -> None:
     """What would end in the same way again is not tried again; all else is."""
-    assert given("RestartPreventExitStatus") == [f"{exits.DATA} {exits.CONFIG}"]
+    assert given("RestartPreventExitStatus") == [f"{exit_codes.DATA} {exit_codes.CONFIG}"]
     assert (given("Restart"), given("Type")) == (["on-failure"], ["notify"])
 
 
@@ -59,11 +60,11 @@ def test_its_environment() -> None:
     pairs = [value.replace("%i", "7").split("=", 1) for value in given("Environment")]
     config = load(flags={"kafka": TOPICS}, environ=dict(pairs))
     assert config.kafka is not None
-    assert (config.kafka.instance, config.http.port) == ("7", 0)
+    assert (config.kafka.group_instance_id, config.http.port) == ("7", 0)
 
 
 def test_our_own_watchdog_is_first() -> None:
     """The process, which can say what hung, has less patience than systemd."""
     (seconds,) = given("WatchdogSec")
-    patience: int = Kafka.model_fields["watchdog"].default
+    patience: int = KafkaSection.model_fields["stall_timeout"].default
     assert patience < int(seconds) * 1000

@@ -1,6 +1,6 @@
 """Calibrators, streams and hypothesis strategies that several tests share.
 
-Governing rule: what is drawn is hostile: few distinct scores so that ties abound, magnitudes from
+What is drawn is hostile: few distinct scores so that ties abound, magnitudes from
 the smallest to the largest double, and weights from one unit of 2**-30 to 2**20.
 """
 
@@ -59,7 +59,7 @@ class Stream(NamedTuple):
 
 
 def aging(options: dict[str, Any]) -> bool:
-    """Tell whether a calibrator of these options wants times."""
+    """Return whether a calibrator of these options wants times."""
     return "max_age" in options or "half_life" in options
 
 
@@ -83,7 +83,7 @@ def taught(options: dict[str, Any], n: int, seed: int = 0) -> VennAbers:
 
 
 def native_exists() -> bool:
-    """Tell whether the native core was built (a folder of its sources is no module)."""
+    """Return whether the native core was built (a folder of its sources is no module)."""
     spec = importlib.util.find_spec("abers._core")
     return spec is not None and spec.origin is not None
 

@@ -1,6 +1,6 @@
 """Damage that a checksum does not show: wrong content under a right seal.
 
-Governing rule: what is damaged is what it means, not its bytes: a number is one out of range, a
+What is damaged is what it means, not its bytes: a number is one out of range, a
 column is of another length or order, a piece is left out or there twice. The same seed does the
 same damage.
 """
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers._arrays import packed, parsed
-from abers._sealed import seal
-from abers.calibration._packing import pack, unpack
+from abers.arrays import packed, parsed
+from abers.serialization import pack, seal, unpack
 
 if TYPE_CHECKING:
     import random
@@ -44,7 +43,7 @@ _OTHERS: tuple[Any, ...] = (
 
 
 def damaged(value: Any, rng: random.Random, but: frozenset[str] = frozenset()) -> Any:  # noqa: ANN401
-    """Give a structure with one thing wrong; keys in `but` are left alone."""
+    """Return a structure with one thing wrong; keys in `but` are left alone."""
     paths = [*_paths(value, (), but)]
     path = rng.choice(paths)
     return changed(value, path, lambda one: _wrong(one, rng))
@@ -63,7 +62,7 @@ def _paths(value: Any, path: Path, but: frozenset[str]) -> list[Path]:  # noqa: 
 
 
 def changed(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-    """Give a structure in which what is at a path is another."""
+    """Return a structure in which what is at a path is another."""
     if not path:
         return change(value)
     copy = value.copy()
@@ -72,7 +71,7 @@ def changed(value: Any, path: Path, change: Callable[[Any], Any]) -> Any:  # noq
 
 
 def _wrong(value: Any, rng: random.Random) -> Any:  # noqa: ANN401, PLR0911 - a type each
-    """Give something else in the place of a value, mostly of its type."""
+    """Return something else in the place of a value, mostly of its type."""
     if rng.random() < 0.08:
         return rng.choice(_OTHERS)
     if isinstance(value, bytes):
@@ -153,7 +152,7 @@ def _unit(width: int, rng: random.Random) -> bytes:
 
 
 def damaged_blob(blob: bytes, rng: random.Random) -> bytes:
-    """Give a saved calibrator with one thing wrong, under a right checksum."""
+    """Return a saved calibrator with one thing wrong, under a right checksum."""
     magic, payload = blob[:_MAGIC], blob[_MAGIC:-_DIGEST]
     kind = magic[:-1]
     if kind in _HEADERS:

@@ -1,6 +1,6 @@
 """Saved calibrators with wrong content, and all that can be asked of what is loaded of them.
 
-Governing rule: as of `tests.engine.stream.damaging`. A calibrator may refuse what is asked of it as
+As of `tests.engine.stream.damage`. A calibrator may refuse what is asked of it as
 a sound one does at its limits, with an InputError, and is then as it was.
 """
 
@@ -19,9 +19,13 @@ from abers import (
     OneVsOne,
     OneVsRest,
     Platt,
+    ProtectedMultiClass,
     Uncalibrated,
     VennAbers,
 )
+from abers.base import Calibrator
+from abers.batch import IVAR, BetaCDF, GPBeta
+from abers.batch import QuantileCalibration as Quantile
 from abers.calibration import DirectIsotonic
 from abers.exceptions import (
     ForgettingError,
@@ -30,8 +34,7 @@ from abers.exceptions import (
     StateError,
     WeightError,
 )
-from abers.regression import IVAPR, IVAR, BetaCDF, GPBeta, PredictiveDistribution
-from abers.regression import QuantileCalibration as Quantile
+from abers.regression import IVAPR, PredictiveDistribution
 
 if TYPE_CHECKING:
     import random
@@ -45,20 +48,20 @@ N = len(SCORES)
 
 
 def scores_of(i: int) -> dict[str, float]:
-    """Give the scores of the classes."""
+    """Return the scores of the classes."""
     share = float(SCORES[i])
     return {"cat": share, "dog": (1 - share) / 2, "é": (1 - share) / 2}
 
 
 def aged(one: Any) -> bool:  # noqa: ANN401
-    """Tell whether times are to be given."""
+    """Return whether times are to be given."""
     return getattr(one, "max_age", None) is not None or getattr(one, "half_life", None) is not None
 
 
 def feed(one: Any) -> None:  # noqa: ANN401
     """Let a calibrator learn, one observation at a time and many."""
     times = TIMES if aged(one) else None
-    if isinstance(one, OneVsOne | OneVsRest):
+    if isinstance(one, OneVsOne | OneVsRest | ProtectedMultiClass):
         rows = np.array([[*scores_of(i).values()] for i in range(N)])
         if one.classes == CLASSES:
             one.prequential(rows, [CLASSES[i % 3] for i in range(N)], times=times)
@@ -84,7 +87,7 @@ def ask(one: Any) -> None:  # noqa: ANN401
     """Ask for all that a calibrator says."""
     assert repr(one)
     assert len(one) >= 0 if hasattr(one, "__len__") else True
-    if isinstance(one, OneVsOne | OneVsRest):
+    if isinstance(one, OneVsOne | OneVsRest | ProtectedMultiClass):
         for i in range(4):
             assert one.predict_one(scores_of(i)) is not None
     elif isinstance(one, CrossVennAbers):
@@ -116,7 +119,7 @@ def use(one: Any) -> None:  # noqa: ANN401
     ask(one)
     try:
         feed(one)
-        if hasattr(one, "remove_one"):
+        if isinstance(one, Calibrator) and one.capabilities.removal != "none":
             remove(one)
     except (WeightError, NotHeldError, ForgettingError, LabelError):
         pass  # its weights, or the bounds of its labels, are others now
@@ -154,7 +157,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "OneVsRest-open": lambda: OneVsRest(window=10),
     "OneVsOne": lambda: OneVsOne(CLASSES, max_age=90.0),
     "OneVsOne-open": OneVsOne,
-    "IVAPR-grid": lambda: IVAPR(thresholds=[0.25, 0.5, 0.75], support=(-1.0, 2.0)),
+    "ProtectedMultiClass": lambda: ProtectedMultiClass(CLASSES),
+    "ProtectedMultiClass-window": lambda: ProtectedMultiClass(CLASSES, window=10),
+    "IVAPR-grid": lambda: IVAPR(grid=[0.25, 0.5, 0.75], support=(-1.0, 2.0)),
     "IVAR": lambda: IVAR(0.0, 2.0),
     "IVAR-window": lambda: IVAR(0.0, 2.0, window=10),
     "Quantile": Quantile,
@@ -167,7 +172,7 @@ MADE: dict[str, Callable[[], Any]] = {
 
 @cache
 def made(name: str) -> Any:  # noqa: ANN401
-    """Give a calibrator that has learned, made once."""
+    """Return a calibrator that has learned, made once."""
     one = MADE[name]()
     feed(one)
     return one

@@ -1,6 +1,6 @@
 """The definition of calibration of several classes in fractions, which the tests compare with.
 
-Governing rule: as in `oracle`: nothing is clever, and nothing is shared with the code under test.
+As in `oracle`, nothing is clever, and nothing is shared with the code under test.
 An oracle remembers every observation whole, and asks the binary oracle anew for each answer.
 
 - A class is known from its first score or label on; a score that is left out is 0.
@@ -155,6 +155,6 @@ class MultiOracle:
 
 
 def share(scores: Mapping[Label, float], i: Label, j: Label) -> float:
-    """Give the share of class i in the scores of i and j."""
+    """Return the share of class i in the scores of i and j."""
     a, b = scores.get(i, 0.0), scores.get(j, 0.0)
     return a / (a + b) if a + b else 0.5

@@ -1,7 +1,7 @@
 """The definition of Venn-Abers prediction in fractions, which the tests compare with.
 
-Governing rule: nothing here is clever, and nothing is shared with the code under test. An oracle
-remembers everything it was ever told and works each answer out anew from the definition:
+Nothing here is clever, and nothing is shared with the code under test. An oracle
+remembers every observation and computes each answer from the definition:
 
     p_y(s) = max over a <= i of min over c >= end of g of (Y_c - Y_a + y w) / (W_c - W_a + w)
 
@@ -120,14 +120,14 @@ class Oracle:
     def predict(
         self, score: float, weight: float = 1.0, time: float = -math.inf
     ) -> tuple[float, float]:
-        """Give p0 and p1, each the double nearest to the exact one."""
+        """Return p0 and p1, each the double nearest to the exact one."""
         p0, p1 = (self.probability(y, score, weight, time) for y in (0, 1))
         return float(p0), float(p1)
 
     def probability(
         self, y: int, score: float, weight: float = 1.0, time: float = -math.inf
     ) -> Fraction:
-        """Give p_y exactly: the isotonic fit at `score` when the query has label `y`."""
+        """Return p_y exactly: the isotonic fit at `score` when the query has label `y`."""
         groups = self.groups(time)
         w = self._query_weight(weight, time)
         scores = [group for group, _ in groups]

@@ -1,6 +1,6 @@
 """The native core against the reference, class to class, bit for bit.
 
-Governing rule: the two are driven through the very same calls, and after each batch everything
+The two are driven through the very same calls, and after each batch everything
 that can be read from one is equal to what is read from the other.
 """
 

@@ -1,6 +1,6 @@
 """Saved calibrators whose checksum is right and whose content is not.
 
-Governing rule: each is refused with a StateError when it is loaded, or does no harm later.
+Each is refused with a StateError when it is loaded, or does no harm later.
 """
 
 from __future__ import annotations

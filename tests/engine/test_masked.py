@@ -7,25 +7,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from abers import regression
+from abers.batch import (
+    IVAR,
+    BetaCDF,
+    GPBeta,
+    Mondrian,
+    QuantileCalibration,
+    SimplifiedVennAbers,
+    TransductiveVennAbers,
+    cvap,
+)
 from abers.calibration import (
     BetaCalibration,
     CrossVennAbers,
     DirectIsotonic,
     Isotonic,
-    Mondrian,
     OneVsOne,
     OneVsRest,
     Platt,
-    SimplifiedVennAbers,
-    TransductiveVennAbers,
     Uncalibrated,
     VennAbers,
-    cvap,
 )
 from abers.exceptions import AbersError
-from abers.monitoring import ExchangeabilityBets, PrequentialScores, Reliability, corp
-from abers.regression import IVAPR, IVAR, BetaCDF, GPBeta, PredictiveDistribution
+from abers.monitoring import ExchangeabilityEProcess, PrequentialScores, Reliability, corp
+from abers.regression import IVAPR, PredictiveDistribution
 from abers.regression import scores as rules
 
 if TYPE_CHECKING:
@@ -52,7 +57,9 @@ def binary(make: Callable[..., Any]) -> dict[str, tuple[Callable[..., object], d
     }
 
 
-def of_classes(make: Callable[..., Any]) -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
+def class_forecasts(
+    make: Callable[..., Any],
+) -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
     """Name the calls of a calibrator of several classes."""
     given = {"scores": TABLE, "labels": THREE, "weights": ONES}
     name = make.__name__
@@ -69,7 +76,7 @@ def by_itself(_objects: Any, _labels: Any) -> Any:  # noqa: ANN401 - a scorer
     return lambda objects: np.asarray(objects)[:, 0]
 
 
-FIT = {"scores": P, "ys": UP}
+FIT = {"scores": P, "labels": UP}
 MOMENTS = {"mean": UP, "std": ONES, "y": P}
 STEPPED = {"thresholds": UP[:3], "lower": P, "upper": P}
 CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
@@ -79,8 +86,8 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
     **binary(Isotonic),
     **binary(DirectIsotonic),
     **binary(Uncalibrated),
-    **of_classes(OneVsRest),
-    **of_classes(OneVsOne),
+    **class_forecasts(OneVsRest),
+    **class_forecasts(OneVsOne),
     "times": (
         lambda **k: VennAbers(max_age=5.0).learn_many(**k),
         {"scores": P, "labels": TWO, "times": UP},
@@ -108,12 +115,12 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         lambda **k: IVAPR().run(**k),
         {"steps": STEPS, **FIT, "levels": P, "weights": ONES},
     ),
-    "IVAPR": (IVAPR, {"thresholds": UP}),
+    "IVAPR": (IVAPR, {"grid": UP}),
     "IVAR": (lambda **k: IVAR(0.0, 9.0).learn_many(**k), FIT),
     "IVAR.predict_many": (lambda **k: IVAR(0.0, 9.0).predict_many(**k), {"scores": P}),
     "BetaCDF": (lambda **k: BetaCDF().learn_many(**k), {"us": P}),
     "QuantileCalibration": (
-        lambda **k: regression.QuantileCalibration().learn_many(**k),
+        lambda **k: QuantileCalibration().learn_many(**k),
         {"us": P},
     ),
     "GPBeta": (lambda **k: GPBeta().learn_many(**k), MOMENTS),
@@ -136,7 +143,7 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, Any]]] = {
         {"forecasts": P, "labels": TWO},
     ),
     "corp": (corp, {"forecasts": P, "labels": TWO}),
-    "ExchangeabilityBets": (lambda **k: ExchangeabilityBets().update(**k), {"scores": P}),
+    "ExchangeabilityEProcess": (lambda **k: ExchangeabilityEProcess().update(**k), {"scores": P}),
 }
 ARGUMENTS = [(call, name) for call, (_, given) in CALLS.items() for name in given]
 
@@ -184,7 +191,7 @@ def test_a_list_of_masked_rows() -> None:
 def test_scikit_learn_refuses_them_too() -> None:
     """The wrapper refuses hidden labels, and passes hidden features on as NaN."""
     linear_model = pytest.importorskip("sklearn.linear_model")
-    from abers.learners.sklearn import VennAbersCalibratedClassifier  # noqa: PLC0415 - an extra
+    from abers.sklearn import VennAbersCalibratedClassifier  # noqa: PLC0415 - an extra
 
     X, y = np.arange(40.0)[:, np.newaxis], np.arange(40) % 2  # noqa: N806 - as scikit-learn has it
     model = VennAbersCalibratedClassifier(linear_model.LogisticRegression())

@@ -1,6 +1,6 @@
 """The core with buckets of 8 groups, at full speed, against the reference.
 
-Governing rule: the buckets of the released core are so large that a test of some thousand steps
+The buckets of the released core are so large that a test of some thousand steps
 grows hardly a tree, and a slope beside a bridge that is out of date hides. Here every stream grows
 one of dozens of buckets, and after each step every invariant is checked from the definitions.
 """
@@ -45,7 +45,7 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rates(shape: str, groups: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Give how often the label is 1, by group."""
+    """Return how often the label is 1, by group."""
     place = np.arange(groups) / groups
     return {
         "rising": 0.05 + 0.9 * place,

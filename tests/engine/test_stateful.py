@@ -1,6 +1,6 @@
 """Long random lives of a calibrator, one machine for each rule of forgetting.
 
-Governing rule: after every step the invariants of the core hold, and every prediction equals the
+After every step the invariants of the core hold, and every prediction equals the
 definition in fractions to the last bit, whatever was learned, removed, forgotten, refused, saved
 or restored before.
 """
@@ -37,8 +37,8 @@ class Life(RuleBasedStateMachine):
         self.calibrator, self.oracle = VennAbers(**options), Oracle(**options)
         self.clock = 0.0
 
-    def when(self, gap: float) -> dict[str, float]:
-        """Give the time a gap after the last, for calibrators that take one."""
+    def when(self, gap: float) -> dict[str, Any]:
+        """Return the time a gap after the last, for calibrators that take one."""
         if not self.aging:
             return {}
         self.clock += gap

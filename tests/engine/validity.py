@@ -1,6 +1,6 @@
 """Whether a probability is perfectly calibrated for the labels, bin by bin.
 
-Governing rule: E[(Y - p) g(p)] is 0 for every bounded g if p is perfectly calibrated. Here g are
+E[(Y - p) g(p)] is 0 for every bounded g if p is perfectly calibrated. Here g are
 indicators of bins of p, over independent draws. The bounds hold for all bins at once with a
 probability of 1 - 1e-6; planted faults must break them.
 """

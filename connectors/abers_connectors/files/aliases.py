@@ -1,10 +1,9 @@
-"""Whether two names are one file, for every command that writes.
+"""Checks that a command uses no file twice under different names.
 
-Governing rule: a file is known by its device and inode, whatever links, mounts or spellings lead
-to it; one that is not there yet, by its directory and its name. What a command writes is nothing
-that it reads or writes otherwise, and that is found out before anything is opened for writing.
-Where the name of a file is made of another, a link in its place was named by nobody, and is not
-followed.
+The identity of a file is its device and inode, whatever links, mounts or spellings lead to it; that
+of a missing file is its directory and name. A command must not write a file that it also uses
+otherwise; this is checked before anything is opened for writing. A link is not followed where the
+user did not name the file, because its name is derived from another.
 """
 
 from __future__ import annotations
@@ -17,58 +16,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import ParameterError
-from abers_connectors.files.naming import PARTS, STANDARD
+from abers_connectors.files.formats import PARTS, STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-__all__ = ["Use", "clashes", "is_same", "require_apart"]
+__all__ = ["FileUse", "clashes", "is_same", "require_apart"]
 
 
-class Use(NamedTuple):
-    """A file that a command uses.
+class FileUse(NamedTuple):
+    """A file that a command uses."""
 
-    Parameters
-    ----------
-    name
-        What it is for: a key of the configuration, or an option.
-    path
-        The file, or "-".
-    reads
-        Whether it is only read, and so must stay as it is.
-    derived
-        Whether its name is made of another one, so that nobody named it.
-    """
-
-    name: str
-    path: str
-    reads: bool = False
-    derived: bool = False
+    name: str  # of the configuration key or option that names the file
+    path: str  # or "-"
+    reads: bool = False  # whether the file is only read
+    derived: bool = False  # whether the path is derived from another one
 
 
-def clashes(uses: Iterable[Use]) -> Iterator[tuple[str, str]]:
-    """Find the files that are used twice, and the links that nobody named.
-
-    Parameters
-    ----------
-    uses
-        All files of a command.
-
-    Yields
-    ------
-    tuple
-        The name of a use, and what is wrong with it.
-    """
+def clashes(uses: Iterable[FileUse]) -> Iterator[tuple[str, str]]:
+    """Yield name and problem of files that are used twice, and of links as derived names."""
     listed = list(uses)
-    seen: dict[Hashable, Use] = {}
+    seen: dict[Hashable, FileUse] = {}
     for use in listed:
         if use.derived and Path(use.path).is_symlink():
-            yield use.name, f"{_shown(use)} is a link that nobody named; remove it"
+            yield use.name, f"{_shown(use)} is a link in the place of a derived name; remove it"
             continue
-        place = _place(use)
-        if place in seen:
-            yield use.name, f"{_shown(use)} is {seen[place].name} already; name another file"
-        seen.setdefault(place, use)
+        identity = _identity(use)
+        if identity in seen:
+            yield use.name, f"{_shown(use)} is {seen[identity].name} already; name another file"
+        seen.setdefault(identity, use)
     for use in listed:
         folder = seen.get(_part_of(use))
         if folder is not None and not folder.reads:
@@ -76,55 +52,49 @@ def clashes(uses: Iterable[Use]) -> Iterator[tuple[str, str]]:
             yield use.name, f"{_shown(use)} {problem}"
 
 
-def require_apart(uses: Iterable[Use]) -> None:
-    """Refuse, with a ParameterError, files that are used twice, and links that nobody named.
-
-    Parameters
-    ----------
-    uses
-        All files of a command.
-    """
+def require_apart(uses: Iterable[FileUse]) -> None:
+    """Raise a ParameterError for the first of the `clashes` of some uses."""
     for name, problem in clashes(uses):
         msg = f"{name}: {problem}"
         raise ParameterError(msg)
 
 
 def is_same(one: str, other: str) -> bool:
-    """Say whether two names are one file, or would be."""
-    return _place(Use("", one)) == _place(Use("", other))
+    """Return whether two names are, or would be, the same file."""
+    return _identity(FileUse("", one)) == _identity(FileUse("", other))
 
 
-def _shown(use: Use) -> str:
+def _shown(use: FileUse) -> str:
     return json.dumps(use.path, ensure_ascii=False)
 
 
-def _place(use: Use) -> Hashable:
-    """Give what two names of one file have in common, and no others."""
+def _identity(use: FileUse) -> Hashable:
+    """Return a key that is equal for two names of the same file only."""
     standard = use.path == STANDARD
     try:
         found = os.fstat(0 if use.reads else 1) if standard else os.stat(use.path)  # noqa: PTH116
     except OSError:
-        return (STANDARD, use.reads) if standard else _place_of_none(Path(use.path))
+        return (STANDARD, use.reads) if standard else _identity_of_missing(Path(use.path))
     if stat.S_ISCHR(found.st_mode) or stat.S_ISSOCK(found.st_mode):
-        # A terminal, or a connection, is read and written at once; /dev/null has room for all.
+        # A terminal or a socket may be read and written at once; /dev/null takes any output.
         return (STANDARD, use.reads) if standard else object()
     return found.st_dev, found.st_ino
 
 
-def _place_of_none(path: Path) -> Hashable:
+def _identity_of_missing(path: Path) -> Hashable:
     target = Path(os.path.realpath(path))
-    try:
-        folder = target.parent.stat()
-    except OSError:
-        return str(target)
-    return folder.st_dev, folder.st_ino, target.name
+    folder = _folder_of(target)
+    return str(target) if folder is None else (folder, target.name)
 
 
-def _part_of(use: Use) -> Hashable:
-    """Give the directory in which a file would pass for a part of a Parquet output."""
+def _part_of(use: FileUse) -> Hashable:
+    """Return the identity of the directory of a file that is named as a Parquet part."""
     target = Path(os.path.realpath(use.path))
-    if not fnmatchcase(target.name, PARTS):
-        return None
+    return _folder_of(target) if fnmatchcase(target.name, PARTS) else None
+
+
+def _folder_of(target: Path) -> Hashable:
+    """Return the identity of the directory of a file; None if there is none."""
     try:
         folder = target.parent.stat()
     except OSError:

@@ -1,8 +1,7 @@
-"""gzip and zstd, read in pieces and written in pieces.
+"""Streams compressed with gzip or zstd.
 
-Governing rule: what is written is a row of complete members (gzip) or frames
-(zstd), so a file may be cut between any two of them; what is read may be such a
-row, and one that ends within a member is damaged, never just short.
+A compressed output is a sequence of complete members (gzip) or frames (zstd), so the file can be
+cut between any two of them. A compressed input that ends within a member is damaged.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ __all__ = ["CHUNK", "DamagedError", "chunks", "packer"]
 
 CHUNK = 1 << 19  # about 5,000 records of 100 bytes
 _LEVEL = 6
-_PIECE = 1 << 10  # of zstd, where 4 bytes may stand for 128 KiB: 32 MiB at most come of it
+_PIECE = 1 << 10  # bytes of zstd, of which 4 may expand to 128 KiB: at most 32 MiB in all
 
 
 class DamagedError(RecordError):
-    """Compressed data is cut off or damaged."""
+    """Compressed data that is truncated or damaged."""
 
 
 class _Readable(Protocol):
@@ -33,49 +32,35 @@ class _Readable(Protocol):
 
 
 def chunks(file: BinaryIO, compression: str | None) -> Iterator[bytes]:
-    """Read a file in pieces, as they come from a pipe, or of about `CHUNK` bytes.
+    """Read a file in pieces of about `CHUNK` bytes, or as they come from a pipe.
 
-    Parameters
-    ----------
-    file
-        A buffered file.
-    compression
-        "gzip", "zstd", or None.
-
-    Yields
-    ------
-    bytes
-        Never empty.
-
-    Raises
-    ------
-    DamagedError
-        If compressed data is cut off or damaged, after all that could be read of it.
+    The compression is "gzip", "zstd", or None. Truncated or damaged data is a DamagedError, after
+    all of it that is readable.
     """
     if compression is None:
         while chunk := file.read1(CHUNK):  # type: ignore[attr-defined]
             yield chunk
         return
-    unpacked, failure = _unpacked(file, compression), None
+    unpacked, failure = _decompressed(file, compression), None
     while failure is None:
-        chunk, failure = _gathered(unpacked)
+        chunk, failure = _next_chunk(unpacked)
         if not chunk and failure is None:
             return
-        # What few bytes stand for may be millions of lines: not all of them are made at once.
+        # A few bytes may expand to millions of lines; they are not all made at once.
         step = CHUNK if len(chunk) > 2 * CHUNK else 2 * CHUNK
         yield from (chunk[start : start + step] for start in range(0, len(chunk), step))
     msg = f"the compressed data is cut off or damaged ({failure})"
     raise DamagedError(msg) from failure
 
 
-def _unpacked(file: BinaryIO, compression: str) -> _Readable:
+def _decompressed(file: BinaryIO, compression: str) -> _Readable:
     if compression == "gzip":
         return gzip.GzipFile(fileobj=file)
-    return _Zstd(file)
+    return _ZstdStream(file)
 
 
-class _Zstd:
-    """Reads frame after frame, and knows whether the last one is complete."""
+class _ZstdStream:
+    """Reads frame after frame, and refuses an incomplete last one."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._zstd = file, extra("zstandard", "zstd")
@@ -84,7 +69,7 @@ class _Zstd:
         self._packed = b""
 
     def read1(self, _size: int, /) -> bytes:
-        """Give what comes of some more bytes; nothing at the end."""
+        """Return some decompressed bytes, none at the end."""
         found = b""
         while not found:
             self._packed = self._packed or self._file.read(_PIECE)
@@ -93,10 +78,10 @@ class _Zstd:
                     return b""
                 msg = "the file ends within a frame"
                 raise EOFError(msg)
-            found = self._unpacked()
+            found = self._decompress()
         return found
 
-    def _unpacked(self) -> bytes:
+    def _decompress(self) -> bytes:
         frame = self._frame or self._new()
         try:
             found: bytes = frame.decompress(self._packed)
@@ -107,8 +92,8 @@ class _Zstd:
         return found
 
 
-def _gathered(unpacked: _Readable) -> tuple[bytes, Exception | None]:
-    """Read about a chunk, and what kept us from reading on."""
+def _next_chunk(unpacked: _Readable) -> tuple[bytes, Exception | None]:
+    """Return about a chunk, and the error that ends the stream, if any."""
     parts: list[bytes] = []
     size = 0
     try:
@@ -121,7 +106,7 @@ def _gathered(unpacked: _Readable) -> tuple[bytes, Exception | None]:
 
 
 def packer(compression: str | None) -> Callable[[bytes], bytes]:
-    """Give what makes a complete member or frame of some bytes.
+    """Return a function that compresses bytes into a complete member or frame.
 
     Examples
     --------

@@ -1,5 +1,1 @@
-"""What a running service tells over HTTP: health and metrics."""
-
-from abers_connectors.http.serving import serving
-
-__all__ = ["serving"]
+"""Parts of the HTTP server: connections, limits, host names and tokens."""

@@ -1,8 +1,8 @@
-"""Connections that cannot hold a server up.
+"""Connections that cannot block a server.
 
-Governing rule: a bounded number of connections is open, and a new one is always taken: the one that
-has been idle longest makes room. A connection is closed that sends its request too slowly, that
-takes its answer too slowly, or that stays without a request.
+A bounded number of connections is open, and a new one is always accepted: the one that has been
+idle longest is closed for it. A connection is also closed if it sends its request too slowly, takes
+its response too slowly, or stays without a request.
 """
 
 from __future__ import annotations
@@ -17,49 +17,36 @@ if TYPE_CHECKING:
 __all__ = ["PARSED", "STREAM", "protocol"]
 
 STREAM = "/live/events"
-"""The one answer that has no end."""
+"""The path of the one response that has no end."""
 
 _HEAD = 8 << 10  # bytes of the head of a request
-_MOST = 256  # open at once: far more than the slots of all pages together
-_PIECE = 1 << 10  # bytes given to the parser at once, which looks at the length between them
+_MAX_CONNECTIONS = 256  # open at once: far more than the slots of all pages together
+_PIECE = 1 << 10  # bytes passed to the parser at once, which checks the length between them
 PARSED = _HEAD - _PIECE
 """Bytes after which the parser gives up a head without an end; a piece more may end it."""
 
-_LOOKS = 3  # without an end of the same answer, after which it is given up
-
-
-class _Room:
-    """The connections that are open."""
-
-    def __init__(self) -> None:
-        self._open: set[_Connection] = set()
-
-    def enter(self, one: _Connection) -> None:
-        self._open.add(one)
-        if len(self._open) > _MOST:
-            idle = (one for one in self._open if one.idle)
-            victim = min(idle, key=lambda one: one.since)
-            self.leave(victim)
-            victim.transport.abort()
-
-    def leave(self, one: _Connection) -> None:
-        self._open.discard(one)
+_CHECKS = 3  # of the same unfinished response, after which its connection is closed
 
 
 class _Connection(H11Protocol):
-    patience: float
-    room: _Room
+    patience: float  # seconds
+    all_open: set[_Connection]  # of the same server
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401 - as asyncio has it
         super().connection_made(transport)
         self._stalled: asyncio.TimerHandle | None = None
         self.since = self.loop.time()
-        self._next = self.loop.call_later(self.patience, self._look, None, 1)
-        self.room.enter(self)
+        self._next = self.loop.call_later(self.patience, self._check, None, 1)
+        self.all_open.add(self)
+        if len(self.all_open) > _MAX_CONNECTIONS:
+            idle = (one for one in self.all_open if one.idle)
+            oldest = min(idle, key=lambda one: one.since)
+            self.all_open.discard(oldest)
+            oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        self.room.leave(self)
+        self.all_open.discard(self)
         self._next.cancel()
         self._moves()
 
@@ -73,13 +60,13 @@ class _Connection(H11Protocol):
             if self.transport.is_closing():
                 return
             super().data_received(data[at : at + _PIECE])
-            if len(self.conn.trailing_data[0]) > _HEAD:  # requests that nobody waits for
+            if len(self.conn.trailing_data[0]) > _HEAD:  # requests whose responses nobody reads
                 self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         if self.idle:
             super().send_400_response(msg)
-        else:  # its answer is under way: two would be an error, and a line of the log
+        else:  # its response is under way: two would be an error, and a line of the log
             self.cycle.disconnected = True
             self.transport.abort()
 
@@ -100,29 +87,21 @@ class _Connection(H11Protocol):
             self._stalled.cancel()
             self._stalled = None
 
-    def _look(self, last: object, looks: int) -> None:
-        """Let go of a client that has made no progress since the last look."""
+    def _check(self, last: object, checks: int) -> None:
+        """Close the connection of a client without progress since the last check."""
         cycle, same = self.cycle, self.cycle is last
         endless = not self.idle and self.scope["path"] == STREAM
-        late = same and looks >= _LOOKS and not endless
+        late = same and checks >= _CHECKS and not endless
         if self.transport.is_closing() or (same and self.idle) or late:
             self.transport.abort()
             return
-        looks = looks + 1 if same else 1
-        self._next = self.loop.call_later(self.patience, self._look, cycle, looks)
+        checks = checks + 1 if same else 1
+        self._next = self.loop.call_later(self.patience, self._check, cycle, checks)
 
 
 def protocol(patience: float) -> type[H11Protocol]:
-    """Make the class of the connections of one server.
+    """Return the class of one server's connections, as uvicorn takes one.
 
-    Parameters
-    ----------
-    patience
-        Seconds that a client has for sending a request, and for taking a part of the answer.
-
-    Returns
-    -------
-    type
-        As uvicorn takes one.
+    A client has `patience` seconds to send a request, and to take a part of the response.
     """
-    return type("Connection", (_Connection,), {"patience": patience, "room": _Room()})
+    return type("Connection", (_Connection,), {"patience": patience, "all_open": set()})

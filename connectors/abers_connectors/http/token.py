@@ -1,7 +1,7 @@
-"""The token that the live page asks for.
+"""Token of the live page.
 
-Governing rule: a token that is configured works in every form in which it can be given, a header
-and an address; one that cannot is refused before anything is served. No error shows any part of it.
+A token must work both in a header and in an address; any other is refused before anything is
+served. No error shows any part of it.
 """
 
 from __future__ import annotations
@@ -18,24 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["TOKEN", "token_of", "token_problem"]
 
 TOKEN = "ABERS_HTTP_TOKEN"  # noqa: S105 - the name of the variable
-"""The environment variable that holds the token."""
+"""Environment variable of the token."""
 
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)  # b64token of RFC 6750
-_MOST = 1_024  # characters; the head of a request holds more
+_MAX_TOKEN_CHARACTERS = 1_024  # the head of a request holds more
 
 
 def token_problem(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Say what is wrong with the token, without showing it.
-
-    Parameters
-    ----------
-    environ
-        Where it is looked for.
-
-    Returns
-    -------
-    str or None
-        The name of the variable and a sentence; None if there is no token, or a good one.
+    """Return what is wrong with the token, without showing it; None if it is good or missing.
 
     Examples
     --------
@@ -43,31 +33,22 @@ def token_problem(environ: Mapping[str, str] = os.environ) -> str | None:
     (None, None)
     """
     token = environ.get(TOKEN)
-    if token is None or (_BEARER.fullmatch(token) and len(token) <= _MOST):
+    if token is None or (_BEARER.fullmatch(token) and len(token) <= _MAX_TOKEN_CHARACTERS):
         return None
     if not token:
         return (
             f"{TOKEN}: is empty; give it a value, or unset it to serve the live page to everybody"
         )
     return (
-        f"{TOKEN}: cannot be sent in a header and in an address; use 1 to {_MOST:,} letters, "
-        "digits and -._~+/ with = only at the end, such as `openssl rand -hex 32` makes"
+        f"{TOKEN}: cannot be sent in a header and in an address; use 1 to "
+        f"{_MAX_TOKEN_CHARACTERS:,} of the "
+        "characters A-Z, a-z, 0-9 and -._~+/ with = only at the end, such as from "
+        "`openssl rand -hex 32`"
     )
 
 
 def token_of(environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return the token; None if there is none.
-
-    Parameters
-    ----------
-    environ
-        Where it is looked for.
-
-    Raises
-    ------
-    ConfigError
-        If it cannot be used.
-    """
+    """Return the token, or None if there is none; raise a ConfigError if it cannot be used."""
     if problem := token_problem(environ):
         raise ConfigError([problem])
     return environ.get(TOKEN)

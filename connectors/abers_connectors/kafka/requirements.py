@@ -1,8 +1,7 @@
-"""What must be installed for a service.
+"""Libraries that a service needs.
 
-Governing rule: a library is asked for before the first record, also one that is
-needed only for some records: a topic that others compressed cannot be read
-without their codec.
+All of them are required before the first record, also the codecs: a topic that others compressed
+cannot be read without theirs.
 """
 
 from __future__ import annotations
@@ -11,32 +10,21 @@ from typing import TYPE_CHECKING
 
 from abers.exceptions import MissingExtraError, ParameterError
 from abers_connectors.extras import extra
-from abers_connectors.kafka.snapshots import Snapshots
+from abers_connectors.runtime.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from abers_connectors.config import Config
+    from abers_connectors.config.model import Config
 
-__all__ = ["lacking"]
+__all__ = ["missing_requirements"]
 
 _CLIENT = ("kafka", "crc32c", "lz4.frame", "zstandard", "snappy")
 _SERVER = ("starlette", "uvicorn", "prometheus_client")
 
 
-def lacking(config: Config) -> Iterator[str]:
-    """Find what a service needs and is not installed.
-
-    Parameters
-    ----------
-    config
-        Of a service.
-
-    Yields
-    ------
-    str
-        A dotted path, and what is missing for it.
-    """
+def missing_requirements(config: Config) -> Iterator[str]:
+    """Yield a dotted path and a sentence for each library that a service needs and lacks."""
     groups = {"kafka": _CLIENT} | ({"http": _SERVER} if config.http.enabled else {})
     for group, modules in groups.items():
         try:
@@ -46,6 +34,6 @@ def lacking(config: Config) -> Iterator[str]:
             yield f"{group}: {error}"
     if config.state.path is not None:
         try:
-            Snapshots(config.state.path, "abers")
+            SnapshotStore(config.state.path, "abers")
         except (MissingExtraError, ParameterError) as error:
             yield f"state.path: {error}"

@@ -1,7 +1,7 @@
-"""The creation of the topics of an application.
+"""Creation of an application's topics.
 
-Governing rule: creating makes what is missing, and changes nothing that is there; where a service
-creates topics before it starts, it makes all of them or none.
+Missing topics are created; existing ones do not change. A service that creates its topics at its
+start creates all of the missing ones, or none.
 """
 
 from __future__ import annotations
@@ -10,157 +10,135 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError
-from abers_connectors.kafka.client_settings import client_settings, reaching
-from abers_connectors.kafka.looks import (
+from abers_connectors.kafka.connection import open_admin
+from abers_connectors.kafka.settings import client_settings
+from abers_connectors.kafka.topic_checks import CHECKS, existence_findings, identity_findings
+from abers_connectors.kafka.topics import (
     CHANGELOG,
     INPUTS,
-    LOOKS,
     NEEDED,
     NO_TOPIC,
-    NOT_ALLOWED,
-    Topic,
-    existence,
+    NOT_AUTHORIZED,
+    describe_topics,
 )
-from abers_connectors.kafka.topics import admin_of, described, identity, section
+from abers_connectors.runtime.application import kafka_section
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from abers_connectors.config import Config
+    from abers_connectors.config.model import Config
+    from abers_connectors.kafka.topics import Topic
 
-__all__ = ["create", "create_if"]
+__all__ = ["create_topics", "create_topics_if"]
 
-_EXISTS = 36  # a code of Kafka's protocol
+_EXISTS = 36  # error code of Kafka's protocol
 
 
-def create(config: Config, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Create the topics of a configuration that do not exist.
+def create_topics(config: Config, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Create the topics of a configuration that do not exist, and return their names.
 
-    Parameters
-    ----------
-    config
-        With a section [kafka]. All topics get as many partitions as an input has, or else as
-        `kafka.partitions` says, or else as the brokers give by default.
-    environ
-        Where the passwords are.
-
-    Returns
-    -------
-    list
-        The names of those that were created.
-
-    Raises
-    ------
-    BrokerError
-        If no broker answers within ten seconds.
-    ConfigError
-        If the brokers refuse to create one.
+    New topics get as many partitions as an existing input. Without one, `kafka.partitions` sets
+    the number, and without that the brokers do. Raises a ConfigError if the brokers reject a topic.
     """
-    kafka = section(config)
-    settings = client_settings(kafka, environ)
-    with reaching(settings), admin_of(settings) as admin:
-        return _create(admin, described(admin, kafka, NEEDED), config)
+    kafka = kafka_section(config)
+    with open_admin(client_settings(kafka, environ)) as admin:
+        return _create(admin, describe_topics(admin, kafka, NEEDED), config)
 
 
-def create_if(
+def create_topics_if(
     config: Config,
     accept: Callable[[int], None],
     environ: Mapping[str, str] = os.environ,
 ) -> list[str]:
-    """Create the topics that do not exist, or none if anything hinders a service to run on them.
+    """Create the topics that do not exist, or none if a service could not run on them.
 
-    Parameters
-    ----------
-    config, environ
-        As of `create`.
-    accept
-        Called before anything is created, with the number of partitions that the inputs will have
-        (0 if the brokers do not say); it raises if something else hinders the service.
-
-    Returns
-    -------
-    list
-        As of `create`.
-
-    Raises
-    ------
-    BrokerError
-        If no broker answers within ten seconds.
-    ConfigError
-        If a topic that exists will not do, a permission is missing, or the brokers would refuse to
-        create one.
+    Raises a ConfigError, and creates nothing, if an existing topic has a mistake, a permission is
+    missing, or the brokers would reject a new topic. Last before the creation, `accept` is called
+    with the number of partitions that the inputs will have (0 if the brokers do not report it).
+    `accept` raises to prevent the creation.
     """
-    kafka = section(config)
-    settings = client_settings(kafka, environ)
-    with reaching(settings), admin_of(settings) as admin:
-        topics = described(admin, kafka, NEEDED)
+    kafka = kafka_section(config)
+    with open_admin(client_settings(kafka, environ)) as admin:
+        topics = describe_topics(admin, kafka, NEEDED)
         planned = _planned(admin, topics, config)
-        looks = [look for look in LOOKS if look is not existence]
-        found = [one for look in looks for one in look(planned, config)]
-        found += identity(admin, kafka)
-        if any(one.fatal for one in found):
-            raise ConfigError([str(one) for one in found if one.fatal])
+        # A topic that does not exist yet is no mistake here.
+        checks = [check for check in CHECKS if check is not existence_findings]
+        findings = [finding for check in checks for finding in check(planned, config)]
+        findings += identity_findings(admin, kafka)
+        if fatal := [str(finding) for finding in findings if finding.fatal]:
+            raise ConfigError(fatal)
         accept(planned["observations"].partitions)
         return _create(admin, topics, config)
 
 
 def _planned(admin: Any, topics: Mapping[str, Topic], config: Config) -> dict[str, Topic]:  # noqa: ANN401 - untyped
-    """Give the topics as they will be; the brokers say so, and create nothing."""
-    told = _asked(admin, topics, config, validate_only=True)
-    counts = {one["name"]: one["num_partitions"] for one in told}
-    return {
-        role: one._replace(error=0, partitions=counts[one.name], allowed=frozenset(NEEDED[role]))
-        if counts.get(one.name, -1) > 0
-        else one
-        for role, one in topics.items()
-    }
+    """Return the topics as they will be, from a request that creates nothing."""
+    responses = _request(admin, topics, config, validate_only=True)
+    counts = {one["name"]: one["num_partitions"] for one in responses}
+    planned = dict(topics)
+    for role, topic in topics.items():
+        count = counts.get(topic.name, -1)
+        if count > 0:  # -1 if the brokers do not report it
+            # The check of permissions applies to existing topics, so assume those of a new one.
+            allowed = frozenset(NEEDED[role])
+            planned[role] = topic._replace(error=0, partitions=count, allowed=allowed)
+    return planned
 
 
 def _create(admin: Any, topics: Mapping[str, Topic], config: Config) -> list[str]:  # noqa: ANN401 - untyped
-    told = _asked(admin, topics, config)
-    if told:
-        admin.wait_for_topics([one["name"] for one in told])
-    return [one["name"] for one in told if one["error_code"] == 0]
+    responses = _request(admin, topics, config)
+    if responses:
+        admin.wait_for_topics([one["name"] for one in responses])
+    return [one["name"] for one in responses if one["error_code"] == 0]
 
 
-def _asked(
+def _request(
     admin: Any,  # noqa: ANN401 - untyped
     topics: Mapping[str, Topic],
     config: Config,
     *,
     validate_only: bool = False,
 ) -> list[dict[str, Any]]:
-    """Have what is missing created, or only looked at by the brokers; give what they say."""
-    kafka = section(config)
+    """Create the missing topics, or only validate them; return the brokers' responses."""
+    missing = _missing(topics, config)
+    if not missing:
+        return []
+    responses: list[dict[str, Any]] = admin.create_topics(
+        missing, validate_only=validate_only, raise_errors=False
+    )["topics"]
+    # Another process of the application may have been faster.
+    if rejected := [one for one in responses if one["error_code"] not in (0, _EXISTS)]:
+        where = {one.name: one.where for one in topics.values()}
+        raise ConfigError([f"{where[one['name']]}: {_rejection(one)}" for one in rejected])
+    return responses
+
+
+def _missing(topics: Mapping[str, Topic], config: Config) -> dict[str, dict[str, Any]]:
+    """Return the options of each missing topic, by its name.
+
+    Raises a ConfigError if the brokers do not say whether a topic exists.
+    """
     unknown = {role: one for role, one in topics.items() if one.error not in (0, NO_TOPIC)}
     if unknown:
-        raise ConfigError([*map(str, existence(unknown, config))])
+        raise ConfigError([*map(str, existence_findings(unknown, config))])
+    kafka = kafka_section(config)
     inputs = [topics[role].partitions for role in INPUTS if role in topics]
+    existing = [count for count in inputs if count]
     options = {
-        "num_partitions": next(filter(None, inputs), kafka.partitions or -1),
-        "replication_factor": kafka.replication,
+        "num_partitions": existing[0] if existing else kafka.partitions or -1,
+        "replication_factor": kafka.replication_factor,
     }
-    missing = {
+    return {
         one.name: options | {"configs": CHANGELOG if role == "changelog" else {}}
         for role, one in topics.items()
         if one.error == NO_TOPIC
     }
-    if not missing:
-        return []
-    told: list[dict[str, Any]] = admin.create_topics(
-        missing, validate_only=validate_only, raise_errors=False
-    )["topics"]
-    # Another process of the application may have been faster.
-    if refused := [one for one in told if one["error_code"] not in (0, _EXISTS)]:
-        where = {one.name: one.where for one in topics.values()}
-        raise ConfigError([f"{where[one['name']]}: {_refusal(one)}" for one in refused])
-    return told
 
 
-def _refusal(told: Mapping[str, Any]) -> str:
+def _rejection(response: Mapping[str, Any]) -> str:
     from kafka import errors  # noqa: PLC0415
 
-    why = told["error_message"] or errors.for_code(told["error_code"]).__name__
-    if told["error_code"] == NOT_ALLOWED:
+    why = response["error_message"] or errors.for_code(response["error_code"]).__name__
+    if response["error_code"] == NOT_AUTHORIZED:
         why = "permission CREATE on it is missing"
-    return f"the brokers do not create topic {told['name']}: {why}"
+    return f"the brokers do not create topic {response['name']}: {why}"

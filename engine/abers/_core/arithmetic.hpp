@@ -1,6 +1,6 @@
 // Exact arithmetic of the cumulative sum diagram.
 //
-// Governing rule: every coordinate is an integer, every comparison of slopes a cross product that
+// Every coordinate is an integer, every comparison of slopes a cross product that
 // cannot overflow, and a probability is rounded once, when it leaves.
 #pragma once
 

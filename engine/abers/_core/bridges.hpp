@@ -1,6 +1,6 @@
 // The lower hull of a tree of buckets, kept as one bridge per node.
 //
-// Governing rule: the hull of a node's points is the hull of its left child up to the bridge, the
+// The hull of a node's points is the hull of its left child up to the bridge, the
 // bridge, and the hull of its right child from there on. Only the bridge is stored, as two points,
 // each relative to the start of its own child; so what happens elsewhere does not move it.
 // (The idea is Overmars & van Leeuwen 1981; docs/how_it_works.md tells how this differs.)

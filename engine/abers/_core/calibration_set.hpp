@@ -1,8 +1,8 @@
 // The calibration set: a diagram, and the rule by which its observations are forgotten.
 //
-// Governing rule: the same contract as `abers/reference.py`, which is the specification; whatever
-// is kept lazily here (the horizon, the scale of decaying weights, counts instead of weights) must
-// never show in an answer.
+// The contract is that of `abers/reference/calibration_set.py`, which is the
+// specification; whatever is kept lazily here (the horizon, the scale of decaying weights, counts
+// instead of weights) must never show in an answer.
 #pragma once
 
 #include <algorithm>
@@ -21,13 +21,12 @@
 #include "check.hpp"
 #include "diagram.hpp"
 #include "forgetting.hpp"
+#include "step.hpp"
 
 namespace abers {
 
 constexpr std::size_t kMany = 64;  // steps at once, from which and from which share of what is
 constexpr std::size_t kShare = 8;  // held the whole diagram is worth going through
-
-enum Step : std::uint8_t { kPredict = 0, kLearn = 1, kRemove = 2 };
 
 class CalibrationSet {
  public:
@@ -71,17 +70,31 @@ class CalibrationSet {
     }
   }
 
+  // Whether the total weight stays within the limit if an observation is learned.
+  bool takes(std::int64_t weight, double time) const {
+    if (weight <= limit() - total_) return true;
+    if (lifetime_ > 0) {
+      if (time < newest_ - lifetime_) return true;  // too late to be learned
+      const double horizon = std::max(newest_, time) - lifetime_;
+      return weight <= limit() - (total_ - ages_.weight_before(horizon));
+    }
+    const bool full = window_ > 0 && arrivals_.size() == window_;
+    return full && weight <= kLimit - (total_ - arrivals_[0].weight);
+  }
+
   // False, with nothing changed, if the total weight would pass the limit.
   bool learn(double score, int label, std::int64_t weight, double time) {
-    if (lifetime_ > 0) return learn_aging({time, score, weight, label});
+    if (!takes(weight, time)) return false;
+    if (lifetime_ > 0) {
+      learn_aging({time, score, weight, label});
+      return true;
+    }
     if (window_ > 0 && arrivals_.size() == window_) {
       const Observation oldest = arrivals_[0];
-      if (weight > kLimit - (total_ - oldest.weight)) return false;
       add(oldest.score, oldest.label, -oldest.weight);
       total_ -= oldest.weight;
       arrivals_.replace(score, label, weight);
     } else {
-      if (weight > kLimit - total_) return false;
       if (window_ > 0) arrivals_.push(score, label, weight, window_);
       ++size_;
     }
@@ -198,18 +211,13 @@ class CalibrationSet {
   }
 
  private:
-  bool learn_aging(const Observation& observation) {
+  void learn_aging(const Observation& observation) {
     if (observation.time < newest_ - lifetime_) {
       ++late_;
-      return true;
+      return;
     }
-    const double newest = std::max(newest_, observation.time);
-    const double horizon = newest - lifetime_;
-    if (observation.weight > limit() - total_ &&
-        observation.weight > limit() - (total_ - ages_.weight_before(horizon))) {
-      return false;
-    }
-    newest_ = newest;
+    newest_ = std::max(newest_, observation.time);
+    const double horizon = newest_ - lifetime_;
     if (size_ == 0) {  // nothing is shown yet, so the view moves without work
       now_ = newest_;
       if (half_life_ > 0) exponent_ = scale_at(now_);
@@ -223,7 +231,6 @@ class CalibrationSet {
     ++size_;
     total_ += observation.weight;
     if (ages_.push(observation, now_ - lifetime_)) add_aged(observation, 1);
-    return true;
   }
 
   // Whether so many steps at once are cheaper by going through the whole diagram.

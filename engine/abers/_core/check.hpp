@@ -1,6 +1,6 @@
 // Asserts every invariant of a tree and its buckets, from the definitions.
 //
-// Governing rule: nothing is trusted that the tree stores; a failure says what is wrong and shows
+// Nothing is trusted that the tree stores; a failure says what is wrong and shows
 // the part of the state where it is.
 #pragma once
 

@@ -1,8 +1,8 @@
 // The clocks of the models of a stream: event time that one wrong time cannot move far.
 //
-// Governing rule: the same contract as `abers/_clocks.py`, which is the specification. An event
-// moves the clock of its model at once by at most `jump`, or `kApart` times what those that last
-// agreed are apart; further only where `kQuorum` ids agree.
+// The contract is that of `abers/reference/clock.py`, which is the specification. An
+// event moves the clock of its model at once by at most `jump`, or `kApart` times what those that
+// last agreed are apart; further only where `kQuorum` ids agree.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // The cumulative sum diagram of a calibration set: its groups, its blocks and its predictions.
 //
-// Governing rule: the diagram is what was learned, pooled by score; everything else follows from
+// The diagram is what was learned, pooled by score; everything else follows from
 // it.
 #pragma once
 

@@ -1,6 +1,6 @@
 // What is remembered one by one in order to be forgotten: by arrival, or by age.
 //
-// Governing rule: this is the canonical state of a calibrator that forgets; the diagram is made
+// This is the canonical state of a calibrator that forgets; the diagram is made
 // from it and can always be made again.
 #pragma once
 
@@ -111,7 +111,7 @@ class Arrivals {
 };
 
 // Observations by age. Those before the horizon of the latest query are hidden: out of the
-// diagram, but back in it when a query looks at an earlier time.
+// diagram, but back in it when a query is for an earlier time.
 class Ages {
  public:
   std::size_t size() const { return shown_.size() + hidden_.size(); }

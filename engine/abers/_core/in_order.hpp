@@ -1,7 +1,8 @@
 // Observations that wait until they, and all before them, are done with.
 //
-// Governing rule: as `abers/_in_order.py`, which is the specification: rows go in with ascending
-// numbers, are done with in any order, and come out in the order in which they went in.
+// The contract is that of `abers/reference/reorder_buffer.py`, the specification: rows go in
+// with ascending numbers, are done with in any order, and come out in the order in which they went
+// in.
 //
 // Invariant: the first row that is held waits; so a row comes out at the step that ends the last of
 // those up to it.

@@ -1,6 +1,6 @@
 // A bucket of neighbouring score groups and the lower hull of their points.
 //
-// Governing rule: coordinates are relative to the start of the bucket, and each group owns the
+// Coordinates are relative to the start of the bucket, and each group owns the
 // point at its end; so a bucket knows nothing of its neighbours and buckets share no points.
 //
 // All arrays of a bucket lie in one block of memory, since at a million observations nothing costs

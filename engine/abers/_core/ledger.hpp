@@ -1,8 +1,9 @@
 // The ledger of a stream: which observations wait for labels, which labels for observations, and
 // which ids are done with.
 //
-// Governing rule: the same contract as `abers/_ledger.py`, which is the specification; events come
-// in order of arrival, and time is their own: each model has a clock (`clocks.hpp`).
+// The contract is that of `abers/reference/pending_store.py`, which is the
+// specification; events come in order of arrival, and time is their own: each model has a clock
+// (`clocks.hpp`).
 #pragma once
 
 #include <array>
@@ -34,9 +35,9 @@ struct Settled {
   std::int64_t row;  // of the event that brought it about
   std::uint32_t slot;
   std::uint32_t key;
-  std::int64_t time;   // of the observation
-  std::int64_t told;   // of the label
-  std::int64_t clock;  // of the model; kNoClock where it is not known yet
+  std::int64_t time;        // of the observation
+  std::int64_t label_time;  // of the label
+  std::int64_t clock;       // of the model; kNoClock where it is not known yet
   double value;
 };
 
@@ -174,10 +175,10 @@ class Ledger {
         pending().add(event.name, event.key, event.time, now(event.name.model), event.value);
     step(slot, 0, false, 0);
     if (const std::uint32_t label = early().find(event.name)) {
-      const std::int64_t told = early()[label].time;
+      const std::int64_t label_time = early()[label].time;
       const double value = early()[label].value;
       early().take(label);
-      pair(slot, told, value);
+      pair(slot, label_time, value);
     }
     if (pending().count() > max_pending_) drop_pending(pending().oldest(), kEvicted);
   }
@@ -196,15 +197,15 @@ class Ledger {
     }
   }
 
-  void pair(std::uint32_t slot, std::int64_t told, double value) {
-    step(slot, told, true, value);
+  void pair(std::uint32_t slot, std::int64_t label_time, double value) {
+    step(slot, label_time, true, value);
     finish(slot, true);
   }
 
-  void step(std::uint32_t slot, std::int64_t told, bool learns, double value) {
+  void step(std::uint32_t slot, std::int64_t label_time, bool learns, double value) {
     const Entry& entry = pending()[slot];
     const Clock& clock = clocks[entry.model];
-    steps.push_back({learns, row_, slot, entry.key, entry.time, told,
+    steps.push_back({learns, row_, slot, entry.key, entry.time, label_time,
                      clock.known ? clock.time : kNoClock, value});
   }
 

@@ -1,6 +1,6 @@
 // Python's way into the ledger.
 //
-// Governing rule: a name is taken out of a Python text without a copy, and its hash is Python's,
+// A name is taken out of a Python text without a copy, and its hash is Python's,
 // which is keyed at random for each process: nobody outside can make names collide. Nothing that
 // is seen depends on a hash.
 #include <nanobind/nanobind.h>
@@ -27,7 +27,7 @@ using Table = nb::ndarray<std::int64_t, nb::numpy, nb::ndim<2>, nb::c_contig, nb
 
 constexpr std::size_t kAhead = 8;  // events
 
-enum StepColumn : std::size_t { kRow, kSlot, kKey, kTime, kTold, kClock, kStepColumns };
+enum StepColumn : std::size_t { kRow, kSlot, kKey, kTime, kLabelTime, kClock, kStepColumns };
 
 void require(bool condition) {
   if (!condition) throw nb::value_error("columns differ in length");
@@ -83,7 +83,7 @@ nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
     out[kSlot * 2 * n + i] = step.slot;
     out[kKey * 2 * n + i] = step.key;
     out[kTime * 2 * n + i] = step.time;
-    out[kTold * 2 * n + i] = step.told;
+    out[kLabelTime * 2 * n + i] = step.label_time;
     out[kClock * 2 * n + i] = step.clock;
   }
   Unknowns unknowns;
@@ -213,7 +213,7 @@ std::optional<std::int64_t> latest(const Ledger& ledger) {
 }  // namespace
 
 void bind_ledger(nb::module_& m) {
-  nb::class_<Ledger>(m, "Ledger")
+  nb::class_<Ledger>(m, "PendingStore")
       .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t,
                     std::size_t, std::size_t, std::size_t>(),
            "lateness"_a, "wait"_a, "memory"_a, "jump"_a, "max_pending"_a, "max_early"_a,

@@ -1,6 +1,6 @@
 // The native core as a Python module; the typed stub is `_core.pyi`.
 //
-// Governing rule: arguments are checked in Python before they come here; arrays are read and
+// Arguments are checked in Python before they come here; arrays are read and
 // filled in place; whatever takes time runs without the interpreter lock.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -18,10 +18,14 @@ using namespace nb::literals;
 
 namespace abers {
 
-void bind_ledger(nb::module_& m);      // in ledger_module.cpp
-void bind_monitoring(nb::module_& m);  // in monitoring_module.cpp
-void bind_predictive(nb::module_& m);  // in predictive_module.cpp
-void bind_texts(nb::module_& m);       // in texts_module.cpp
+void bind_aggregation(nb::module_& m);        // in aggregation_module.cpp
+void bind_class_aggregation(nb::module_& m);  // in class_aggregation_module.cpp
+void bind_distribution_pool(nb::module_& m);  // in distribution_pool_module.cpp
+void bind_ledger(nb::module_& m);             // in ledger_module.cpp
+void bind_monitoring(nb::module_& m);         // in monitoring_module.cpp
+void bind_predictive(nb::module_& m);         // in predictive_module.cpp
+void bind_protection(nb::module_& m);         // in protection_module.cpp
+void bind_texts(nb::module_& m);              // in texts_module.cpp
 
 namespace {
 
@@ -166,6 +170,9 @@ NB_MODULE(_core, m) {
   using abers::CalibrationSet;
   nb::set_leak_warnings(false);  // a calibrator in a global that outlives the module is no fault
   m.attr("__doc__") = "The native core of abers; see abers.reference for the specification.";
+  abers::bind_aggregation(m);
+  abers::bind_class_aggregation(m);
+  abers::bind_distribution_pool(m);
   abers::bind_ledger(m);
   abers::bind_monitoring(m);
   abers::bind_predictive(m);
@@ -198,5 +205,7 @@ NB_MODULE(_core, m) {
       .def("load_observations", &abers::load_observations, "scores"_a, "labels"_a, "weights"_a,
            "times"_a, "late"_a)
       .def("check", &abers::check)
+      .def("takes", &CalibrationSet::takes, "weight"_a, "time"_a = std::nan(""))
       .def("__sizeof__", &CalibrationSet::bytes);
+  abers::bind_protection(m);
 }

@@ -1,7 +1,8 @@
 // Python's way into what is summed, pooled and bet of forecasts and their labels; see
-// abers/_tally.py, abers/_in_order.py and `pooled` in abers/_isotonic.py.
+// abers/reference/tally.py, abers/reference/reorder_buffer.py and `pooled` in
+// abers/reference/pava.py.
 //
-// Governing rule: sums are taken in the order of the rows, one term after the other, and blocks are
+// Sums are taken in the order of the rows, one term after the other, and blocks are
 // found by comparing products of integers, which 128 bits hold whatever the counts are.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -119,10 +120,10 @@ std::int64_t run(InOrder& queue, const Bytes& kinds, const Counts& numbers, cons
   require(numbers.size() == n && times.size() == n && values.shape(0) == n &&
           values.shape(1) == width);
   for (std::size_t i = 0; i < n; ++i) {
-    const double* const told = values.data() + i * width;
+    const double* const given = values.data() + i * width;
     queue.step(
         i, Kind{kinds.data()[i]}, numbers.data()[i], times.data()[i], [](std::span<double>) {},
-        [&](std::span<double> row) { std::copy_n(told, width, row.begin()); },
+        [&](std::span<double> row) { std::copy_n(given, width, row.begin()); },
         [](std::span<const double> row, std::vector<double>& out) {
           out.insert(out.end(), row.begin(), row.end());
         });
@@ -277,7 +278,7 @@ void bind_monitoring(nb::module_& m) {
   m.def("bet_on_bins", &bet_on_bins, "shares"_a, "null"_a, "prior"_a, "counts"_a, "forget"_a,
         "factors"_a, nb::kw_only(), "capped"_a);
   m.def("pooled", &pooled, "counts"_a, "positives"_a, "ends"_a);
-  nb::class_<InOrder>(m, "InOrder")
+  nb::class_<InOrder>(m, "ReorderBuffer")
       .def(nb::init<std::size_t, std::int64_t>(), "width"_a, "least"_a)
       .def_rw("came", &InOrder::came)
       .def_rw("skipped", &InOrder::skipped)

@@ -1,6 +1,6 @@
 // What the tree over the buckets is made of: nodes with bridges, forks, and the buckets in chunks.
 //
-// Governing rule: what a search reads at every level is small and apart from the rest, so that it
+// What a search reads at every level is small and apart from the rest, so that it
 // stays in the cache however many observations are held.
 #pragma once
 

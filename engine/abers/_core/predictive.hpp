@@ -1,6 +1,6 @@
 // Predictive CDFs at one score, exactly: divide and conquer over thresholds.
 //
-// Governing rule: at a threshold t the answer is binary Venn-Abers on 1{label > t}, and its two
+// At a threshold t the answer is binary Venn-Abers on 1{label > t}, and its two
 // probabilities fall as t grows. So a range of thresholds whose ends are known needs only what can
 // still matter inside it; what cannot is merged or dropped before the range is split further.
 //
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "arithmetic.hpp"
+#include "predictive_hulls.hpp"
 #include "predictive_items.hpp"
 
 namespace abers {
@@ -41,6 +42,7 @@ class CdfSolver {
   using Product = typename A::Product;
   using Stored = typename A::Stored;
   using Ratio = Slope<A>;
+  using Vertex = HullVertex<A>;
 
   // Both probabilities at a threshold, and the CDFs they make.
   struct Ends {
@@ -133,11 +135,6 @@ class CdfSolver {
 
  private:
   enum Half : std::uint8_t { kBelow = 0, kAbove = 1 };
-
-  struct Vertex {
-    Sum x;
-    Sum y;
-  };
 
   struct Stretch {  // a part of the items of a side
     std::size_t first, last;
@@ -346,61 +343,19 @@ class CdfSolver {
     std::size_t size = 0;
     for (std::size_t i = first; i < kept; ++i) {
       const Vertex v = hull[i];
-      while (size > 1 && !turns_down(hull[size - 2], hull[size - 1], v)) --size;
+      while (size > 1 && !turns_down<A>(hull[size - 2], hull[size - 1], v)) --size;
       hull[size++] = v;
     }
     hull_size_[side] = size;
   }
 
-  // Whether the slope falls at b.
-  static bool turns_down(const Vertex& a, const Vertex& b, const Vertex& c) {
-    return static_cast<Product>(b.y - a.y) * (c.x - b.x) >
-           static_cast<Product>(c.y - b.y) * (b.x - a.x);
-  }
-
-  // The slopes of the blocks around the query with label 1 and with label 0. A probability is
-  // lowered from 1 until it is the slope of the block that is best for it; on the way the left
-  // stretch grows and the right one shrinks, an edge at a time, the steepest first.
+  // The slopes of the blocks around the query with label 1 and, from there on, with label 0.
   Ends tangents() const {
-    std::size_t a = 0;
-    std::size_t c = hull_size_[kRight] - 1;
-    const Ratio p1 = tangent(a, c, weight_);
-    const Ratio p0 = tangent(a, c, 0);
+    BlockSearch<A> search(hull_[kLeft].data(), hull_size_[kLeft], hull_[kRight].data(),
+                          hull_size_[kRight]);
+    const Ratio p1 = search.slope(weight_, weight_);
+    const Ratio p0 = search.slope(weight_, 0);
     return ends(p1, p0);
-  }
-
-  // Invariant of the loop: a and c are best for every slope from the answer's up to that of the
-  // edge taken last.
-  Ratio tangent(std::size_t& a, std::size_t& c, Sum own_hits) const {
-    const std::vector<Vertex>& left = hull_[kLeft];
-    const std::vector<Vertex>& right = hull_[kRight];
-    while (true) {
-      const Product x = static_cast<Product>(left[a].x) + right[c].x + weight_;
-      const Product y = static_cast<Product>(left[a].y) + (right[c].x - right[c].y) + own_hits;
-      Vertex growth{0, 0};
-      Vertex shrinking{0, 0};
-      bool grows = false;
-      bool shrinks = false;
-      if (a + 1 < hull_size_[kLeft]) {
-        growth = {left[a + 1].x - left[a].x, left[a + 1].y - left[a].y};
-        grows = growth.y * x > y * growth.x;
-      }
-      if (c > 0) {
-        shrinking.x = right[c].x - right[c - 1].x;
-        shrinking.y = shrinking.x - (right[c].y - right[c - 1].y);
-        shrinks = shrinking.y * x > y * shrinking.x;
-      }
-      if (!grows && !shrinks) return {y, x};
-      if (grows && shrinks) {
-        grows = static_cast<Product>(growth.y) * shrinking.x >=
-                static_cast<Product>(shrinking.y) * growth.x;
-      }
-      if (grows) {
-        ++a;
-      } else {
-        --c;
-      }
-    }
   }
 
   Sum weight_ = 1;

@@ -1,6 +1,6 @@
 // The blocks around a query: what is known of them without reading them.
 //
-// Governing rule: a block so many blocks from the query's own is known by its outline alone. From
+// A block a given number of blocks from the query's own is known by its outline alone. From
 // outlines follows beyond which block nothing matters, for certain (`reach`), and what the answers
 // at the cuts are, nearly (`estimate`).
 #pragma once
@@ -57,7 +57,7 @@ class Around {
     return all;
   }
 
-  // The block so many blocks from the query's own.
+  // The block a given number of blocks from the query's own.
   template <Side side>
   const BufferBlock& block(std::size_t distance) const {
     return blocks_[side == kLeft ? home_ - distance : home_ + distance];

@@ -1,6 +1,6 @@
 // Observations in the order of their scores, in blocks that take insertion and deletion.
 //
-// Governing rule: the order is that of score, label, time and weight, so it does not depend on
+// The order is that of score, label, time and weight, so it does not depend on
 // that of arrival; where nothing ages, equal pairs of score and label are one entry. What a block
 // holds in all is found when it is asked for, and kept until the block changes.
 #pragma once
@@ -189,7 +189,7 @@ class PredictiveBuffer {
     blocks_.insert(blocks_.begin() + static_cast<std::ptrdiff_t>(at) + 1, std::move(right));
   }
 
-  // The cuts are quantiles of the labels, of every so manieth entry.
+  // The cuts are quantiles of the labels, of a sample of the entries at equal steps.
   void choose_cuts() {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     std::size_t n = 0;

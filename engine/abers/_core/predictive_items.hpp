@@ -1,6 +1,6 @@
 // What is read of one side of a query: open labels, and the ends that a stretch may have.
 //
-// Governing rule: labels that are on the same side of all thresholds looked at are only counted,
+// Labels that are on the same side of all thresholds in question are only counted,
 // and of the ends between them only those are kept that can be better than both their neighbours.
 #pragma once
 

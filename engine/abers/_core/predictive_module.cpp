@@ -1,6 +1,6 @@
 // Python's way into the set behind predictive distributions.
 //
-// Governing rule: as in module.cpp; what has no length known beforehand comes back as a new array.
+// The rules are those of module.cpp; a result whose length is not known beforehand is a new array.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "predictive_set.hpp"
+#include "step.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,8 +22,6 @@ using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::devi
 using Quantiles = nb::ndarray<double, nb::numpy, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Answer = nb::typed<nb::tuple, double, double, Table>;
 using Labelled = PredictiveSet::Labelled;
-
-enum Step : std::uint8_t { kPredict = 0, kLearn = 1, kRemove = 2 };
 
 void require(bool condition) {
   if (!condition) throw nb::value_error("columns differ in length");

@@ -1,6 +1,6 @@
 // Both CDFs at a score, from the blocks near it.
 //
-// Governing rule: thresholds are solved on the blocks that are likely to matter, as if there were
+// Thresholds are solved on the blocks that are likely to matter, as if there were
 // no others; then the outlines of the others prove for which thresholds that was the answer. Where
 // they do not, it is solved again on more blocks, in the end on all.
 //

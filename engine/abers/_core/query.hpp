@@ -1,12 +1,12 @@
 // What a calibration set predicts for one score.
 //
-// Governing rule: p0 and p1 are slopes of common lower tangents of the points before the query and
+// The probabilities are slopes of common lower tangents of the points before the query and
 // the points from it on, the latter moved by the query's own increment; nothing is recomputed that
 // the stored hull already tells.
 //
 // With [L, R] the block of the whole diagram that covers the query, for label 1 the tangent's left
 // end lies in [L, query] and its right end is a vertex of the whole hull at R or later; for label 0
-// it is the other way round. So one end is a search on the stored hull and the other looks only
+// it is the other way round. So one end is a search on the stored hull and the other reads only
 // inside one block.
 #pragma once
 

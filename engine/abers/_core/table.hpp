@@ -1,6 +1,6 @@
 // All that a diagram predicts for queries of one weight.
 //
-// Governing rule: a query with label 1 is fitted as if it came right before the next group, one
+// A query with label 1 is fitted as if it came right before the next group, one
 // with label 0 as if it came right after the last, so k groups have k + 1 fits for either label;
 // all of them cost one scan of the diagram, and a query the search for its place.
 //

@@ -1,6 +1,6 @@
-// How many forecasts there are of each multiple of 1/4096; see `Tally` in abers/_tally.py.
+// How many forecasts there are of each multiple of 1/4096; see `Tally` in abers/reference/tally.py.
 //
-// Governing rule: only what came has room, so that many small tallies stay small; at most 4,097
+// Only what came has room, so that many small tallies stay small; at most 4,097
 // groups ever come, so that moving them up for a new one costs nothing in the long run.
 #pragma once
 

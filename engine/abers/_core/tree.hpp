@@ -1,6 +1,6 @@
 // A balanced binary tree over buckets of score groups.
 //
-// Governing rule: this module changes the shape of the tree and nothing else; whatever it joins
+// This module changes the shape of the tree and nothing else; whatever it joins
 // anew gets its bridge from the children, whose own bridges are right by then.
 //
 // Invariants of a node: all scores of the left child < first_right <= all scores of the right one;

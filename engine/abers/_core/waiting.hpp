@@ -1,6 +1,6 @@
 // Entries that are found by model and id, and kept in the order in which they came.
 //
-// Governing rule: an entry is a slot; slots are linked from the oldest to the newest, all of them
+// An entry is a slot; slots are linked from the oldest to the newest, all of them
 // and those of each model, and a hash table of slots finds them, so coming, leaving and being the
 // oldest all cost the same, whatever is held. A slot that is left is used again only after
 // `recycle`.

@@ -1,8 +1,7 @@
-"""The classes that a calibrator knows, and the scores it is given for them.
+"""The classes that a calibrator knows, and their scores.
 
-Governing rule: a class is known from its first score or label on, in the order of
-appearance, and keeps its number for ever; where a mapping names no score of a class,
-the model gave it none, and the score is 0.
+A class is known from its first score or label on, in the order of appearance, and keeps its number.
+A class that is missing from a dict of scores has score 0.
 """
 
 from __future__ import annotations
@@ -12,17 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from abers._arrays import unmasked
-from abers._shown import shown
-from abers.calibration import _checks
+from abers import validation
 from abers.exceptions import InputError, LabelError, ParameterError, ScoreError
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import ArrayLike
 
-    from abers.calibration._typing import Floats, Integers
+    from abers.arrays import Floats, Integers
 
 __all__ = ["ClassScores", "Classes", "Label"]
 
@@ -32,40 +30,31 @@ _FEWEST = 2  # classes that make a choice
 
 
 class Classes:
-    """Labels numbered from 0; closed if they were given, else open to more.
-
-    Parameters
-    ----------
-    given
-        All the labels there will ever be, or None.
-    most
-        The greatest number of labels.
-    """
+    """At most `most` labels, numbered from 0: all those given, or None for any to come."""
 
     def __init__(self, given: Iterable[Label] | None, most: int) -> None:
-        if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < _FEWEST:
-            msg = f"max_classes={most!r} is not a whole number of classes, 2 or more"
-            raise ParameterError(msg)
-        self.most = int(most)
+        self.most = validation.count(most, "max_classes", _FEWEST)
         self.closed = given is not None
         self.numbers: dict[Label, int] = {}
-        if given is not None:
-            self._take([label(each) for each in _listed(given)])
+        if given is None:
+            return
+        if isinstance(given, str | bytes | Mapping):
+            msg = f"classes={shown(given)} must be a list of labels"
+            raise ParameterError(msg)
+        labels = [label(each) for each in given]
+        if not _FEWEST <= len(labels) <= self.most or len({*labels}) < len(labels):
+            msg = f"classes={shown(labels)} are not 2 to {self.most} different labels"
+            raise ParameterError(msg)
+        self.add(labels)
 
     @classmethod
     def known(cls, labels: list[Label], most: int, *, closed: bool) -> Classes:
-        """Make what once had these labels."""
+        """Restore classes from their labels."""
         if closed:
             return cls(labels, most)
         classes = cls(None, most)
         classes.add(classes.unknown(map(label, labels)))
         return classes
-
-    def _take(self, labels: list[Label]) -> None:
-        if not _FEWEST <= len(labels) <= self.most or len({*labels}) < len(labels):
-            msg = f"classes={shown(labels)} are not 2 to {self.most} different labels"
-            raise ParameterError(msg)
-        self.add(labels)
 
     def __len__(self) -> int:
         """Count the classes."""
@@ -77,12 +66,12 @@ class Classes:
         return tuple(self.numbers)
 
     def add(self, labels: Iterable[Label]) -> None:
-        """Give labels that `unknown` returned their numbers."""
+        """Add labels that `unknown` returned."""
         for each in labels:
             self.numbers[each] = len(self.numbers)
 
     def unknown(self, labels: Iterable[Label]) -> list[Label]:
-        """Return those of the labels that have no number yet, or refuse them."""
+        """Return the labels that have no number yet, or raise a LabelError for them."""
         new = [*dict.fromkeys(each for each in labels if each not in self.numbers)]
         if new and self.closed:
             msg = f"class {shown(new[0])} is not among classes={shown([*self.numbers])}"
@@ -109,22 +98,11 @@ class Classes:
         return np.fromiter(map(self._number, range(length), column), np.int64, length)
 
     def _number(self, row: int, given: object) -> int:
-        try:
-            named = label(given)
-        except LabelError as error:
-            msg = f"row {row}: {error}"
-            raise LabelError(msg) from None
+        named = validation.at(f"row {row}", label, given)
         if named not in self.numbers:
             msg = f"row {row}: class {shown(named)} is not among classes={shown([*self.numbers])}"
             raise LabelError(msg)
         return self.numbers[named]
-
-
-def _listed(given: Iterable[Label]) -> list[Label]:
-    if isinstance(given, str | bytes | Mapping):
-        msg = f"classes={shown(given)} is no list of labels"
-        raise ParameterError(msg)
-    return [*given]
 
 
 def label(given: object) -> Label:
@@ -132,7 +110,7 @@ def label(given: object) -> Label:
     if isinstance(given, np.generic):
         given = given.item()
     if not isinstance(given, str | int):
-        msg = f"label {shown(given)} is no string, whole number or truth value"
+        msg = f"label {shown(given)} must be a string, a whole number or a truth value"
         raise LabelError(msg)
     return given
 
@@ -140,14 +118,14 @@ def label(given: object) -> Label:
 def mapping(given: ClassScores, smallest: float) -> dict[Label, float]:
     """Check the scores of one observation, by class: finite and not below `smallest`."""
     if not isinstance(given, Mapping):
-        msg = f"scores {shown(given)} are no mapping of class to score"
+        msg = f"scores {shown(given)} must be a dict from class to score"
         raise ScoreError(msg)
     return {label(each): _score(each, score, smallest) for each, score in given.items()}
 
 
 def _score(named: Label, given: object, smallest: float) -> float:
     try:
-        score = _checks.score(given)
+        score = validation.score(given)
     except InputError as error:
         msg = f"class {shown(named)}: {error}"
         raise ScoreError(msg) from None
@@ -160,7 +138,7 @@ def _score(named: Label, given: object, smallest: float) -> float:
 
 
 def table(given: ArrayLike, classes: Classes, smallest: float) -> Floats:
-    """Check an array of scores, a row an observation; return it with a row a class."""
+    """Check scores with a row for each observation; return them with a row for each class."""
     if not len(classes):
         msg = "arrays of scores need classes: give them when the calibrator is made"
         raise ParameterError(msg)
@@ -174,20 +152,13 @@ def table(given: ArrayLike, classes: Classes, smallest: float) -> Floats:
     bad = np.argwhere(~(np.isfinite(array) & (array >= smallest)))
     if len(bad):
         row, column = bad[0].tolist()
-        try:
-            _score(classes.labels[column], float(array[row, column]), smallest)
-        except ScoreError as error:
-            msg = f"row {row}, {error}"
-        raise ScoreError(msg)
+        score = float(array[row, column])
+        validation.at(f"row {row}", _score, classes.labels[column], score, smallest)
     return np.ascontiguousarray(array.T)
 
 
 def _two_dimensional(given: ArrayLike) -> Floats:
-    try:
-        array: Any = np.asarray(unmasked(given))
-    except ValueError as error:  # rows of different lengths
-        msg = f"scores must be of shape (n, number of classes); {error}"
-        raise ParameterError(msg) from None
+    array = validation.array(given, "scores must be of shape (n, number of classes)")
     if array.ndim != _FEWEST or array.dtype.kind not in "fiub":
         msg = (
             f"scores are {array.dtype} of shape {array.shape}; "

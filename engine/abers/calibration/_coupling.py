@@ -1,7 +1,7 @@
 """From intervals of single classes, or of pairs of classes, to those of all classes.
 
-Governing rule: the first axis is the class, and sums over it are taken in its order, so
-that one observation and many give the same doubles.
+The first axis is the class, and sums over it are taken in its order, so that one observation and
+many give the same doubles.
 """
 
 from __future__ import annotations
@@ -10,26 +10,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abers.calibration.interval import log_merge
+from abers.calibration.intervals import log_merge
 
 if TYPE_CHECKING:
-    from abers.calibration._typing import Floats, Integers
+    from abers.arrays import Floats, Integers
 
 __all__ = ["PKPD", "normalised", "share"]
 
 
 def normalised(p: Floats) -> Floats:
     """Divide by the sum over the first axis."""
-    total = p[0].copy()
-    for row in p[1:]:
-        total += row
-    shares: Floats = p / total
+    shares: Floats = p / sum(p)  # `np.sum` adds in another order
     return shares
 
 
 def share(a: Floats, b: Floats) -> Floats:
     """Return a / (a + b) of scores that are not negative; 1/2 where both are 0."""
-    with np.errstate(over="ignore", invalid="ignore"):  # mended below
+    with np.errstate(over="ignore", invalid="ignore"):  # replaced below
         total = a + b
         parts = np.where(total > 0.0, a / total, 0.5)
     huge = np.isinf(total)
@@ -38,14 +35,7 @@ def share(a: Floats, b: Floats) -> Floats:
 
 
 class PKPD:
-    """The pairwise coupling p_i = 1 / (sum over j of 1 / r_ij - (k - 2)), as pairs come in.
-
-    Parameters
-    ----------
-    k
-        Number of classes.
-    n
-        Number of observations.
+    """The pairwise coupling p_i = 1 / (sum over j of 1 / r_ij - (k - 2)) of k classes, n rows.
 
     References
     ----------
@@ -69,10 +59,6 @@ class PKPD:
         """Return probabilities, lower ends and upper ends, of shape (k, n); vacuous if k is 1."""
         k = self._sums.shape[1]
         if k == 1:
-            return np.ones(self._sums.shape[1:]), *_vacuous(self._sums.shape[1:])
+            return np.ones_like(self._sums[0]), self._sums[1], np.ones_like(self._sums[2])
         p, low, high = 1.0 / (self._sums - (k - 2.0))
         return normalised(p), low, high
-
-
-def _vacuous(shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    return np.zeros(shape), np.ones(shape)

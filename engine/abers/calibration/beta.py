@@ -1,59 +1,55 @@
-"""Beta calibration: a curve through probabilities that holds the identity and the logistic.
+"""Beta calibration: a family of curves that contains the identity and the logistic curve.
 
-Governing rule: the loss is convex, so the minimum under a, b >= 0 is the free one, or the
-best of those on which one or both are 0.
+The loss is convex, so its minimum under a, b >= 0 is the free one, or the best of those on which
+one or both are 0.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from abers.calibration import _logistic
-from abers.calibration._refitted import Refitted
+from abers.base import Capabilities
+from abers.calibration import logistic
+from abers.calibration.baselines import Refitted
 
 if TYPE_CHECKING:
-    from abers.calibration._store import Groups
-    from abers.calibration._typing import Floats
+    from abers.arrays import Floats
+    from abers.calibration.sets import Groups
 
 __all__ = ["BetaCalibration"]
 
-_SMALLEST, _LARGEST = 2.0**-53, 1.0 - 2.0**-53
+_MIN_SCORE, _MAX_SCORE = 2.0**-53, 1.0 - 2.0**-53
 _FREE = ([0, 1, 2], [1, 2], [0, 2], [2])  # parameters that are fitted, the others being 0
 
 
 class BetaCalibration(Refitted):
     """Beta calibration: log odds of p = a ln(score) - b ln(1 - score) + c, with a, b >= 0.
 
-    Maximum likelihood; where it would make a or b negative, the best curve with that
-    parameter 0 takes its place. Until both labels are held, the curve is the identity
-    (a = b = 1, c = 0).
+    Maximum likelihood; where it would make a or b negative, the best curve with that parameter 0
+    takes its place. Until both labels are held, the curve is the identity (a = b = 1, c = 0).
 
     Parameters
     ----------
-    window, max_age, half_life
-        How to forget, as of `VennAbers`.
-    refit
-        A fit is made when the labels learned since the last one reach this share of the
-        observations that were held then (0: after each label), and at the end of
-        `learn_many`. It starts from the last.
+    window, max_age, half_life, refit
+        As in `Platt`.
 
     Raises
     ------
     ParameterError
-        If an option makes no sense, or more than one rule of forgetting is given.
+        As in `Platt`.
 
     Notes
     -----
-    **Guarantee.** None: it is right if the scores of either label follow beta
-    distributions, or nearly so.
+    **Guarantee.** None: it is right if the scores of either label follow beta distributions, or
+    nearly so.
 
-    **Scores** are probabilities, in [0, 1]; others are refused. They are kept 2**-53 away
-    from 0 and 1.
+    **Scores** are probabilities, in [0, 1]; others are refused. They are kept 2**-53 away from 0
+    and 1.
 
-    `predict_one` returns a float. Where the labels are separable, a ridge of 1e-9 keeps
-    the fit finite.
+    `predict_one` returns a float. Where the labels are separable, a ridge of 1e-9 keeps the fit
+    finite.
 
     References
     ----------
@@ -69,9 +65,13 @@ class BetaCalibration(Refitted):
     0.5
     """
 
-    _magic = b"abersBC\x01"
+    _magic: ClassVar[bytes] = b"abersBC\x01"
     _first = (1.0, 1.0, 0.0)
-    _lowest, _highest = 0.0, 1.0
+    capabilities = Capabilities(
+        task="binary", score="probability", answer="probability", removal="none"
+    )
+    _lowest: float = 0.0
+    _highest: float = 1.0
 
     @property
     def a(self) -> float:
@@ -94,9 +94,10 @@ class BetaCalibration(Refitted):
     def _map(self, scores: Floats) -> Floats:
         x, y, _ = _features(scores)
         a, b, c = self._fitted
-        return _logistic.logistic(a * x + b * y + c)
+        return logistic.logistic(a * x + b * y + c)
 
     def _fit(self, groups: Groups) -> Floats:
+        """Return the parameters of the best nondecreasing curve."""
         scores, negatives, positives = groups
         if not (negatives.any() and positives.any()):
             return np.array(self._first)
@@ -105,14 +106,14 @@ class BetaCalibration(Refitted):
         for free in _FREE:
             theta = np.zeros(3)
             chosen = features[free]
-            theta[free] = _logistic.fit(chosen, weights, positives, self._fitted[free])
+            theta[free] = logistic.fit(chosen, weights, positives, self._fitted[free])
             if (theta[:2] >= 0.0).all():
-                fits.append((_logistic.loss(features, weights, positives, theta), theta))
+                fits.append((logistic.loss(features, weights, positives, theta), theta))
             if len(free) == len(theta) and fits:
                 break
         return min(fits, key=lambda fit: fit[0])[1]
 
 
 def _features(scores: Floats) -> Floats:
-    inside = np.clip(scores, _SMALLEST, _LARGEST)
+    inside = np.clip(scores, _MIN_SCORE, _MAX_SCORE)
     return np.stack((np.log(inside), -np.log1p(-inside), np.ones(len(scores))))

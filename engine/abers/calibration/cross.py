@@ -1,45 +1,39 @@
-"""The cross Venn-Abers predictor: K calibrators, each for the scores of a learner without its fold.
+"""The cross Venn-Abers predictor: K calibration sets, one for the scores of each learner.
 
-Governing rule: K `VennAbers` side by side, a column of scores each; an observation is learned by
-the one of its fold and predicted by all, and nothing else is added to what they do by themselves.
+The set of its fold learns an observation, and all sets predict it.
 """
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING, NamedTuple
+import struct
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from abers._sealed import seal, unseal
-from abers.calibration import _checks, _columns, _cross_codec, _folds
-from abers.calibration._forgetting import Forgetting
-from abers.calibration._steps import interleaved
-from abers.calibration.cross_interval import CrossInterval
-from abers.calibration.venn_abers import VennAbers
-from abers.exceptions import ParameterError, WeightError
-from abers.reference import LEARN, ONE, PREDICT, REMOVE
+from abers import validation
+from abers.base import NO_TIME, Calibrator, Capabilities
+from abers.calibration import sets
+from abers.calibration.cross_intervals import CrossInterval, CrossIntervals
+from abers.calibration.folds import fold_of, fold_of_id, fold_of_rows, score_columns, score_row
+from abers.exceptions import NotHeldError, ParameterError, WeightError
+from abers.forgetting import Forgetting
+from abers.serialization import MAX_COUNT, pack, require, unpack
+from abers.steps import LEARN, PREDICT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from abers.calibration._typing import Bytes, Floats, Integers
+    from abers.arrays import Floats, Integers
+    from abers.steps import Steps
 
 __all__ = ["CrossVennAbers"]
 
-
-class _Given(NamedTuple):
-    """What may come with scores and labels, as it came."""
-
-    folds: ArrayLike | None
-    ids: Iterable[str | int] | None
-    weights: ArrayLike | None
-    times: ArrayLike | None
+_HEADER = struct.Struct("<QQ")  # folds, labels learned
 
 
-class CrossVennAbers:
+class CrossVennAbers(Calibrator["Sequence[float]", int, CrossInterval, CrossIntervals]):
     """Calibrate the scores of K learners, each trained without its fold, on all observations.
 
     The cross Venn-Abers predictor (CVAP) as a stream. An observation is scored by K learners and
@@ -48,9 +42,6 @@ class CrossVennAbers:
     is used for training and for calibration, and no calibrator sees a score of a learner that
     knew the label.
 
-    At most one of `window`, `max_age` and `half_life` may be given; with none, everything is
-    kept.
-
     Parameters
     ----------
     folds
@@ -58,12 +49,12 @@ class CrossVennAbers:
     window
         Keep only the last `window` learned observations of each fold.
     max_age, half_life
-        As `VennAbers` has them, each fold by the times that it has learned.
+        As in `VennAbers`, each fold by the times that it has learned.
 
     Raises
     ------
     ParameterError
-        If an option makes no sense.
+        If an option is invalid.
 
     Notes
     -----
@@ -74,8 +65,6 @@ class CrossVennAbers:
     Without an id it is the number of labels learned so far modulo K.
 
     **Time.** Each fold answers a query without a time as of the newest time it has learned.
-
-    **Threads** may share it: every call is atomic.
 
     References
     ----------
@@ -90,9 +79,14 @@ class CrossVennAbers:
     ...     calibrator.learn_one(scores, label)
     >>> calibrator.predict_one((0.5, 0.4))
     CrossInterval(p0=(0.5, 0.0), p1=(1.0, 1.0))
-    >>> round(calibrator.predict_one((0.5, 0.4)).log, 4)
+    >>> round(calibrator.predict_one((0.5, 0.4)).merged, 4)
     0.5858
     """
+
+    capabilities = Capabilities(
+        task="binary", score="folds", answer="folds", removal="single", columns=("folds", "ids")
+    )
+    _magic: ClassVar[bytes] = b"abersCV\x01"
 
     def __init__(
         self,
@@ -101,55 +95,30 @@ class CrossVennAbers:
         max_age: float | None = None,
         half_life: float | None = None,
     ) -> None:
-        k = _folds.count(folds)
-        self._set([VennAbers(window, max_age, half_life) for _ in range(k)], 0)
-
-    def _set(self, calibrators: list[VennAbers], learned: int) -> None:
-        self._calibrators = calibrators
-        self._learned = learned  # labels, less those removed
-        self._lock = threading.RLock()
+        super().__init__(window, max_age, half_life)
+        count = validation.count(folds, "folds", 2)
+        self._sets = [sets.empty(self._forgetting) for _ in range(count)]
+        self._count = 0  # labels learned, less those removed
 
     @property
     def folds(self) -> int:
         """Number K of folds."""
-        return len(self._calibrators)
-
-    @property
-    def window(self) -> int | None:
-        """Number of observations kept at most in each fold, None without a window."""
-        return self._calibrators[0].window
-
-    @property
-    def max_age(self) -> float | None:
-        """Greatest age of an observation, None without one."""
-        return self._calibrators[0].max_age
-
-    @property
-    def half_life(self) -> float | None:
-        """Time in which a weight halves, None if weights stay."""
-        return self._calibrators[0].half_life
+        return len(self._sets)
 
     @property
     def late(self) -> int:
         """Number of labels that came too old to be learned by their fold."""
-        return sum(calibrator.late for calibrator in self._calibrators)
+        return sum(held.late for held in self._sets)
 
     def __len__(self) -> int:
         """Count the observations held."""
-        return sum(map(len, self._calibrators))
+        return sum(held.size for held in self._sets)
 
-    def __bool__(self) -> bool:
-        """Be true even when nothing is held, so that `calibrator or default` keeps it."""
-        return True
-
-    def __repr__(self) -> str:
-        """Name the folds, the rule of forgetting and the number of observations."""
-        names = ("folds", "window", "max_age", "half_life")
-        given = [f"{n}={value}" for n in names if (value := getattr(self, n)) is not None]
-        return f"<CrossVennAbers({', '.join(given)}) of {len(self)} observations>"
+    def _options(self) -> list[str]:
+        return [f"folds={self.folds}", *super()._options()]
 
     def fold_of(self, id: str | int | None = None) -> int:  # noqa: A002 - the word of `learn_one`
-        """Fold of an id; without one, the fold of the next label that comes without.
+        """Return the fold of an id, or of the next label without an id.
 
         Parameters
         ----------
@@ -172,78 +141,34 @@ class CrossVennAbers:
         >>> calibrator.fold_of("order-17"), calibrator.fold_of("order-18"), calibrator.fold_of()
         (1, 3, 0)
         """
-        return self._learned % self.folds if id is None else _folds.of_id(id, self.folds)
+        return self._count % self.folds if id is None else fold_of_id(id, self.folds)
 
-    # One at a time
-
-    def predict_one(
-        self, scores: Sequence[float], time: float | None = None, weight: float = 1.0
-    ) -> CrossInterval:
-        """Predict the probability of label 1 from the scores of one observation.
-
-        Parameters
-        ----------
-        scores
-            K scores, one by each fold's learner.
-        time, weight
-            As `VennAbers.predict_one` has them.
-
-        Returns
-        -------
-        CrossInterval
-            A pair (p0, p1) of each fold.
-
-        Raises
-        ------
-        ParameterError
-            If there are not K scores.
-        ScoreError, TimeError, WeightError
-            If an argument cannot be used.
-        """
-        row = _columns.row(scores, self.folds)
-        with self._lock:
-            pairs = [c.predict_one(s, time, weight) for c, s in zip(self._calibrators, row)]  # noqa: B905 - as long
-        p0, p1 = zip(*pairs)  # noqa: B905 - pairs
-        return CrossInterval(p0, p1)
-
-    def learn_one(  # noqa: PLR0913 - three ways to name a fold and its weight and time
+    def learn_one(
         self,
         scores: Sequence[float],
         label: int,
         *,
+        number: float | None = None,
         fold: int | None = None,
         id: str | int | None = None,  # noqa: A002 - the field's word
         weight: float = 1.0,
         time: float | None = None,
     ) -> None:
-        """Learn one labelled observation, in its fold.
+        """Learn one labelled observation in its fold; of its K scores that of the fold is learned.
 
-        Parameters
-        ----------
-        scores
-            The K scores with which the observation was predicted; that of its fold is learned.
-        label
-            0 or 1 (False or True).
-        fold
-            Number of the fold, from 0 to K - 1.
-        id
-            The id, which decides the fold. Without it and `fold`, labels take turns.
-        weight, time
-            As `VennAbers.learn_one` has them.
-
-        Raises
-        ------
-        ParameterError
-            If there are not K scores, or the fold is unknown.
-        ScoreError, LabelError, WeightError, TimeError
-            If an argument cannot be used; nothing is learned then.
+        The number of the `fold`, from 0 to K - 1, or the `id` decides. Without them the folds take
+        turns. Everything else is as in `abers.base.Calibrator.learn_one`.
         """
-        row = _columns.row(scores, self.folds)
-        given = _folds.one(fold, id, self.folds)
+        row, named, units = self._score(scores), self._label(label), self._weight(weight)
+        given = fold_of(fold, id, self.folds)
+        timed = self._by_time or time is not None
+        when = self._forgetting.time(time) if timed else NO_TIME
         with self._lock:
-            k = self._learned % self.folds if given is None else given
-            self._calibrators[k].learn_one(row[k], label, weight=weight, time=time)
-            self._learned += 1
+            k = self._count % self.folds if given is None else given
+            learned = self._sets[k].learn(row[k], named, units, when)
+            self._count += learned
+        if not learned:
+            raise WeightError(self._overflow())
 
     def remove_one(
         self,
@@ -256,297 +181,82 @@ class CrossVennAbers:
     ) -> None:
         """Undo one `learn_one` with the same arguments, exactly.
 
-        Parameters
-        ----------
-        scores, label, weight
-            As they were learned.
-        fold, id
-            One of them must be given: the turn of an observation without id is forgotten.
-
-        Raises
-        ------
-        NotHeldError
-            If no such weight is held in that fold.
-        ForgettingError
-            If the calibrators forget by themselves.
-        ParameterError, ScoreError, LabelError, WeightError
-            If an argument cannot be used.
+        `fold` or `id` must be given, since the turn of an observation is not stored. Everything
+        else is as in `abers.base.Calibrator.remove_one`.
         """
-        row = _columns.row(scores, self.folds)
-        k = _folds.one(fold, id, self.folds)
+        self._require_removal()
+        row, named, units = self._score(scores), self._label(label), self._weight(weight)
+        k = fold_of(fold, id, self.folds)
         if k is None:
             msg = "an observation can be removed only from its fold; give fold or id"
             raise ParameterError(msg)
         with self._lock:
-            self._calibrators[k].remove_one(row[k], label, weight=weight)
-            self._learned -= 1
+            removed = self._sets[k].remove(row[k], named, units)
+            self._count -= removed
+        if not removed:
+            raise NotHeldError(self._not_held(row[k], named, units))
 
-    # Many at a time
+    # The mathematics
 
-    def predict_many(
-        self,
-        scores: ArrayLike,
-        *,
-        weights: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> tuple[Floats, Floats]:
-        """Predict for the scores of n observations; as `predict_one` for each.
+    def _score(self, score: object) -> list[float]:
+        return score_row(score, self.folds)
 
-        Parameters
-        ----------
-        scores
-            Array of shape (n, K).
-        weights, times
-            Arrays of shape (n,), as in `VennAbers.predict_many`.
+    def _scores(self, scores: ArrayLike) -> Floats:
+        return score_columns(scores, self.folds)
 
-        Returns
-        -------
-        p0, p1
-            Two arrays of shape (n, K), to be merged by `cross_log_merge` or `cross_brier_merge`.
+    def _extra(self, columns: dict[str, Any], length: int) -> Integers | None:
+        """Return the fold of each row; None if labels take turns."""
+        folds, ids = columns.pop("folds", None), columns.pop("ids", None)
+        super()._extra(columns, length)
+        return fold_of_rows(folds, ids, self.folds, length)
 
-        Raises
-        ------
-        InputError
-            If a row cannot be used; the message names the first one of the first such fold.
-        """
-        columns = _columns.columns(scores, self.folds)
-        p0, p1 = np.empty((2, *columns.shape))
-        with self._lock:
-            for k, calibrator in enumerate(self._calibrators):
-                p0[k], p1[k] = calibrator.predict_many(columns[k], weights=weights, times=times)
-        return p0.T, p1.T
+    def _predict(self, score: list[float], weight: int, time: float, number: int) -> CrossInterval:
+        pairs = [held.predict(s, weight, time) for held, s in zip(self._sets, score, strict=True)]
+        p0, p1 = zip(*pairs, strict=True)
+        return CrossInterval(p0, p1)
 
-    def learn_many(  # noqa: PLR0913 - a column each
-        self,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        *,
-        folds: ArrayLike | None = None,
-        ids: Iterable[str | int] | None = None,
-        weights: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> None:
-        """Learn n observations; as `learn_one` for each, or nothing if a row is bad.
+    def _learn(self, score: list[float], label: int, weight: int, time: float, number: int) -> bool:
+        raise NotImplementedError  # `learn_one` needs the fold
 
-        Parameters
-        ----------
-        scores
-            Array of shape (n, K).
-        labels
-            Array of shape (n,).
-        folds, ids
-            At most one of them, of length n; without, labels take turns.
-        weights, times
-            Arrays of shape (n,), as in `VennAbers.learn_many`.
-
-        Raises
-        ------
-        InputError
-            If a row cannot be used.
-        """
-        columns = _columns.columns(scores, self.folds)
-        n = columns.shape[1]
-        each_once = np.arange(n, dtype=np.int64), np.full(n, LEARN, np.uint8)
-        self._run(columns, labels, each_once, _Given(folds, ids, weights, times))
-
-    def prequential(  # noqa: PLR0913 - a column each
-        self,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        *,
-        delay: int = 0,
-        folds: ArrayLike | None = None,
-        ids: Iterable[str | int] | None = None,
-        weights: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-    ) -> tuple[Floats, Floats]:
-        """Predict, then learn, through a whole stream in one call.
-
-        Parameters
-        ----------
-        scores, labels, folds, ids, weights, times
-            In stream order, as `learn_many` has them.
-        delay
-            The label of an observation is learned after `delay` later observations have been
-            predicted; those still out at the end are learned then.
-
-        Returns
-        -------
-        p0, p1
-            Two arrays of shape (n, K).
-
-        Raises
-        ------
-        InputError
-            If a row cannot be used; nothing is learned then.
-
-        Examples
-        --------
-        >>> scores = [[0.1, 0.2], [0.7, 0.6], [0.4, 0.3]]
-        >>> p0, p1 = CrossVennAbers(folds=2).prequential(scores, [0, 1, 1])
-        >>> p0.tolist(), p1.tolist()
-        ([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
-        """
-        columns = _columns.columns(scores, self.folds)
-        stream = interleaved(columns.shape[1], delay)
-        return self._run(columns, labels, stream, _Given(folds, ids, weights, times))
-
-    def run(  # noqa: PLR0913 - a column each
-        self,
-        steps: ArrayLike,
-        scores: ArrayLike,
-        labels: ArrayLike,
-        folds: ArrayLike,
-        *,
-        weights: ArrayLike | None = None,
-        times: ArrayLike | None = None,
-        held: Integers | None = None,
-    ) -> tuple[Floats, Floats]:
-        """Run predictions and labels in any order, as `VennAbers.run`.
-
-        Parameters
-        ----------
-        steps
-            Array of shape (n,): 0 predicts, 1 learns.
-        scores
-            Array of shape (n, K).
-        labels, folds
-            Arrays of shape (n,); those of a prediction are ignored, but must be a label and a
-            fold.
-        weights, times
-            Arrays of shape (n,), as in `learn_many`.
-        held
-            An int64 array of shape (n,) to be filled with the number of observations held
-            after each step.
-
-        Returns
-        -------
-        p0, p1
-            Two arrays of shape (n, K), NaN where nothing was predicted.
-
-        Raises
-        ------
-        InputError
-            If a row cannot be used; the message names it, and nothing is learned then.
-
-        Examples
-        --------
-        >>> scores = [[0.1, 0.2], [0.7, 0.6]]
-        >>> p0, p1 = CrossVennAbers(folds=2).run([1, 0], scores, [0, 0], [1, 0])
-        >>> p0.tolist(), p1.tolist()
-        ([[nan, nan], [0.0, 0.0]], [[nan, nan], [1.0, 1.0]])
-        """
-        columns = _columns.columns(scores, self.folds)
-        n = columns.shape[1]
-        kinds = _checks.steps(steps, n)
-        if (kinds == REMOVE).any():
-            msg = f"row {np.argmax(kinds == REMOVE)}: remove observations with remove_one"
-            raise ParameterError(msg)
-        if held is not None and (held.dtype != np.int64 or held.shape != (n,)):
-            msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({n},)"
-            raise ParameterError(msg)
-        given = _Given(folds, None, weights, times)
-        return self._run(columns, labels, (np.arange(n), kinds), given, held)
-
-    def _run(
-        self,
-        columns: Floats,
-        labels: ArrayLike,
-        stream: tuple[Integers, Bytes],
-        given: _Given,
-        held: Integers | None = None,
-    ) -> tuple[Floats, Floats]:
-        """Take the rows and kinds of a stream: all folds predict, its own learns."""
-        n = columns.shape[1]
-        rows, kinds = stream
-        told = _checks.labels(labels, n)
-        heavy = None if given.weights is None else _columns.weights(given.weights, n)
-        forgetting = Forgetting(self.window, self.max_age, self.half_life)
-        when = forgetting.times(given.times, n, required=True)
-        p0, p1 = np.full((2, *columns.shape), np.nan)
-        sizes = np.zeros(len(kinds), np.int64)
-        with self._lock:
-            of = _folds.many(given.folds, given.ids, self.folds, n, self._learned)
-            saved = self._saved_if_full(n if heavy is None else float(heavy.sum()))
-            try:
-                for k, calibrator in enumerate(self._calibrators):
-                    mine = (kinds == PREDICT) | (of[rows] == k)
-                    row, steps = rows[mine], kinds[mine]
-                    before, after = len(calibrator), np.empty(len(row), np.int64)
-                    q0, q1 = calibrator.run(
-                        steps,
-                        columns[k][row],
-                        told[row],
-                        weights=None if heavy is None else heavy[row],
-                        times=None if when is None else when[row],
-                        held=after,
-                    )
-                    asked = steps == PREDICT
-                    p0[k, row[asked]], p1[k, row[asked]] = q0[asked], q1[asked]
-                    sizes += np.concatenate(([before], after))[np.cumsum(mine)]
-            except WeightError as error:
-                self._calibrators = self._calibrators if saved is None else saved
-                msg = f"fold {k}: {error} (counted within the fold)"
-                raise WeightError(msg) from None
-            self._learned += int((kinds != PREDICT).sum())
+    def _take(self, steps: Steps, held: Integers | None) -> tuple[CrossIntervals, int]:
+        """Run steps: all folds predict, and that of an observation learns."""
+        n, predicts = len(steps.kinds), steps.kinds == PREDICT
+        folds = self._turns(steps) if steps.extra is None else steps.extra
+        p0, p1 = np.full((2, self.folds, n), np.nan)
+        sizes = np.zeros(n, np.int64)
+        for k, one in enumerate(self._sets):
+            mine = predicts | (folds == k)
+            rows = np.flatnonzero(mine)
+            after = np.empty(len(rows) + 1, np.int64)
+            after[0] = one.size
+            part = steps._replace(scores=steps.scores[k]).take(rows)
+            p0[k, rows], p1[k, rows], done = sets.pairs(one, part, after[1:])
+            if done < len(rows):
+                msg = f"fold {k}: row {part.row(done)}: {self._overflow()} (within the fold)"
+                raise WeightError(msg)
+            sizes += after[np.cumsum(mine)]
+        self._count += n - int(np.count_nonzero(predicts))
         if held is not None:
             held[:] = sizes
-        return p0.T, p1.T
+        return CrossIntervals(p0.T, p1.T), n
 
-    def _saved_if_full(self, added: float) -> list[VennAbers] | None:
-        """Copy all folds if so much more weight might be too much for one."""
-        held = [calibrator._held for calibrator in self._calibrators]  # noqa: SLF001 - its kin
-        if all(one.total + added * ONE < one.limit / 2 for one in held):
-            return None
-        return [VennAbers.from_bytes(calibrator.to_bytes()) for calibrator in self._calibrators]
+    def _turns(self, steps: Steps) -> Integers:
+        """Return the folds of labels that take turns."""
+        return (self._count + np.cumsum(steps.kinds == LEARN) - 1) % self.folds
+
+    def _must_copy(self, steps: Steps) -> bool:
+        return any(sets.may_overflow(held, steps) for held in self._sets)
 
     # Saving
 
-    def state_bytes(self) -> bytes:
-        """Give what is remembered in canonical form: equal for those that answer alike.
+    def _save(self) -> bytes:
+        return _HEADER.pack(self.folds, self._count) + pack(map(sets.sealed, self._sets))
 
-        Returns
-        -------
-        bytes
-            The payload of `to_bytes`, without version and checksum.
-        """
-        with self._lock:
-            return _cross_codec.dump(self._calibrators, self._learned)
-
-    def to_bytes(self) -> bytes:
-        """Save all folds: versioned, with a checksum, the same on both backends.
-
-        Returns
-        -------
-        bytes
-            What `from_bytes` takes.
-        """
-        return seal(_cross_codec.MAGIC, self.state_bytes())
-
-    @classmethod
-    def from_bytes(cls, blob: bytes) -> CrossVennAbers:
-        """Restore what goes on bit for bit as the saved one would have.
-
-        Parameters
-        ----------
-        blob
-            What `to_bytes` gave.
-
-        Returns
-        -------
-        CrossVennAbers
-            The calibrator.
-
-        Raises
-        ------
-        StateError
-            If the bytes are damaged or of an unknown version.
-        """
-        payload = unseal(_cross_codec.MAGIC, bytes(blob), "a saved cross calibrator")
-        restored = cls.__new__(cls)
-        restored._set(*_cross_codec.load(payload))  # noqa: SLF001 - of the same class
-        return restored
-
-    def __reduce__(self) -> tuple[object, tuple[bytes]]:
-        """Pickle and copy by way of the saved form."""
-        return type(self).from_bytes, (self.to_bytes(),)
+    def _load(self, payload: memoryview) -> None:
+        folds, learned = _HEADER.unpack_from(payload)
+        held = [sets.unsealed(one) for one in unpack(payload[_HEADER.size :])]
+        rules = {(one.window, one.lifetime, one.half_life) for one in held}
+        require(folds == len(held) > 1 and len(rules) == 1, "folds")
+        require(sum(one.size for one in held) <= learned <= MAX_COUNT, "folds")
+        self._sets, self._count = held, learned
+        self._forget_by(Forgetting.of(held[0]))

@@ -1,21 +1,17 @@
-"""Platt scaling: a logistic curve through the scores.
-
-Governing rule: the fit is made in scores that are shifted and scaled to [-1, 1], so that
-scores of any size are fitted alike.
-"""
+"""Platt scaling: a logistic curve, fitted in scores that are shifted and scaled to [-1, 1]."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from abers.calibration import _logistic
-from abers.calibration._refitted import Refitted
+from abers.calibration import logistic
+from abers.calibration.baselines import STEEPEST, Refitted
 
 if TYPE_CHECKING:
-    from abers.calibration._store import Groups
-    from abers.calibration._typing import Floats
+    from abers.arrays import Floats
+    from abers.calibration.sets import Groups
 
 __all__ = ["Platt"]
 
@@ -32,16 +28,16 @@ class Platt(Refitted):
     Parameters
     ----------
     window, max_age, half_life
-        How to forget, as of `VennAbers`.
+        How to forget, as in `VennAbers`.
     refit
         A fit is made when the labels learned since the last one reach this share of the
-        observations that were held then (0: after each label), and at the end of
-        `learn_many`. It starts from the last.
+        observations that were held then (0: after each label), and at the end of `learn_many`. It
+        starts from the last fit.
 
     Raises
     ------
     ParameterError
-        If an option makes no sense, or more than one rule of forgetting is given.
+        If an option is invalid, or more than one rule of forgetting is given.
 
     Notes
     -----
@@ -64,12 +60,12 @@ class Platt(Refitted):
     (0.674, 0.7332)
     """
 
-    _magic = b"abersPL\x01"
+    _magic: ClassVar[bytes] = b"abersPL\x01"
     _first = (0.0, 1.0, 0.0, 0.0)  # centre and scale of the scores, slope and level in them
 
     @property
     def slope(self) -> float:
-        """Growth of the log odds with the score."""
+        """Slope of the log odds in the score."""
         _, scale, slope, _ = self._fitted.tolist()
         return float(slope / scale)
 
@@ -87,7 +83,7 @@ class Platt(Refitted):
 
     def _map(self, scores: Floats) -> Floats:
         _, _, slope, level = self._fitted
-        return _logistic.logistic(slope * self._scaled(scores) + level)
+        return logistic.logistic(slope * self._scaled(scores) + level)
 
     def _scaled(self, scores: Floats) -> Floats:
         centre, scale = self._fitted[:2]
@@ -104,15 +100,15 @@ class Platt(Refitted):
         ones = np.ones(len(scores))
         targets = positives * _target(positives) + negatives * (1.0 - _target(negatives))
         features = np.stack((self._scaled(scores), ones))
-        return np.array([centre, scale, *_logistic.fit(features, weights, targets, start)])
+        return np.array([centre, scale, *logistic.fit(features, weights, targets, start)])
 
     def _moved(self, centre: float, scale: float) -> Floats:
-        """Slope and level of the present curve in another frame; of none, if they are too far."""
+        """Return slope and level of the curve in another frame; zeros if they are too large."""
         centre0, scale0, slope, level = self._fitted
         with np.errstate(over="ignore", invalid="ignore"):
             slope1 = slope * (scale / scale0)
             moved = np.array([slope1, level + slope * (centre / scale0 - centre0 / scale0)])
-        return moved if (np.abs(moved) < 1.0 / np.finfo(float).eps).all() else np.zeros(2)
+        return moved if (np.abs(moved) < STEEPEST).all() else np.zeros(2)
 
 
 def _target(weights: Floats) -> float:
@@ -121,6 +117,6 @@ def _target(weights: Floats) -> float:
 
 
 def _frame(scores: Floats) -> tuple[float, float]:
-    """Middle and half the range of ascending scores; a half range of 0 counts as 1."""
+    """Return the middle and half the range of ascending scores, or 1 for a range of 0."""
     low, high = float(scores[0]), float(scores[-1])
     return low / 2 + high / 2, (high / 2 - low / 2) or 1.0

@@ -1,21 +1,21 @@
-"""Regression models that predict a normal distribution, to be calibrated by `abers.regression`.
+"""Regression models that predict a normal distribution, for calibration by `abers.regression`.
 
-Governing rule: a model is a scikit-learn estimator; what is added is a standard deviation that is
-honest for labels it was not fitted to: of what its residuals leave free, or of its posterior.
+Each model is a scikit-learn estimator with a standard deviation that holds for new labels: from
+the residuals and their degrees of freedom, or from the posterior.
 """
 
-# ruff: noqa: ANN401, N803, N806 - X and y as scikit-learn has them, of any kind that it takes
+# ruff: noqa: ANN401, N803, N806 - X and y as in scikit-learn, of any kind that it takes
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from abers._arrays import unmasked
-from abers._shown import shown
+from abers.arrays import unmasked
 from abers.exceptions import MissingExtraError, ParameterError
+from abers.validation import shown
 
 try:
     from sklearn.gaussian_process import GaussianProcessRegressor
@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
     raise MissingExtraError(_MSG) from error
 
 if TYPE_CHECKING:
-    from abers._arrays import Floats
+    from abers.arrays import Floats
 
 __all__ = [
     "BayesianLinear",
@@ -44,44 +44,50 @@ __all__ = [
 ]
 
 _FOLDS = 5
-_RATE = 0.01  # of Adam
-_LONGEST = 2_000  # passes over the data
-_NOISE = 1e-6, 1e2  # least and most share of the labels' variance that is noise
+_RATE = 0.01  # the learning rate of Adam
+_MAX_ITER = 2_000  # passes over the data
+_NOISE = 1e-6, 1e2  # bounds of the noise, as a share of the labels' variance
 
 
-class GaussianRegressor(Protocol):
-    """A model that predicts a mean and a standard deviation."""
+class GaussianRegressor:
+    """A model that predicts a mean and a standard deviation, by a scikit-learn estimator."""
+
+    estimator: Any
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to features of shape (n, p) and labels of shape (n,)."""
+        self.estimator.fit(*_checked(X, y))
+        return self
 
     def predict(self, X: Any) -> tuple[Floats, Floats]:
         """Predict means and standard deviations, of shape (n,) each."""
+        mean, std = self.estimator.predict(unmasked(X), return_std=True)
+        return np.asarray(mean, np.float64), np.asarray(std, np.float64)
 
 
-class Ridge:
-    """Linear regression with a ridge; one standard deviation for all inputs.
+class Ridge(GaussianRegressor):
+    """Ridge regression with one standard deviation for all inputs.
 
     Parameters
     ----------
     alpha
-        The ridge, not negative; the intercept has none.
+        The penalty, 0 or more; the intercept has none.
 
     Raises
     ------
     ParameterError
-        If the ridge makes no sense; by `fit`, if the labels leave no degree of freedom.
+        If `alpha` is invalid; by `fit`, if the labels leave no degree of freedom.
 
     Notes
     -----
-    The standard deviation is the root of the residual sum of squares over n - tr(2 H - H H'), H the
-    matrix that makes fitted values of labels: its square is unbiased where the ridge is 0 and the
-    model right. It does not know what the coefficients are uncertain by.
+    The standard deviation is the root of the residual sum of squares over n - tr(2 H - H H'), where
+    the matrix H maps labels to fitted values. Its square is unbiased if `alpha` is 0 and the model
+    is right. It ignores the uncertainty of the coefficients.
 
     References
     ----------
-    Hastie & Tibshirani (1990), Generalized additive models, section 3.5, for what residuals
-    leave free.
+    Hastie & Tibshirani (1990), Generalized additive models, section 3.5, for the degrees of
+    freedom of residuals.
 
     Examples
     --------
@@ -94,18 +100,17 @@ class Ridge:
 
     def __init__(self, alpha: float = 1.0) -> None:
         if not 0.0 <= alpha < math.inf:
-            msg = f"alpha={shown(alpha)} is no ridge; give a number of 0 or more"
+            msg = f"alpha={shown(alpha)} is not a penalty; give a number of 0 or more"
             raise ParameterError(msg)
         self._alpha = alpha
-        self.estimator: Any = RidgeRegression(alpha) if alpha else LinearRegression()
+        self.estimator = RidgeRegression(alpha) if alpha else LinearRegression()
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to features of shape (n, p) and labels of shape (n,)."""
         X, y = _checked(X, y)
         singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
-        kept = singular[
-            singular > np.finfo(np.float64).eps * max(X.shape) * singular.max(initial=0.0)
-        ]
+        zero = np.finfo(np.float64).eps * max(X.shape) * singular.max(initial=0.0)
+        kept = singular[singular > zero]
         shares = kept**2 / (kept**2 + self._alpha)
         freedom = len(y) - 1.0 - float((2.0 * shares - shares**2).sum())
         if freedom <= 0.0:
@@ -122,7 +127,7 @@ class Ridge:
 
 
 class LeastSquares(Ridge):
-    """Ordinary least squares, a `Ridge` of 0: the base model of most papers on calibration.
+    """Ordinary least squares: the base model of most papers on calibration.
 
     Examples
     --------
@@ -137,13 +142,13 @@ class LeastSquares(Ridge):
         super().__init__(0.0)
 
 
-class BayesianLinear:
-    """Bayesian linear regression; ridge and noise are those of greatest evidence.
+class BayesianLinear(GaussianRegressor):
+    """Bayesian linear regression; penalty and noise maximise the evidence.
 
     Notes
     -----
-    The standard deviation is that of the posterior predictive distribution: the noise, and what
-    the coefficients are uncertain by at the input, an intercept without a prior included.
+    The standard deviation is that of the posterior predictive distribution: the noise, and the
+    uncertainty of the coefficients at the input. The intercept has no prior, and counts too.
 
     References
     ----------
@@ -160,36 +165,35 @@ class BayesianLinear:
     """
 
     def __init__(self) -> None:
-        # Older versions of BayesianRidge take features for centred when they state a spread.
-        self.estimator: Any = make_pipeline(StandardScaler(with_std=False), BayesianRidge())
+        # Older versions of BayesianRidge assume centred features in their standard deviation.
+        self.estimator = make_pipeline(StandardScaler(with_std=False), BayesianRidge())
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to features of shape (n, p) and labels of shape (n,)."""
-        X, y = _checked(X, y)
-        self.estimator.fit(X, y)
+        super().fit(X, y)
         self._of_intercept = 1.0 / (self.estimator[-1].alpha_ * len(y))
         return self
 
     def predict(self, X: Any) -> tuple[Floats, Floats]:
         """Predict means and standard deviations, of shape (n,) each."""
-        mean, std = self.estimator.predict(unmasked(X), return_std=True)
-        return _both((mean, np.sqrt(std**2 + self._of_intercept)))
+        mean, std = super().predict(X)
+        return mean, np.sqrt(std**2 + self._of_intercept)
 
 
-class GaussianProcess:
+class GaussianProcess(GaussianRegressor):
     """Gaussian process regression with a Gaussian kernel and noise, on standardised features.
 
     Parameters
     ----------
     seed
-        Of the restarts.
+        Seed of the restarts.
     restarts
-        How often the search for the kernel's parameters starts anew, elsewhere.
+        How often the search for the kernel's parameters starts again, from another point.
 
     Notes
     -----
-    The standard deviation is that of the posterior predictive distribution, noise included. A fit
-    takes time in proportion to the cube of the labels.
+    The standard deviation is that of the posterior predictive distribution, noise included. The
+    time of a fit is proportional to the cube of the number of labels.
 
     References
     ----------
@@ -214,20 +218,10 @@ class GaussianProcess:
             n_restarts_optimizer=restarts,
             random_state=seed,
         )
-        self.estimator: Any = make_pipeline(StandardScaler(), process)
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to features of shape (n, p) and labels of shape (n,)."""
-        X, y = _checked(X, y)
-        self.estimator.fit(X, y)
-        return self
-
-    def predict(self, X: Any) -> tuple[Floats, Floats]:
-        """Predict means and standard deviations, of shape (n,) each."""
-        return _both(self.estimator.predict(unmasked(X), return_std=True))
+        self.estimator = make_pipeline(StandardScaler(), process)
 
 
-class NeuralNet:
+class NeuralNet(GaussianRegressor):
     """Two small neural nets, for the mean and for the variance, on standardised features.
 
     Parameters
@@ -235,13 +229,13 @@ class NeuralNet:
     hidden
         Sizes of the hidden layers.
     seed
-        Of the first weights, the mini-batches and the folds.
+        Seed of the first weights, the mini-batches and the folds.
 
     Notes
     -----
-    The variance is learned from the squared residuals of labels that a net for the mean was not
-    fitted to, by cross-validation: by the Poisson loss, whose minimum is their mean at each input,
-    whatever their distribution.
+    The net of the variance learns squared residuals of labels that the net of the mean was not
+    fitted to, by cross-validation. It minimises the Poisson loss, whose minimum is the mean of the
+    squares at each input, whatever their distribution.
 
     References
     ----------
@@ -279,15 +273,13 @@ class NeuralNet:
     def predict(self, X: Any) -> tuple[Floats, Floats]:
         """Predict means and standard deviations, of shape (n,) each."""
         X = unmasked(X)
-        mean = self._middle + self._scale * self._mean.predict(X)
-        return _both((mean, self._scale * np.sqrt(self._square * self._variance.predict(X))))
+        mean, variance = self._mean.predict(X), self._square * self._variance.predict(X)
+        return self._middle + self._scale * mean, self._scale * np.sqrt(variance)
 
 
 def _checked(X: Any, y: Any) -> tuple[Floats, Floats]:
-    found: tuple[Floats, Floats] = check_X_y(
-        unmasked(X), unmasked(y), dtype=np.float64, y_numeric=True
-    )
-    return found
+    X, y = check_X_y(unmasked(X), unmasked(y), dtype=np.float64, y_numeric=True)
+    return X, y
 
 
 def _net(loss: str, hidden: tuple[int, ...], seed: int) -> Any:
@@ -296,12 +288,7 @@ def _net(loss: str, hidden: tuple[int, ...], seed: int) -> Any:
         hidden_layer_sizes=hidden,
         learning_rate_init=_RATE,
         early_stopping=True,
-        max_iter=_LONGEST,
+        max_iter=_MAX_ITER,
         random_state=seed,
     )
     return make_pipeline(StandardScaler(), net)
-
-
-def _both(found: tuple[Any, Any]) -> tuple[Floats, Floats]:
-    mean, std = found
-    return np.asarray(mean, np.float64), np.asarray(std, np.float64)

@@ -1,42 +1,80 @@
-"""Watching whether predictions still mean what they say."""
+"""Monitors of a stream: scores, reliability and sequential tests of its predictions."""
 
-from __future__ import annotations
-
+from abers.monitoring.base import (
+    BAND_LEVEL,
+    Figure,
+    Monitor,
+    TaskMonitor,
+    consistency_bands,
+    others_total,
+)
 from abers.monitoring.binary import BinaryMonitor
-from abers.monitoring.calibration_bets import CalibrationBets
+from abers.monitoring.calibration_e_process import CalibrationEProcess
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
-from abers.monitoring.distribution_bets import DistributionBets
-from abers.monitoring.evidence import ChangeDetector, Episode, Evidence, SinceStart
-from abers.monitoring.exchangeability import ExchangeabilityBets
+from abers.monitoring.distribution_e_process import DistributionEProcess
+from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
+from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
+from abers.monitoring.exchangeability import ExchangeabilityEProcess
+from abers.monitoring.measures import Measure, Number, means
+from abers.monitoring.mixture import Expert, Mixture
 from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
+from abers.monitoring.protection import ProtectionMonitor, experts
+from abers.monitoring.registry import MONITORS, measure, task_monitor
 from abers.monitoring.regression import CentralInterval, RegressionMonitor
 from abers.monitoring.reliability import Reliability
+from abers.monitoring.scored_rows import BinaryForecasts, ClassForecasts, Forecasts, ScoredRows
 from abers.monitoring.scores import Bin, PrequentialScores
-from abers.monitoring.settling import Opened, Steps
-from abers.monitoring.stretches import Passage, Stretches
+from abers.monitoring.tests import EDetector, Martingale, SequentialTest
+from abers.monitoring.windows import Window, WindowedMonitor, figures_over_time
 
 __all__ = [
+    "BAND_LEVEL",
+    "MONITORS",
+    "TESTS",
     "Bands",
     "Bin",
+    "BinaryForecasts",
     "BinaryMonitor",
-    "CalibrationBets",
+    "CalibrationEProcess",
     "CentralInterval",
-    "ChangeDetector",
+    "ClassForecasts",
     "Decomposition",
     "Diagram",
-    "DistributionBets",
-    "Episode",
+    "DistributionEProcess",
+    "EDetector",
+    "EProcess",
+    "EProcessSteps",
     "Evidence",
-    "ExchangeabilityBets",
+    "ExchangeabilityEProcess",
+    "Expert",
+    "Figure",
+    "Forecasts",
+    "Incident",
+    "Martingale",
+    "Measure",
+    "Mixture",
+    "Monitor",
     "MultiClassMonitor",
     "MultiClassScores",
-    "Opened",
-    "Passage",
+    "Number",
+    "OpenedIncident",
     "PrequentialScores",
+    "ProtectionMonitor",
     "RegressionMonitor",
     "Reliability",
-    "SinceStart",
-    "Steps",
-    "Stretches",
+    "ScoredRows",
+    "SequentialTest",
+    "TaskMonitor",
+    "Window",
+    "WindowedMonitor",
+    "consistency_bands",
     "corp",
+    "evidence_numbers",
+    "experts",
+    "figures_over_time",
+    "means",
+    "measure",
+    "others_total",
+    "strongest",
+    "task_monitor",
 ]

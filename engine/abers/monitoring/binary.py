@@ -1,72 +1,82 @@
-"""The all-time scores of one binary calibrator's predictions, raw beside calibrated.
-
-Governing rule: as of `abers.monitoring.views`; here only rows are read.
-"""
+"""All-time scores of binary predictions, raw beside calibrated."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from abers.calibration import log_merge
-from abers.monitoring.scores import PrequentialScores
-from abers.monitoring.views import Views
+import numpy as np
+
+from abers.monitoring.base import BAND_LEVEL, Figure
+from abers.monitoring.probability import ProbabilityMonitor
+from abers.monitoring.scores import BRIER, ECE, LOG_LOSS, PrequentialScores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats: TypeAlias = NDArray[np.float64]
-    Read: TypeAlias = Callable[[Floats], tuple[Floats, Floats, Floats, Floats]]
+    from abers.monitoring.base import BandMaker
 
 __all__ = ["BinaryMonitor"]
 
 
-class BinaryMonitor(Views):
-    """Scores of the raw and of the merged probabilities, and the width of the intervals.
+class BinaryMonitor(ProbabilityMonitor[PrequentialScores]):
+    """Scores of the raw and of the calibrated probabilities, and the width of the intervals.
 
     Parameters
     ----------
     raw
         Whether raw scores are probabilities.
-    read
-        Gives score, p0, p1 and their merge of rows; by default a row is score, p0 and p1.
 
     Attributes
     ----------
     raw, calibrated
-        `PrequentialScores` of the two; `raw` is None where scores are no probabilities.
+        `PrequentialScores` of each view; `raw` is None where scores are not probabilities.
 
     Examples
     --------
-    >>> import numpy as np
+    >>> from abers.monitoring import BinaryForecasts, ScoredRows
+    >>> labels = np.array([1.0])
+    >>> forecasts = {
+    ...     "raw": BinaryForecasts(np.array([0.9]), labels),
+    ...     "calibrated": BinaryForecasts(np.array([0.75]), labels),
+    ... }
     >>> monitor = BinaryMonitor(raw=True)
-    >>> monitor.update(np.array([[0.9, 0.5, 1.0]]), np.array([1.0]))
+    >>> monitor.update(ScoredRows(labels, forecasts, widths=np.array([0.5])))
     >>> monitor.mean_width, round(monitor.raw.brier, 4)
     (0.5, 0.01)
+    >>> [(one.view, one.name, one.value) for one in monitor.summary() if one.name == "ece"]
+    [('raw', 'ece', 0.09999999999999998), ('calibrated', 'ece', 0.25)]
+    >>> [one.id for one in monitor.figures()]
+    ['reliability']
     """
 
+    measures = (*ProbabilityMonitor.measures, LOG_LOSS, BRIER, ECE)
     kind = PrequentialScores
 
-    def __init__(self, *, raw: bool, read: Read | None = None) -> None:
-        super().__init__(raw=raw)
-        self._read = read or _read
-
-    def update(self, rows: Floats, labels: Floats) -> None:
-        """Judge predictions whose labels have come, in their order.
-
-        Parameters
-        ----------
-        rows
-            Array of shape (n, 3), or what `read` reads.
-        labels
-            Array of shape (n,).
-        """
-        score, p0, p1, p = self._read(rows)
-        self._judge(score, p, p1 - p0, labels)
-
-
-def _read(rows: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    score, p0, p1 = rows.T
-    return score, p0, p1, log_merge(p0, p1)
+    def _figures(self, bands: BandMaker) -> list[Figure]:
+        """Return the figure of the reliability diagrams, if there are any."""
+        views: dict[str, Any] = {}
+        drawn: dict[str, Any] = {}
+        rows: list[list[str | float]] = []
+        for view, scores in self.scores().items():
+            if scores.reliability is None:
+                continue
+            diagram = scores.reliability.diagram()
+            columns = (diagram.lower, diagram.upper, diagram.probability, diagram.count)
+            blocks = [*zip(*(column.tolist() for column in columns), strict=True)]
+            ends = np.column_stack((diagram.lower, diagram.upper)).ravel()
+            views[view] = (ends.tolist(), diagram.probability.repeat(2).tolist())
+            drawn[view] = tuple(column.tolist() for column in bands(view, diagram))
+            rows += [[view, *block] for block in blocks]
+        if not views:
+            return []
+        return [
+            Figure(
+                "reliability",
+                "Reliability",
+                "corp",
+                {"views": views, "bands": drawn},
+                "Of the observations that were given a probability of 0.8, eight in ten should "
+                "have the label 1. Calibrated forecasts stay in their band in "
+                f"{10 * BAND_LEVEL:.0f} of 10 cases.",
+                ["view", "forecast from", "to", "share of labels 1", "labels"],
+                rows,
+            )
+        ]

@@ -1,7 +1,7 @@
-"""CORP reliability diagrams: what forecasts should have said, and what that costs them.
+"""CORP reliability diagrams, and the decomposition of scores that they give.
 
-Governing rule: forecasts are recalibrated by the isotonic regression of their labels, which pools
-them in blocks without a choice of bins; everything else is read off these blocks.
+The isotonic regression of the labels recalibrates the forecasts and pools them in blocks, without a
+choice of bins. Everything else is read off these blocks.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from abers._arrays import unmasked
-from abers._backend import core
-from abers.calibration import _checks
+from abers import validation
+from abers.arrays import unmasked
+from abers.backends import core
 from abers.exceptions import ParameterError, ScoreError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from abers._arrays import Floats, Integers
+    from abers.arrays import Floats, Integers
 
     Costs: TypeAlias = Callable[[Floats, Integers, Integers], Floats]
 
@@ -29,18 +29,19 @@ __all__ = ["Bands", "Decomposition", "Diagram", "corp", "probabilities"]
 
 
 class Decomposition(NamedTuple):
-    """What a mean score is made of: score = miscalibration - discrimination + uncertainty.
+    """Parts of a mean score: score = miscalibration - discrimination + uncertainty.
 
     Attributes
     ----------
     score
         Mean loss of the forecasts.
     miscalibration
-        How much less the recalibrated forecasts would have lost; 0 or more.
+        Loss that recalibration would have saved; 0 or more.
     discrimination
-        How much less these lose than the share of labels 1, said of all; 0 or more.
+        Loss that recalibrated forecasts save over the share of labels 1 as the only forecast; 0 or
+        more.
     uncertainty
-        What that share itself loses: it depends on no forecast.
+        Loss of that only forecast: it depends on the labels alone.
     """
 
     score: float
@@ -50,7 +51,7 @@ class Decomposition(NamedTuple):
 
 
 class Bands(NamedTuple):
-    """Where the diagram of calibrated forecasts would lie.
+    """Consistency bands: where the diagram of calibrated forecasts would lie.
 
     Attributes
     ----------
@@ -66,26 +67,25 @@ class Bands(NamedTuple):
 
 
 class Diagram:
-    """The CORP reliability diagram of some forecasts.
+    """CORP reliability diagram of some forecasts.
 
     Parameters
     ----------
     forecasts
         Array of shape (k,): the distinct forecasts, ascending.
     counts
-        Array of shape (k,): how many there are of each, at least one.
+        Array of shape (k,): number of forecasts of each, at least one.
     positives
-        Array of shape (k,): how many of those have label 1.
+        Array of shape (k,): how many of them have label 1.
 
     Attributes
     ----------
     lower, upper
         Arrays of shape (blocks,): smallest and largest forecast of each block.
     probability
-        Array of shape (blocks,): share of labels 1, ascending; what each forecast of the block
-        should have been.
+        Array of shape (blocks,): share of labels 1, ascending; the recalibrated forecasts.
     count, positives
-        Arrays of shape (blocks,): forecasts of each block, and how many have label 1.
+        Arrays of shape (blocks,): number of forecasts of each block, and how many have label 1.
 
     Notes
     -----
@@ -128,7 +128,7 @@ class Diagram:
         Returns
         -------
         Decomposition
-            NaN in all parts if there is no forecast.
+            The parts; NaN if there is no forecast.
 
         Examples
         --------
@@ -151,26 +151,18 @@ class Diagram:
         return Decomposition(score, max(score - best, 0.0), max(worst - best, 0.0), worst)
 
     def coarser(self, parts: int) -> Diagram:
-        """Pool forecasts that lie in the same of some equal parts of [0, 1], each at their mean.
+        """Return the diagram of forecasts that are pooled at their mean in equal parts of [0, 1].
 
-        Parameters
-        ----------
-        parts
-            How many.
-
-        Returns
-        -------
-        Diagram
-            Of at most so many distinct forecasts; its bands take that much less time.
+        It has at most `parts` distinct forecasts, so its bands take less time.
 
         Examples
         --------
         >>> corp([0.10, 0.20, 0.90], [0, 1, 1]).coarser(4).upper.round(2).tolist()
         [0.15, 0.9]
         """
-        places = np.minimum((self._forecasts * parts).astype(np.int64), parts - 1)
+        bins = np.minimum((self._forecasts * parts).astype(np.int64), parts - 1)
         sums, counts, positives = (
-            np.bincount(places, column, minlength=parts)
+            np.bincount(bins, column, minlength=parts)
             for column in (self._forecasts * self._counts, self._counts, self._positives)
         )
         some = counts > 0
@@ -178,7 +170,7 @@ class Diagram:
         return Diagram(means, counts[some].astype(np.int64), positives[some].astype(np.int64))
 
     def bands(self, level: float = 0.9, *, resamples: int = 100, seed: int = 0) -> Bands:
-        """Draw labels as if the forecasts were right, and see where the diagram comes to lie.
+        """Return the consistency bands: labels are drawn as if the forecasts were right.
 
         A diagram that leaves the band speaks against the forecasts: at each forecast by itself
         it does so in 1 - `level` of the cases if they are right.
@@ -187,15 +179,13 @@ class Diagram:
         ----------
         level
             Share of the drawn diagrams that lie inside at each forecast.
-        resamples
-            How many are drawn.
-        seed
-            Of the draws: equal seeds give equal bands.
+        resamples, seed
+            Number of drawn diagrams, and the seed of the draws.
 
         Returns
         -------
         Bands
-            They hold the diagonal at every forecast.
+            Bands that contain the diagonal at every forecast.
 
         Raises
         ------
@@ -204,8 +194,8 @@ class Diagram:
 
         Notes
         -----
-        The forecasts are held as they are, and their labels drawn, independently. So the bands
-        say nothing of labels that depend on each other given their forecasts.
+        The forecasts are fixed, and their labels drawn independently. So the bands do not apply to
+        labels that depend on each other given their forecasts.
 
         Examples
         --------
@@ -227,7 +217,7 @@ class Diagram:
 
 
 def corp(forecasts: ArrayLike, labels: ArrayLike) -> Diagram:
-    """Make the CORP reliability diagram of forecasts and their labels, exactly.
+    """Return the exact CORP reliability diagram of forecasts and their labels.
 
     Parameters
     ----------
@@ -244,11 +234,11 @@ def corp(forecasts: ArrayLike, labels: ArrayLike) -> Diagram:
     Raises
     ------
     ScoreError
-        If a forecast is no probability.
+        If a forecast is not a probability.
     LabelError
         If a label is neither 0 nor 1.
     ParameterError
-        If there are not as many labels as forecasts.
+        If labels and forecasts differ in number.
 
     Examples
     --------
@@ -257,19 +247,19 @@ def corp(forecasts: ArrayLike, labels: ArrayLike) -> Diagram:
     ([0.0, 1.0], [2, 2])
     """
     issued = probabilities(forecasts)
-    truth = _checks.labels(labels, len(issued))
+    truth = validation.labels(labels, len(issued))
     distinct, groups, counts = np.unique(issued, return_inverse=True, return_counts=True)
     positives = np.bincount(groups, truth, minlength=len(distinct)).astype(np.int64)
     return Diagram(distinct, counts.astype(np.int64), positives)
 
 
 def probabilities(forecasts: ArrayLike) -> Floats:
-    """Check an array of forecasts."""
+    """Check and return an array of forecasts."""
     issued = np.asarray(unmasked(forecasts), np.float64)
     bad = np.flatnonzero(~((issued >= 0.0) & (issued <= 1.0)))
     if bad.size:
         forecast = float(issued[bad[0]])
-        msg = f"forecast {forecast!r} is no probability; it must lie between 0 and 1"
+        msg = f"forecast {forecast!r} is not a probability; it must lie between 0 and 1"
         raise ScoreError(msg)
     return issued
 
@@ -282,7 +272,7 @@ def _logarithms(forecasts: Floats, counts: Integers, positives: Integers) -> Flo
     negatives = counts - positives
     with np.errstate(divide="ignore", invalid="ignore"):
         ones, zeros = -positives * np.log(forecasts), -negatives * np.log1p(-forecasts)
-    # What never came costs nothing, however impossible it was called.
+    # A label that never came costs nothing, whatever its probability.
     return np.where(positives > 0, ones, 0.0) + np.where(negatives > 0, zeros, 0.0)
 
 

@@ -1,7 +1,7 @@
-"""A conformal test martingale, which grows if observations are no longer of the kind they were.
+"""Conformal test martingale: it grows if scores are no longer exchangeable.
 
-Governing rule: all that counts of a score is its rank among those before it; ties are broken by a
-draw that the seed and the number of the score decide.
+Only the rank of a score among those before it counts. The seed and the number of the score decide
+the draw that breaks a tie.
 """
 
 from __future__ import annotations
@@ -10,38 +10,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers._arrays import unmasked
-from abers.calibration import _checks
-from abers.monitoring.evidence import ChangeDetector, SinceStart
+from abers import validation
+from abers.arrays import unmasked
+from abers.monitoring.tests import EDetector, Martingale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from abers.monitoring.evidence import Betting, Evidence
+    from abers.arrays import Floats, Integers
+    from abers.monitoring.evidence import Evidence
+    from abers.monitoring.tests import SequentialTest
 
-    Floats = NDArray[np.float64]
+__all__ = ["ExchangeabilityEProcess"]
 
-__all__ = ["ExchangeabilityBets"]
-
-_CELLS = 4096  # of the grid of scores, so that memory is bounded
+_CELLS = 4096  # of the grid of scores: bounds memory
 _PART = 64  # scores that are compared with each other at once
-_JUMP = 0.01  # share of the wealth that changes hands at each step
-_SIDES = (-1.0, 0.0, 1.0)  # the gamblers: against large ranks, none, against small ones
+_JUMP = 0.01  # share of the wealth that is redistributed at each step
+_BETS = 3  # against large ranks, against none, and against small ranks
 
 
-class ExchangeabilityBets:
+class ExchangeabilityEProcess:
     """Test whether scores are exchangeable, by betting against their ranks.
 
     Parameters
     ----------
     seed
         Of the draws that break ties.
-    alpha
-        Of the test since the beginning, see `SinceStart`.
-    distance, quiet
-        Of the detector of changes, see `ChangeDetector`.
+    alpha, average_run_length, cooldown
+        As of `CalibrationEProcess`.
 
     Notes
     -----
@@ -50,11 +48,11 @@ class ExchangeabilityBets:
     by s / (1 + |s|), which leaves ranks as they are but for ties. If scores are exchangeable,
     p-values are independent and uniform (Vovk, Gammerman & Shafer 2005), whatever the grid. The bet
     is the Simple Jumper: the factor 1 + e (p - 1/2) for e = -1, 0 and 1, each with its share of
-    the wealth, of which 0.01 is dealt out anew evenly before each step.
+    the wealth, of which 0.01 is redistributed evenly before each step.
 
-    **Guarantee.** That of each test, see `SinceStart` and `ChangeDetector`, if scores are
-    exchangeable: as those of a fixed scorer are on independent observations of one kind. Labels are
-    not asked. A scorer that keeps learning changes its scores, and voids that.
+    **Guarantee.** That of each test, see `Martingale` and `EDetector`, if scores are
+    exchangeable: as those of a fixed scorer are on independent observations of one kind. It needs
+    no labels. A scorer that keeps learning changes its scores, and voids that.
 
     References
     ----------
@@ -64,13 +62,13 @@ class ExchangeabilityBets:
 
     Examples
     --------
-    >>> bets = ExchangeabilityBets()
+    >>> process = ExchangeabilityEProcess()
     >>> rng = np.random.default_rng(1)
-    >>> _ = bets.update(rng.normal(0.0, 1.0, 1_000))
-    >>> [one.ringing for one in bets.evidence()]
+    >>> _ = process.update(rng.normal(0.0, 1.0, 1_000))
+    >>> [one.active for one in process.evidence()]
     [False, False]
-    >>> _ = bets.update(rng.normal(1.5, 1.0, 500))
-    >>> [one.ringing for one in bets.evidence()]
+    >>> _ = process.update(rng.normal(1.5, 1.0, 500))
+    >>> [one.active for one in process.evidence()]
     [True, True]
     """
 
@@ -79,17 +77,17 @@ class ExchangeabilityBets:
         seed: int = 0,
         *,
         alpha: float = 0.01,
-        distance: float = 1_000_000.0,
-        quiet: float = 10_000.0,
+        average_run_length: float = 1_000_000.0,
+        cooldown: float = 10_000.0,
     ) -> None:
         self._seed = seed
-        self._tests: tuple[Betting, ...] = (
-            SinceStart("exchangeability", alpha=alpha),
-            ChangeDetector("change", distance=distance, quiet=quiet),
+        self._tests: tuple[SequentialTest, ...] = (
+            Martingale("exchangeability", alpha=alpha),
+            EDetector("change", average_run_length=average_run_length, cooldown=cooldown),
         )
         self._cells = np.zeros(_CELLS, np.int64)
         self._count = 0
-        self._shares = [1.0 / len(_SIDES)] * len(_SIDES)
+        self._shares = [1.0 / _BETS] * _BETS
 
     def update(self, scores: ArrayLike, times: ArrayLike | None = None) -> Floats:
         """Take scores in their order.
@@ -111,14 +109,12 @@ class ExchangeabilityBets:
         ScoreError
             If a score is not finite; nothing is done then.
         """
-        column = _checks.scores(scores)
-        first = self._count
-        dates = (
-            np.arange(first, first + len(column)) if times is None else np.asarray(unmasked(times))
-        )
+        column = validation.scores(scores)
+        numbers = np.arange(self._count, self._count + len(column))
+        dates = numbers if times is None else np.asarray(unmasked(times))
         with np.errstate(over="ignore"):
-            place = column / (1.0 + np.abs(column))  # from -1 to 1
-        cells = np.minimum(((place + 1.0) * (_CELLS / 2)).astype(np.int64), _CELLS - 1)
+            squashed = column / (1.0 + np.abs(column))  # from -1 to 1
+        cells = np.minimum(((squashed + 1.0) * (_CELLS / 2)).astype(np.int64), _CELLS - 1)
         parts = [self._ranked(cells[at : at + _PART]) for at in range(0, len(cells), _PART)]
         values = np.concatenate(parts) if parts else np.empty(0)
         factors = self._bet(values.tolist())
@@ -126,13 +122,13 @@ class ExchangeabilityBets:
             test.update(factors, dates.tolist())
         return values
 
-    def _ranked(self, cells: NDArray[np.int64]) -> Floats:
-        """Give the p-values of a few scores, and count them."""
+    def _ranked(self, cells: Integers) -> Floats:
+        """Return the p-values of a few scores, and count them."""
         n = len(cells)
         above = self._cells[::-1].cumsum()[::-1]  # in each cell and above it
         before = np.tri(n, n, -1, bool)
-        larger = above[cells] - self._cells[cells] + _counted(before & (cells > cells[:, None]))
-        equal = self._cells[cells] + _counted(before & (cells == cells[:, None])) + 1
+        larger = above[cells] - self._cells[cells] + (before & (cells > cells[:, None])).sum(axis=1)
+        equal = self._cells[cells] + (before & (cells == cells[:, None])).sum(axis=1) + 1
         numbers = np.arange(self._count, self._count + n)
         np.add.at(self._cells, cells, 1)
         self._count += n
@@ -140,14 +136,14 @@ class ExchangeabilityBets:
         return values
 
     def _bet(self, values: list[float]) -> list[float]:
-        """Give the factor of each p-value."""
+        """Return the factor of each p-value."""
         low, middle, high = self._shares
-        dealt, factors = _JUMP / len(_SIDES), []
+        share, factors = _JUMP / _BETS, []
         for value in values:
             lean = value - 0.5
-            low = (low * (1.0 - _JUMP) + dealt) * (1.0 - lean)
-            middle = middle * (1.0 - _JUMP) + dealt
-            high = (high * (1.0 - _JUMP) + dealt) * (1.0 + lean)
+            low = (low * (1.0 - _JUMP) + share) * (1.0 - lean)
+            middle = middle * (1.0 - _JUMP) + share
+            high = (high * (1.0 - _JUMP) + share) * (1.0 + lean)
             factor = low + middle + high
             low, middle, high = low / factor, middle / factor, high / factor
             factors.append(factor)
@@ -155,17 +151,17 @@ class ExchangeabilityBets:
         return factors
 
     def evidence(self) -> tuple[Evidence, ...]:
-        """Give what the tests have come to."""
+        """Return the evidence of each test."""
         return tuple(test.evidence() for test in self._tests)
 
     def state(self) -> tuple[Any, ...]:
-        """Give what is remembered: what `load` takes."""
+        """Return the state: what `load` takes."""
         cells = np.flatnonzero(self._cells)
         counts = self._cells[cells].tolist()
         return (cells.tolist(), counts, self._shares, [test.state() for test in self._tests])
 
     def load(self, state: Sequence[Any]) -> None:
-        """Remember what gave this `state`, when nothing is remembered yet."""
+        """Restore a state, before the first score."""
         cells, counts, shares, tests = state
         self._cells[cells] = counts
         self._count, self._shares = sum(counts), list(shares)
@@ -173,16 +169,10 @@ class ExchangeabilityBets:
             test.load(one)
 
 
-def _counted(pairs: NDArray[np.bool_]) -> NDArray[np.int64]:
-    counts: NDArray[np.int64] = pairs.sum(axis=1)
-    return counts
-
-
-def _draws(seed: int, numbers: NDArray[np.int64]) -> Floats:
+def _draws(seed: int, numbers: Integers) -> Floats:
     """Draw from 0 to 1 for each number, always the same (SplitMix64, Steele et al. 2014)."""
-    mixed = np.uint64(seed) + (numbers.astype(np.uint64) + np.uint64(1)) * np.uint64(
-        0x9E3779B97F4A7C15
-    )
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    u64 = np.uint64
+    mixed = u64(seed) + (numbers.astype(u64) + u64(1)) * u64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> u64(30))) * u64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> u64(27))) * u64(0x94D049BB133111EB)
+    return ((mixed ^ (mixed >> u64(31))) >> u64(11)).astype(np.float64) * 2.0**-53

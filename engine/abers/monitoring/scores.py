@@ -1,51 +1,69 @@
-"""Prequential scores: how good the forecasts were, told by the labels that came later.
+"""Prequential scores: how good forecasts were, by the labels that came later.
 
-Governing rule: a forecast is scored once, as it was issued, when its label
-arrives; the sums are all that is kept, and nothing infinite is added to a sum.
+A forecast is scored once, as it was issued, when its label comes. Only sums are kept, and nothing
+infinite is added to a sum.
 """
-
-# ruff: noqa: SLF001 - of the same class
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from abers._arrays import unmasked
-from abers._backend import core
-from abers._saved import count, number, numbers, require, wholes
-from abers._tally import BINS
-from abers.calibration import _checks
+from abers import validation
+from abers.arrays import unmasked
+from abers.backends import core
 from abers.monitoring.corp import probabilities
+from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.reliability import Reliability
+from abers.reference.tally import BINS
+from abers.serialization import count, number, numbers, require, wholes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike
 
-    from abers._arrays import Floats
+    from abers.arrays import Floats
 
-__all__ = ["LARGEST_LOSS", "Bin", "PrequentialScores"]
+__all__ = ["BRIER", "ECE", "LARGEST_LOSS", "LOG_LOSS", "Bin", "PrequentialScores", "ViewScores"]
 
 LARGEST_LOSS = 745.2
 """Above the log loss, in nats, of the smallest probability there is."""
+LOG_LOSS = Measure(
+    "log_loss", "log loss", "nats", "Mean negative log probability of the label.", gauge=""
+)
+BRIER = Measure(
+    "brier",
+    "Brier score",
+    "squared error",
+    "Mean squared distance of forecast and label.",
+    gauge="",
+)
+ECE = Measure(
+    "ece",
+    "ECE, 10 bins",
+    "difference of probabilities",
+    "Expected calibration error over ten bins.",
+    chart="",  # over a tenth of a stream it is mostly chance
+    gauge="",
+)
 _ROUNDED = 1.0 + 1e-9  # sums of many numbers of at most 1 may be a little more
 
 
 class Bin(NamedTuple):
-    """Forecasts that are nearly the same, and what came.
+    """Forecasts in one of ten equal bins, and their labels.
 
     Attributes
     ----------
     forecast
-        Their mean; NaN if there are none.
+        Their mean; NaN in an empty bin.
     share
-        The share of them whose label was 1; NaN likewise.
+        Share of labels 1; NaN in an empty bin.
     labels
-        How many labels came.
+        Number of labels.
     """
 
     forecast: float
@@ -53,18 +71,91 @@ class Bin(NamedTuple):
     labels: int
 
 
-class PrequentialScores:
+class ViewScores(ABC):
+    """Scores of the forecasts of one view, from sums that can be added up."""
+
+    _sizes: ClassVar[tuple[int, int]]  # of the sums and of the tallies
+
+    def __init__(self) -> None:
+        self.reliability: Reliability | None = Reliability()  # None if it is not kept
+        self.sums = np.zeros(self._sizes[0])  # log losses, squares, those of the subclass
+        self.tallies = np.zeros(self._sizes[1], np.int64)  # infinite losses, those of the subclass
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of forecasts scored."""
+
+    @property
+    def infinite(self) -> int:
+        """Number of infinite log losses."""
+        return int(self.tallies[0])
+
+    @property
+    def log_loss(self) -> float:
+        """Mean of the negative log probability of the label; NaN before the first."""
+        return math.inf if self.infinite else self._mean(float(self.sums[0]))
+
+    @property
+    def brier(self) -> float:
+        """Mean squared distance of forecast and label; NaN before the first."""
+        return self._mean(float(self.sums[1]))
+
+    @abstractmethod
+    def update_many(self, forecasts: Any, labels: Any) -> None:  # noqa: ANN401 - of the task
+        """Score forecasts whose labels came, in their order."""
+
+    @abstractmethod
+    def state(self) -> tuple[Any, ...]:
+        """Return the state: what `restore` takes."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, state: Sequence[Any]) -> Self:
+        """Return the scores with this state; a ValueError if it cannot be one.
+
+        Without its last part the reliability diagram is empty.
+        """
+
+    @classmethod
+    def total(cls, many: Iterable[Self]) -> Self:
+        """Add up scores of different forecasts."""
+        whole, parts = cls(), [*many]
+        for scores in parts:
+            whole.sums += scores.sums
+            whole.tallies += scores.tallies
+        kept = [one.reliability for one in parts if one.reliability is not None]
+        whole.reliability = Reliability.total(kept) if len(kept) == len(parts) else None
+        return whole
+
+    def means(self) -> dict[str, float]:
+        """Return all means by name, and the number of infinite losses."""
+        return means(self.summary())
+
+    def summary(self, view: str = "") -> list[Number]:
+        """Return all means as numbers of a view; see `abers.monitoring.Monitor.summary`."""
+        log_loss = Number(LOG_LOSS, self.log_loss, view, self.infinite)
+        return [log_loss, Number(BRIER, self.brier, view)]
+
+    def _mean(self, total: float) -> float:
+        return total / self.count if self.count else math.nan
+
+    def _diagram(self) -> bytes:
+        return b"" if self.reliability is None else self.reliability.state()
+
+
+class PrequentialScores(ViewScores):
     """Log loss, Brier score and expected calibration error of forecasts of a binary label.
 
     Attributes
     ----------
     reliability
-        `Reliability`: the CORP diagram of the forecasts.
+        `Reliability`: the CORP diagram of the forecasts; None if it is not kept.
 
     Notes
     -----
-    The log loss is in nats. A forecast of 0 for a label 1, or of 1 for a label 0, costs an
-    infinite loss: it is counted in `infinite`, and makes `log_loss` infinite.
+    The log loss is in nats. A forecast of 0 for a label 1, or of 1 for a label 0, has an infinite
+    loss: it is counted in `infinite`, and makes `log_loss` infinite.
 
     The expected calibration error is the mean distance between forecast and label over ten
     bins of equal width, closed on the left (the last on both sides), each weighted by the
@@ -73,128 +164,73 @@ class PrequentialScores:
     Examples
     --------
     >>> scores = PrequentialScores()
-    >>> for forecast, label in [(0.9, 1), (0.2, 0), (0.6, 0), (0.3, 0)]:
-    ...     scores.update(forecast, label)
+    >>> scores.update_many([0.9, 0.2, 0.6, 0.3], [1, 0, 0, 0])
     >>> scores.count
     4
     >>> round(scores.log_loss, 4), round(scores.brier, 4), round(scores.ece, 4)
     (0.4004, 0.125, 0.3)
     """
 
+    _sizes = (2 + BINS, 1 + 2 * BINS)
+
     def __init__(self) -> None:
-        self.reliability: Reliability | None = Reliability()
-        self._sums = np.zeros(2 + BINS)  # log losses, squares, and forecasts of each bin
-        self._whole = np.zeros(1 + 2 * BINS, np.int64)
-        self._forecasts = self._sums[2:]
-        self._counts, self._positives = self._whole[1 : 1 + BINS], self._whole[1 + BINS :]
+        super().__init__()
+        self._forecasts = self.sums[2:]
+        self._counts, self._positives = self.tallies[1 : 1 + BINS], self.tallies[1 + BINS :]
 
     def update(self, forecast: float, label: int) -> None:
-        """Score one forecast whose label has arrived.
+        """Score one forecast whose label came; see `update_many`."""
+        self.update_many([forecast], [label])
+
+    def update_many(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
+        """Score forecasts whose labels came, in their order.
 
         Parameters
         ----------
-        forecast
-            The probability of label 1 that was issued, in [0, 1].
-        label
-            0 or 1 (False or True).
+        forecasts
+            Array of shape (n,): the probabilities of label 1 that were issued, in [0, 1].
+        labels
+            Array of shape (n,): 0 or 1 (False or True).
 
         Raises
         ------
         ScoreError
-            If the forecast is no probability; nothing is counted then.
+            If a forecast is not a probability; nothing is counted then.
         LabelError
-            If the label is neither 0 nor 1; nothing is counted then.
-        """
-        self.update_many([forecast], [label])
-
-    def update_many(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
-        """Score forecasts whose labels have arrived; as `update` for each, in their order.
-
-        Parameters
-        ----------
-        forecasts, labels
-            Arrays of shape (n,), as in `update`.
-
-        Raises
-        ------
-        ScoreError, LabelError
-            If a row cannot be used; nothing is counted then.
-
-        Examples
-        --------
-        >>> scores = PrequentialScores()
-        >>> scores.update_many([0.9, 0.2, 0.6, 0.3], [1, 0, 0, 0])
-        >>> round(scores.brier, 4)
-        0.125
+            If a label is neither 0 nor 1; nothing is counted then.
         """
         issued = np.ascontiguousarray(unmasked(forecasts), np.float64)
         truth = _floats(labels, len(issued))
-        if core.add_scores(issued, truth, self._sums, self._whole) < len(issued):
-            probabilities(issued)  # which says what is wrong with them
-            _checks.labels(truth, len(issued))
+        if core.add_scores(issued, truth, self.sums, self.tallies) < len(issued):
+            probabilities(issued)  # raises the error that names the value
+            validation.labels(truth, len(issued))
         if self.reliability is not None:
             self.reliability.add(issued, truth)
 
     def state(self) -> tuple[int, float, float, list[int], list[float], list[int], bytes]:
-        """Give what is remembered: what `restore` takes."""
+        """Return the state: what `restore` takes."""
         bins = (self._counts.tolist(), self._forecasts.tolist(), self._positives.tolist())
-        log_loss, squares = self._sums[:2].tolist()
-        diagram = b"" if self.reliability is None else self.reliability.state()
-        return (self.infinite, log_loss, squares, *bins, diagram)
+        log_loss, squares = self.sums[:2].tolist()
+        return (self.infinite, log_loss, squares, *bins, self._diagram())
 
     @classmethod
-    def restore(cls, state: Sequence[Any]) -> PrequentialScores:
-        """Make the scores that gave this `state`.
-
-        One without the last part is of an abers that kept no diagram; it begins then.
-
-        Raises
-        ------
-        ValueError
-            If none did.
-        """
+    def restore(cls, state: Sequence[Any]) -> Self:
+        """Return the scores with this state; see `ViewScores.restore`."""
         infinite, log_loss, squares, counts, forecasts, positives, *diagram = state
         scores = cls()
         scores._counts[:] = wholes(counts, "counts of bins", BINS)
         scores._positives[:] = wholes(positives, "labels of bins", BINS)
         scores._forecasts[:] = numbers(forecasts, "forecasts of bins", BINS)
         require((scores._positives <= scores._counts).all(), "labels of bins")
-        most = scores._counts * _ROUNDED  # of one that is not there, nothing
+        most = scores._counts * _ROUNDED
         require(((scores._forecasts >= 0.0) & (scores._forecasts <= most)).all(), "forecasts")
         n = scores.count
-        scores._whole[0] = count(infinite, "infinite losses", n)
-        scores._sums[0] = number(log_loss, "log losses", 0.0, n * LARGEST_LOSS)
-        scores._sums[1] = number(squares, "squares", 0.0, n * _ROUNDED)
+        scores.tallies[0] = count(infinite, "infinite losses", n)
+        scores.sums[0] = number(log_loss, "log losses", 0.0, n * LARGEST_LOSS)
+        scores.sums[1] = number(squares, "squares", 0.0, n * _ROUNDED)
         for one in diagram:
             scores.reliability = Reliability.restore(one)
         return scores
-
-    @classmethod
-    def total(cls, many: Iterable[PrequentialScores]) -> PrequentialScores:
-        """Add up scores of different forecasts.
-
-        Parameters
-        ----------
-        many
-            The scores.
-
-        Returns
-        -------
-        PrequentialScores
-            Those of all forecasts together.
-        """
-        whole, parts = cls(), [*many]
-        for scores in parts:
-            whole._sums += scores._sums
-            whole._whole += scores._whole
-        kept = [one.reliability for one in parts if one.reliability is not None]
-        whole.reliability = Reliability.total(kept) if len(kept) == len(parts) else None
-        return whole
-
-    @property
-    def infinite(self) -> int:
-        """Number of infinite log losses."""
-        return int(self._whole[0])
 
     @property
     def count(self) -> int:
@@ -202,27 +238,12 @@ class PrequentialScores:
         return int(self._counts.sum())
 
     @property
-    def log_loss(self) -> float:
-        """Mean of the negative log probability of the label; NaN before the first."""
-        return math.inf if self.infinite else self._mean(float(self._sums[0]))
-
-    @property
-    def brier(self) -> float:
-        """Mean squared distance of forecast and label; NaN before the first."""
-        return self._mean(float(self._sums[1]))
-
-    @property
     def ece(self) -> float:
         """Expected calibration error over ten bins; NaN before the first."""
         return self._mean(float(np.abs(self._forecasts - self._positives).sum()))
 
     def bins(self) -> list[Bin]:
-        """Give what became of the forecasts of each of the ten bins.
-
-        Returns
-        -------
-        list of Bin
-            In ascending order.
+        """Return the ten bins, in ascending order.
 
         Examples
         --------
@@ -231,25 +252,17 @@ class PrequentialScores:
         >>> [one for one in scores.bins() if one.labels]
         [Bin(forecast=0.5, share=0.0, labels=1), Bin(forecast=0.75, share=0.5, labels=2)]
         """
-        with np.errstate(invalid="ignore"):  # of a bin without a forecast
+        with np.errstate(invalid="ignore"):  # in an empty bin
             columns = (self._forecasts / self._counts, self._positives / self._counts)
         values = zip(*(one.tolist() for one in (*columns, self._counts)), strict=True)
         return [Bin(*row) for row in values]
 
-    def means(self) -> dict[str, float]:
-        """Give all of them by name, and how many infinite losses there were."""
-        return {
-            "log_loss": self.log_loss,
-            "log_loss_infinite": self.infinite,
-            "brier": self.brier,
-            "ece": self.ece,
-        }
-
-    def _mean(self, total: float) -> float:
-        return total / self.count if self.count else math.nan
+    def summary(self, view: str = "") -> list[Number]:
+        """Return all means as numbers of a view; see `abers.monitoring.Monitor.summary`."""
+        return [*super().summary(view), Number(ECE, self.ece, view)]
 
 
 def _floats(labels: ArrayLike, length: int) -> Floats:
     if type(labels) is np.ndarray and labels.dtype == np.float64 and labels.shape == (length,):
         return np.ascontiguousarray(labels)
-    return _checks.labels(labels, length).astype(np.float64)
+    return validation.labels(labels, length).astype(np.float64)

@@ -1,23 +1,15 @@
 """Regression: predictive distributions that are updated with every label."""
 
-from __future__ import annotations
-
-from abers.regression.beta_cdf import BetaCDF
-from abers.regression.continuous import CalibratedDistribution
+from abers.regression.coverage_tracker import CoverageTracker, TrackedInterval
 from abers.regression.distribution import PredictiveDistribution
-from abers.regression.gp_beta import GPBeta
 from abers.regression.ivapr import IVAPR, Quantiles
-from abers.regression.ivar import IVAR, MeanInterval
-from abers.regression.quantile_calibration import QuantileCalibration
+from abers.regression.protected_ivapr import ProtectedIVAPR
 
 __all__ = [
     "IVAPR",
-    "IVAR",
-    "BetaCDF",
-    "CalibratedDistribution",
-    "GPBeta",
-    "MeanInterval",
+    "CoverageTracker",
     "PredictiveDistribution",
-    "QuantileCalibration",
+    "ProtectedIVAPR",
     "Quantiles",
+    "TrackedInterval",
 ]

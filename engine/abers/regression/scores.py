@@ -1,32 +1,31 @@
-"""Scores of regression forecasts: how good they were, told by the labels.
+"""Scores of regression forecasts for the labels that came.
 
-Governing rule: a score is a plain function of arrays, a number an observation, smaller is better;
-means are left to the caller, so that nothing infinite is hidden in one. A forecast that is no
-forecast (a negative spread, ends in the wrong order, a density below 0) is an error.
+A score is a plain function of arrays, a number an observation, smaller is better; means are left to
+the caller, so that nothing infinite is hidden in one. What is not a forecast (a negative spread,
+ends in the wrong order, a density below 0) is an error.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from abers._shown import shown
-from abers.exceptions import MissingExtraError, ParameterError
-from abers.regression._asked import count, numbers
+from abers.exceptions import ParameterError
+from abers.regression.uniformity import Uniformity, pit_histogram, pit_uniformity
+from abers.validation import finite, level_list, numbers, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from abers._arrays import Floats, Integers
-    from abers.regression.continuous import CalibratedDistribution
-    from abers.regression.distribution import PredictiveDistribution
+    from abers.arrays import Floats
 
 __all__ = [
     "LEVELS",
+    "Distribution",
     "Uniformity",
     "covered",
     "crps",
@@ -47,24 +46,15 @@ LEVELS = tuple(twentieth / 20 for twentieth in range(1, 20))
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
-class Uniformity(NamedTuple):
-    """Tests of whether PIT values are uniform: small p-values say that they are not.
+class Distribution(Protocol):
+    """A predictive distribution that scores itself, such as `PredictiveDistribution`."""
 
-    Attributes
-    ----------
-    chi_square
-        p-value of the chi-square test on the histogram.
-    kolmogorov_smirnov
-        p-value of the Kolmogorov-Smirnov test.
-    """
-
-    chi_square: float
-    kolmogorov_smirnov: float
+    def crps(self, y: float, /) -> float:
+        """Return the continuous ranked probability score for a label."""
+        ...
 
 
-def crps(
-    distributions: Sequence[PredictiveDistribution | CalibratedDistribution], y: ArrayLike
-) -> Floats:
+def crps(distributions: Sequence[Distribution], y: ArrayLike) -> Floats:
     """Continuous ranked probability score of each distribution for its label.
 
     Parameters
@@ -90,9 +80,9 @@ def crps(
     >>> crps([PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0])], [1.5]).tolist()
     [0.25]
     """
-    labels = _numbers(y, "y")
+    labels = finite(y, "y")
     if labels.shape != (len(distributions),):
-        msg = f"y has shape {labels.shape}, not ({len(distributions)},); give one a distribution"
+        msg = f"y has shape {labels.shape}, not ({len(distributions)},); give one for each"
         raise ParameterError(msg)
     pairs = zip(distributions, labels.tolist(), strict=True)
     return np.array([distribution.crps(label) for distribution, label in pairs], np.float64)
@@ -123,7 +113,7 @@ def crps_sample(samples: ArrayLike, y: ArrayLike) -> Floats:
     >>> crps_sample([[1.0, 2.0]], [1.5]).tolist()
     [0.25]
     """
-    points, labels = np.sort(_numbers(samples, "samples"), axis=-1), _numbers(y, "y")
+    points, labels = np.sort(finite(samples, "samples"), axis=-1), finite(y, "y")
     m = points.shape[-1]
     after = np.arange(1, m + 1) / m
     gaps = points - labels[..., np.newaxis]
@@ -158,8 +148,7 @@ def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
     >>> crps_normal(0.0, 1.0, 0.0).round(4)
     np.float64(0.2337)
     """
-    spread = _positive(std)
-    z = (_numbers(y, "y") - _numbers(mean, "mean")) / spread
+    z, spread = _standardised(mean, std, y)
     density = np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi)
     balance = np.asarray(_erf(z / math.sqrt(2.0)), np.float64)  # 2 Phi(z) - 1
     return np.asarray(spread * (z * balance + 2.0 * density - 1.0 / math.sqrt(math.pi)))
@@ -181,14 +170,14 @@ def log_score(density: ArrayLike) -> Floats:
     Raises
     ------
     ParameterError
-        If a density is negative or no finite number.
+        If a density is negative or not finite.
 
     Examples
     --------
     >>> log_score([1.0, 0.0]).tolist()
     [-0.0, inf]
     """
-    densities = _numbers(density, "density")
+    densities = finite(density, "density")
     bad = densities[densities < 0.0]
     if bad.size:
         msg = f"density={shown(float(bad[0]))} is negative; give densities, not their logs"
@@ -220,8 +209,7 @@ def log_score_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Floats:
     >>> log_score_normal(0.0, 1.0, 0.0).round(4)
     np.float64(0.9189)
     """
-    spread = _positive(std)
-    z = (_numbers(y, "y") - _numbers(mean, "mean")) / spread
+    z, spread = _standardised(mean, std, y)
     return np.asarray(0.5 * z**2 + np.log(spread) + 0.5 * math.log(2.0 * math.pi))
 
 
@@ -248,7 +236,7 @@ def squared_error(prediction: ArrayLike, y: ArrayLike) -> Floats:
     >>> squared_error([1.0, 2.0], [1.0, 4.0]).mean()
     np.float64(2.0)
     """
-    return np.asarray((_numbers(prediction, "prediction") - _numbers(y, "y")) ** 2)
+    return np.asarray((finite(prediction, "prediction") - finite(y, "y")) ** 2)
 
 
 def pinball(quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Floats:
@@ -278,8 +266,8 @@ def pinball(quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> F
     >>> pinball([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]).tolist()
     [0.25]
     """
-    q, labels = numbers(quantiles, "quantiles"), _numbers(y, "y")
-    at = _levels(levels)
+    q, labels = numbers(quantiles, "quantiles"), finite(y, "y")
+    at = level_list(levels)
     if q.shape != (len(labels), len(at)):
         msg = f"quantiles has shape {q.shape}, not ({len(labels)}, {len(at)}); give one a level"
         raise ParameterError(msg)
@@ -317,14 +305,14 @@ def interval_score(low: ArrayLike, high: ArrayLike, y: ArrayLike, level: float) 
     >>> interval_score([1.0, 1.0], [3.0, 3.0], [2.0, 4.0], level=0.5).tolist()
     [2.0, 6.0]
     """
-    tail, labels = 1.0 - float(_levels([level])[0]), _numbers(y, "y")
+    tail, labels = 1.0 - float(level_list([level])[0]), finite(y, "y")
     lows, highs = _ends(low, high)
     outside = np.maximum(lows - labels, 0.0) + np.maximum(labels - highs, 0.0)
     return np.asarray(highs - lows + 2.0 / tail * outside)
 
 
 def covered(low: ArrayLike, high: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
-    """Tell which labels lie in their intervals, ends included.
+    """Return which labels lie in their intervals, ends included.
 
     Parameters
     ----------
@@ -346,106 +334,19 @@ def covered(low: ArrayLike, high: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
     >>> covered([0.0, 0.0], [1.0, 1.0], [0.5, 2.0]).mean()
     np.float64(0.5)
     """
-    labels = _numbers(y, "y")
+    labels = finite(y, "y")
     lows, highs = _ends(low, high)
     return np.asarray((lows <= labels) & (labels <= highs))
 
 
-def pit_histogram(pit: ArrayLike, bins: int = 10) -> Integers:
-    """Count PIT values in bins of equal width, closed on the left, the last on both sides.
-
-    Parameters
-    ----------
-    pit
-        Array of shape (n,), in [0, 1].
-    bins
-        How many.
-
-    Returns
-    -------
-    numpy.ndarray
-        The counts, of shape (bins,).
-
-    Raises
-    ------
-    ParameterError
-        If a value is not in [0, 1].
-
-    Examples
-    --------
-    >>> pit_histogram([0.0, 0.1, 0.5, 1.0], bins=2).tolist()
-    [2, 2]
-    """
-    edges = np.arange(1, count(bins, "bins", 1)) / bins
-    found = np.searchsorted(edges, _pit(pit), side="right")
-    return np.bincount(found, minlength=bins).astype(np.int64)
-
-
-def pit_uniformity(pit: ArrayLike, bins: int = 10) -> Uniformity:
-    """Test whether PIT values are uniform, as they are for calibrated forecasts.
-
-    Parameters
-    ----------
-    pit
-        Array of shape (n,), in [0, 1], at least one.
-    bins
-        Bins of the chi-square test, which wants five expected values or more in each.
-
-    Returns
-    -------
-    Uniformity
-        The p-values of two tests, both for independent values.
-
-    Raises
-    ------
-    ParameterError
-        If a value is not in [0, 1], or there is none.
-    MissingExtraError
-        If scipy is not installed.
-
-    Examples
-    --------
-    >>> pit_uniformity([0.5] * 100).chi_square < 0.001
-    True
-    """
-    try:
-        from scipy import stats  # noqa: PLC0415 - an extra, and slow to import
-    except ImportError as error:
-        msg = "tests of uniformity need scipy; run: pip install 'abers[regression]'"
-        raise MissingExtraError(msg) from error
-    values = _pit(pit)
-    if not values.size:
-        msg = "pit is empty; nothing can be tested without a value"
-        raise ParameterError(msg)
-    squares = stats.chisquare(pit_histogram(values, bins)).pvalue
-    return Uniformity(float(squares), float(stats.kstest(values, "uniform").pvalue))
-
-
-def _numbers(values: ArrayLike, name: str) -> Floats:
-    found = numbers(values, name)
-    bad = found[~np.isfinite(found)]
-    if bad.size:
-        msg = f"{name}={shown(float(bad[0]))} is not a finite number; drop the observation"
-        raise ParameterError(msg)
-    return found
-
-
-def _positive(std: ArrayLike) -> Floats:
-    spread = _numbers(std, "std")
+def _standardised(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
+    """Return how many standard deviations the labels lie above the means, and the deviations."""
+    spread = finite(std, "std")
     bad = spread[spread <= 0.0]
     if bad.size:
         msg = f"std={shown(float(bad[0]))} is not positive; a normal forecast needs a spread"
         raise ParameterError(msg)
-    return spread
-
-
-def _levels(values: ArrayLike) -> Floats:
-    levels = numbers(values, "levels")
-    bad = levels[~((levels > 0.0) & (levels < 1.0))]
-    if bad.size or levels.ndim != 1:
-        msg = f"level {shown(values)} is not inside (0, 1); give probabilities"
-        raise ParameterError(msg)
-    return levels
+    return (finite(y, "y") - finite(mean, "mean")) / spread, spread
 
 
 def _ends(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
@@ -454,12 +355,3 @@ def _ends(low: ArrayLike, high: ArrayLike) -> tuple[Floats, Floats]:
         msg = "an interval ends before it begins; exchange its ends"
         raise ParameterError(msg)
     return lows, highs
-
-
-def _pit(values: ArrayLike) -> Floats:
-    pit = numbers(values, "pit")
-    bad = pit[~((pit >= 0.0) & (pit <= 1.0))]
-    if bad.size:
-        msg = f"PIT value {shown(float(bad[0]))} is not in [0, 1]; it is no probability"
-        raise ParameterError(msg)
-    return pit

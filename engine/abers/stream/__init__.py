@@ -1,7 +1,6 @@
 """The stream processor: observations in, predictions out, labels whenever they come."""
 
-from __future__ import annotations
-
+from abers.monitoring.scored_rows import Forecasts, ScoredRows
 from abers.stream.columns import Events, Rows
 from abers.stream.events import (
     Alarm,
@@ -17,22 +16,19 @@ from abers.stream.events import (
     RegressionOutcome,
     RegressionPrediction,
 )
-from abers.stream.facts import Facts, Forecasts
-from abers.stream.journal import Entry
-from abers.stream.kinds import task_of
-from abers.stream.outputs import Judged, Outputs
+from abers.stream.journal import JournalEntry
+from abers.stream.outputs import Outputs, SettledBatch
 from abers.stream.processor import Processor
 from abers.stream.settings import Settings
+from abers.stream.tasks import make_task
 
 __all__ = [
     "Alarm",
     "DeadLetter",
-    "Entry",
     "Event",
     "Events",
-    "Facts",
     "Forecasts",
-    "Judged",
+    "JournalEntry",
     "Label",
     "MultiClassOutcome",
     "MultiClassPrediction",
@@ -45,6 +41,8 @@ __all__ = [
     "RegressionOutcome",
     "RegressionPrediction",
     "Rows",
+    "ScoredRows",
     "Settings",
-    "task_of",
+    "SettledBatch",
+    "make_task",
 ]

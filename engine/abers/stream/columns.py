@@ -1,8 +1,7 @@
 """Events and outputs by columns.
 
-Governing rule: a batch is a handful of arrays, and an event or an output becomes
-an object when somebody asks for it, not before; that object is equal to the one
-the columns were made of.
+A batch is a handful of arrays. An event or an output becomes an object only on request, and equals
+the object that the columns were made of.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from abers.stream.events import Event, Label, Observation
 
-__all__ = ["Column", "Events", "Rows", "column", "objects"]
+__all__ = ["Column", "Events", "Rows", "by_key", "column", "objects"]
 
 Column: TypeAlias = NDArray[Any]
 """Of float64, int64 or bool, or of objects."""
@@ -30,12 +29,12 @@ _PLAIN: Mapping[type, type[np.generic]] = {float: np.float64, int: np.int64, boo
 
 
 def objects(values: Sequence[Any]) -> Column:
-    """Make a column of objects, whatever they are."""
+    """Return a column of objects, whatever they are."""
     return np.fromiter(values, object, len(values))
 
 
 def column(values: Sequence[Any]) -> Column:
-    """Make a column of numbers if all values are of one plain type, otherwise of objects.
+    """Return a column of numbers if all values are of one plain type, otherwise of objects.
 
     Parameters
     ----------
@@ -45,7 +44,7 @@ def column(values: Sequence[Any]) -> Column:
     Returns
     -------
     numpy.ndarray
-        Of float64, int64, bool or object; its `tolist` gives the values back.
+        Of float64, int64, bool or object; its `tolist` returns the values.
 
     Examples
     --------
@@ -69,21 +68,23 @@ class Events(Sequence[Event]):
     labels
         Which rows are labels.
     ids, models
-        Of objects.
+        Ids and models, as objects.
     times
-        Of int64, or of objects if one is no such number.
+        Event times: int64, or objects if one is not such a number.
     segments
-        Of observations, as objects.
+        Segments of observations, as objects.
     scores
-        Of observations; None if there are none.
+        Scores of observations; None without observations.
     values
-        Of labels; None if there are none.
-    x, extra, recorded
-        Of observations, of observations, and of all; None if no row has any. What was recorded is
-        of int64 if every row has it, otherwise of objects.
+        Values of labels; None without labels.
+    x, extra
+        Features and extra fields of observations; None if no row has any.
+    recorded
+        Times of the records: int64 if every row has one, otherwise objects; None if no row has
+        one.
     awaited
-        Labels of observations, at hand but not yet out: nothing may look at them before they
-        are released. None if none are.
+        Labels of observations that are not yet released: nothing may read them before. None if
+        there are none.
 
     Examples
     --------
@@ -108,26 +109,26 @@ class Events(Sequence[Event]):
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Events:
-        """Make columns of events."""
+        """Return the columns of events."""
         labels = np.fromiter((type(e) is Label for e in events), bool, len(events))
-        told: list[Any] = [e for e in events if type(e) is Label]
-        seen: list[Any] = [e for e in events if type(e) is not Label]
+        given: list[Any] = [e for e in events if type(e) is Label]
+        observed: list[Any] = [e for e in events if type(e) is not Label]
         return cls(
             labels,
             objects([e.id for e in events]),
             column([e.time for e in events]),
             objects([e.model for e in events]),
-            _spread(objects([e.segment for e in seen]), ~labels),
-            _spread(column([e.score for e in seen]), ~labels) if seen else None,
-            _spread(column([e.value for e in told]), labels) if told else None,
-            _given([e.x for e in seen], ~labels),
-            _given([e.extra for e in seen], ~labels),
+            _spread(objects([e.segment for e in observed]), ~labels),
+            _spread(column([e.score for e in observed]), ~labels) if observed else None,
+            _spread(column([e.value for e in given]), labels) if given else None,
+            _given([e.x for e in observed], ~labels),
+            _given([e.extra for e in observed], ~labels),
             _recorded([e.recorded for e in events]),
         )
 
     @classmethod
     def joined(cls, parts: Sequence[Events]) -> Events:
-        """Put batches, at least one, behind each other."""
+        """Return batches, at least one, behind each other."""
         parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
@@ -135,18 +136,18 @@ class Events(Sequence[Event]):
         return cls(*columns)
 
     def take(self, rows: Any) -> Events:  # noqa: ANN401 - whatever indexes an array
-        """Give some rows, by numbers, a mask or a slice."""
+        """Return some rows, by numbers, a mask or a slice."""
         columns: list[Any] = [getattr(self, name) for name in _NAMES]
         taken: list[Any] = [None if one is None else one[rows] for one in columns]
         return Events(*taken)
 
     def heads(self) -> Events:
-        """Give what a prediction or an outcome repeats of the events, and nothing else."""
+        """Return only the columns that a prediction or an outcome repeats."""
         columns = (self.labels, self.ids, self.times, self.models, self.segments)
         return Events(*columns, extra=self.extra)
 
     def __len__(self) -> int:
-        """Count the events."""
+        """Return the number of events."""
         return len(self.labels)
 
     @overload
@@ -154,20 +155,20 @@ class Events(Sequence[Event]):
     @overload
     def __getitem__(self, index: slice) -> Events: ...
     def __getitem__(self, index: int | slice) -> Event | Events:
-        """Make an event, or give consecutive ones as columns."""
+        """Return an event, or consecutive ones as columns."""
         if isinstance(index, slice):
             return self.take(index)
         return next(iter(self.take([index])))
 
     def __iter__(self) -> Iterator[Event]:
-        """Make the events."""
+        """Yield the events as objects."""
         columns = (self.ids, self.times, self.models, self.segments)
         given = (self.scores, self.values, self.x, self.extra, self.recorded)
         for label, id_, time, model, segment, score, value, x, extra, recorded in zip(
             self.labels.tolist(),
             *map(_values, columns),
             *map(_values, given),
-            strict=False,  # what is not there repeats without end
+            strict=False,  # None for a missing column repeats without end
         ):
             yield (
                 Label(id_, time, model, value, recorded)
@@ -176,7 +177,7 @@ class Events(Sequence[Event]):
             )
 
 
-_NAMES = tuple(field.name for field in fields(Events))  # finding them takes longer than a row
+_NAMES = tuple(field.name for field in fields(Events))  # slow to find
 
 
 class Rows(Sequence[T], Generic[T]):
@@ -185,9 +186,10 @@ class Rows(Sequence[T], Generic[T]):
     Parameters
     ----------
     kind
-        The type.
+        Type of the outputs.
     columns
-        By name of its fields, the first of them at least; fields left out have their defaults.
+        Columns by name of the field, in the order of the fields. The last fields may be left out:
+        they have their defaults.
 
     Examples
     --------
@@ -205,11 +207,11 @@ class Rows(Sequence[T], Generic[T]):
         self._size = len(next(iter(columns.values())))
 
     def take(self, rows: Any) -> Rows[T]:  # noqa: ANN401 - whatever indexes an array
-        """Give some rows, by numbers, a mask or a slice."""
+        """Return some rows, by numbers, a mask or a slice."""
         return Rows(self.kind, {name: one[rows] for name, one in self.columns.items()})
 
     def __len__(self) -> int:
-        """Count the rows."""
+        """Return the number of rows."""
         return self._size
 
     @overload
@@ -217,31 +219,49 @@ class Rows(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, index: slice) -> Rows[T]: ...
     def __getitem__(self, index: int | slice) -> T | Rows[T]:
-        """Make one object, or give consecutive rows as columns."""
+        """Return one object, or consecutive rows as columns."""
         return self.take(index) if isinstance(index, slice) else next(iter(self.take([index])))
 
     def __iter__(self) -> Iterator[T]:
-        """Make the objects."""
+        """Yield the objects."""
         names = self.kind.__struct_fields__[: len(self.columns)]
         return map(self.kind, *(self.columns[name].tolist() for name in names))
+
+
+def by_key(keys: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:
+    """Yield each key of a batch with its rows, in their order; they index an array.
+
+    Examples
+    --------
+    >>> [(key, rows.tolist()) for key, rows in by_key(np.array([1, 0, 1]))]
+    [(0, [1]), (1, [0, 2])]
+    """
+    if not len(keys):
+        return
+    if (keys == keys[0]).all():  # sorting them takes longer than all the rest
+        yield int(keys[0]), slice(None)
+        return
+    order = np.argsort(keys, kind="stable")
+    numbers, starts = np.unique(keys[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, starts[1:]), strict=True)
 
 
 def _values(one: Column | None) -> Sequence[Any] | repeat[None]:
     return repeat(None) if one is None else one.tolist()
 
 
-def _spread(values: Column, places: NDArray[np.bool_]) -> Column:
-    """Put values at some places of a column, and 0 at the others, where nobody looks."""
-    if len(values) == len(places):
+def _spread(values: Column, mask: NDArray[np.bool_]) -> Column:
+    """Return a column with values in the rows of a mask, and unused zeros in all others."""
+    if len(values) == len(mask):
         return values
-    whole = np.zeros(len(places), values.dtype)
-    whole[places] = values
+    whole = np.zeros(len(mask), values.dtype)
+    whole[mask] = values
     return whole
 
 
-def _given(values: Sequence[Any], places: NDArray[np.bool_]) -> Column | None:
+def _given(values: Sequence[Any], mask: NDArray[np.bool_]) -> Column | None:
     there = any(one is not None for one in values)
-    return _spread(objects(values), places) if there else None
+    return _spread(objects(values), mask) if there else None
 
 
 def _recorded(values: Sequence[Any]) -> Column | None:
@@ -249,12 +269,13 @@ def _recorded(values: Sequence[Any]) -> Column | None:
 
 
 def _joined(parts: Sequence[Events], name: str) -> Column | None:
+    """Join a column of all parts, or return None if no part has it."""
     columns = [getattr(part, name) for part in parts]
     kinds = {one.dtype for one in columns if one is not None}
     if not kinds:
         return None
     if name == "recorded" and any(one is None for one in columns):
-        kinds.add(np.dtype(object))  # every row is looked at: one that has none says so
+        kinds.add(np.dtype(object))  # a row without a time must have None, and not 0
     kind = kinds.pop() if len(kinds) == 1 else np.dtype(object)
     return np.concatenate(
         [
@@ -265,5 +286,5 @@ def _joined(parts: Sequence[Events], name: str) -> Column | None:
 
 
 def _nothing(size: int, kind: np.dtype[Any]) -> Column:
-    """Fill the rows of a part that has none of the values of the others."""
+    """Return the column of a part that lacks it."""
     return np.full(size, None) if kind.hasobject else np.zeros(size, kind)

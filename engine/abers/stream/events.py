@@ -1,7 +1,7 @@
-"""What goes into the processor and what comes out of it.
+"""Events and outputs of a processor.
 
-Governing rule: an event is immutable and knows its event time, in whole
-milliseconds; the field order of an output is that of the wire, schema version 1.
+An event is immutable and has an event time, in whole milliseconds. The fields of an output have the
+order of the wire, schema version 1.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ __all__ = [
 
 
 class Observation(msgspec.Struct, frozen=True, gc=False):
-    """Something to be predicted.
+    """An observation, which is to be predicted.
 
     Attributes
     ----------
     id
-        What its label will call it; unique within the model.
+        Identifier, which its label repeats; unique within the model.
     time
         Event time, in milliseconds.
     model
-        Whose prediction it is.
+        Name of the model.
     score
-        The model's score, if it comes with the event: a number, or of several classes a mapping
-        from class to number.
+        Score of the model, if the event has one: a number, or with several classes a dict from
+        class to number.
     x
-        The features, if a learner scores them.
+        Features, if a learner scores them.
     segment
-        Part of the stream within the model that is calibrated apart.
+        Part of the stream of the model that has a calibrator of its own.
     recorded
-        When the record was written, in milliseconds, where the transport knows.
+        When the record was written, in milliseconds, if the transport knows.
     extra
-        Fields that are passed through to the prediction.
+        Fields that the prediction repeats.
     """
 
     id: str
@@ -66,13 +66,13 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     Attributes
     ----------
     id, model
-        Those of the observation.
+        As of the observation.
     time
         Event time of the label, in milliseconds.
     value
         The outcome: 0 or 1, one of several classes, or a number.
     recorded
-        When the record was written, in milliseconds, where the transport knows.
+        When the record was written, in milliseconds, if the transport knows.
     """
 
     id: str
@@ -82,52 +82,57 @@ class Label(msgspec.Struct, frozen=True, gc=False):
     recorded: int | None = None
 
 
-class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
-    """What is said of an observation before its label is known.
+class _OutputStruct(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
+):
+    """The first fields of predictions and outcomes; the tag is the version of the schema."""
+
+    id: str
+    time: int
+    model: str
+
+
+class Prediction(_OutputStruct, frozen=True):
+    """The prediction of an observation, before its label is known.
 
     Attributes
     ----------
     id, time, model, score, segment, extra
-        Those of the observation.
+        As of the observation.
     p0, p1, p
-        The Venn-Abers interval and its log-loss merge.
-    n
-        Number of labels the calibrator held when it answered.
+        The Venn-Abers interval, and the probability: its log-loss merge, or the protected one,
+        which may lie outside.
+    n_labels
+        Number of labels that the calibrator held when it predicted.
     """
 
-    id: str
-    time: int
-    model: str
     score: float
     p0: float
     p1: float
     p: float
-    n: int
+    n_labels: int
     segment: str = ""
     extra: dict[str, Any] | None = None
 
 
-class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
-    """A label, beside the prediction it settles, as that was issued.
+class Outcome(_OutputStruct, frozen=True):
+    """A label, with the prediction that it settles as that was issued.
 
     Attributes
     ----------
     id, model, segment
-        Those of the observation.
+        As of the observation.
     time
         Event time of the label.
-    predicted
+    prediction_time
         Event time of the observation.
     label
         The outcome.
     score, p0, p1, p
-        Those of the prediction.
+        As of the prediction.
     """
 
-    id: str
-    time: int
-    model: str
-    predicted: int
+    prediction_time: int
     label: int
     score: float
     p0: float
@@ -136,56 +141,46 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
     segment: str = ""
 
 
-class MultiClassPrediction(
-    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
-):
-    """What is said of an observation of several classes; all by class.
+class MultiClassPrediction(_OutputStruct, frozen=True):
+    """The prediction of an observation of several classes; all by class.
 
     Attributes
     ----------
     id, time, model, score, segment, extra
-        Those of the observation.
+        As of the observation.
     p, low, high
-        The probabilities, which sum to 1, and the interval of each before they were made to.
-    n
-        Number of labels the calibrator held when it answered.
+        Probabilities, which sum to 1, and the interval of each before they were normalized.
+    n_labels
+        Number of labels that the calibrator held when it predicted.
     """
 
-    id: str
-    time: int
-    model: str
     score: dict[str, float]
     p: dict[str, float]
     low: dict[str, float]
     high: dict[str, float]
-    n: int
+    n_labels: int
     segment: str = ""
     extra: dict[str, Any] | None = None
 
 
-class MultiClassOutcome(
-    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
-):
-    """A label, beside the prediction of several classes that it settles.
+class MultiClassOutcome(_OutputStruct, frozen=True):
+    """A label, with the prediction of several classes that it settles.
 
     Attributes
     ----------
     id, model, segment
-        Those of the observation.
+        As of the observation.
     time
         Event time of the label.
-    predicted
+    prediction_time
         Event time of the observation.
     label
-        The class that came.
+        The class.
     score, p, low, high
-        Those of the prediction.
+        As of the prediction.
     """
 
-    id: str
-    time: int
-    model: str
-    predicted: int
+    prediction_time: int
     label: str
     score: dict[str, float]
     p: dict[str, float]
@@ -194,67 +189,57 @@ class MultiClassOutcome(
     segment: str = ""
 
 
-class RegressionPrediction(
-    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
-):
-    """What is said of an observation whose label is a number.
+class RegressionPrediction(_OutputStruct, frozen=True):
+    """The prediction of an observation whose label is a number.
 
     Attributes
     ----------
     id, time, model, score, segment, extra
-        Those of the observation.
+        As of the observation.
     quantiles
-        By level, of the merged predictive distribution.
+        Quantiles of the merged predictive distribution, by level.
     low, high
-        By level, the smallest and the largest that a distribution of the band has there. One
-        that is infinite, since too few labels are held to bound it, is null on the wire.
-    n
-        Number of labels the calibrator held when it answered.
+        Smallest and largest quantile of the distributions of the band, by level. An infinite one,
+        which too few labels bound, is null on the wire.
+    n_labels
+        Number of labels that the calibrator held when it predicted.
     mean
-        Of the merged distribution, where whole distributions are judged or told.
+        Mean of the merged distribution, with `distributions` "scored" or "full".
     cdf
-        The band as `PredictiveDistribution.to_dict` gives it, where it is told.
+        The band as of `PredictiveDistribution.to_dict`, with `distributions` "full".
     """
 
-    id: str
-    time: int
-    model: str
     score: float
     quantiles: dict[str, float]
     low: dict[str, float]
     high: dict[str, float]
-    n: int
+    n_labels: int
     segment: str = ""
     extra: dict[str, Any] | None = None
     mean: float | None = None
     cdf: dict[str, list[float | None]] | None = None
 
 
-class RegressionOutcome(
-    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1
-):
-    """A label that is a number, beside the prediction that it settles.
+class RegressionOutcome(_OutputStruct, frozen=True):
+    """A label that is a number, with the prediction that it settles.
 
     Attributes
     ----------
     id, model, segment
-        Those of the observation.
+        As of the observation.
     time
         Event time of the label.
-    predicted
+    prediction_time
         Event time of the observation.
     label
-        The number that came.
+        The number.
     score, quantiles, low, high, mean
-        Those of the prediction.
+        As of the prediction.
     crps
-        Of the merged distribution, where whole distributions are judged or told.
+        CRPS of the merged distribution, with `distributions` "scored" or "full".
     """
 
-    id: str
-    time: int
-    model: str
-    predicted: int
+    prediction_time: int
     label: float
     score: float
     quantiles: dict[str, float]
@@ -266,19 +251,18 @@ class RegressionOutcome(
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):
-    """An event that changed nothing, since it cannot be used.
+    """An event that cannot be used.
 
     Attributes
     ----------
     reason
-        A short name, one of a fixed set: what the counters go by.
+        A short name, one of `REASONS`; there is a counter of each.
     detail
-        A sentence: what is wrong, and how to mend it.
+        What is wrong, and how to fix it.
     event
         The event as it came; a label that had waited is without `recorded`.
     row
-        Its row in the call that brought it; None for a label that waited in vain
-        for its observation.
+        Its row in the batch; None for an unmatched label (timed out).
     """
 
     reason: str
@@ -288,32 +272,32 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Alarm(msgspec.Struct, frozen=True, gc=False):
-    """The predictions of a calibrator no longer mean what they say: an episode opened.
+    """An alarm: the predictions of a calibrator are miscalibrated, an incident opened.
 
     Attributes
     ----------
     model, segment
-        Those of the calibrator.
+        Model and segment of the calibrator.
     test
         Name of the test; see `abers.monitoring.Evidence`.
-    number
-        1 for the first episode of the calibrator.
+    episode
+        1 for the first incident of the calibrator.
     time
-        Event time of the observation at which it rang, in milliseconds.
-    log_wealth, line
-        Natural logarithms of the evidence, and of that at which it rings.
-    sentence
-        What happened, and how often it would without a reason.
+        Event time of the observation at which it triggered, in milliseconds.
+    log_wealth, log_threshold
+        Natural logarithms of the evidence, and of the threshold.
+    message
+        What happened, and how often it would happen by chance.
     """
 
     model: str
     segment: str
     test: str
-    number: int
+    episode: int
     time: int
     log_wealth: float
-    line: float
-    sentence: str
+    log_threshold: float
+    message: str
 
 
 Event: TypeAlias = Observation | Label

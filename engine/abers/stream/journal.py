@@ -1,26 +1,25 @@
-"""What was decided of a batch, so that another processor can do it again without deciding.
+"""The journal of a processor: an entry for each batch, from which another processor repeats it.
 
-Governing rule: an entry holds what cannot be had from the state before it: the events that
-came in, the scores and answers they got, and the counters after them. What follows from
-those, who is paired with whom and what expires, is not written down but done again, and
-the counters say whether it came out the same.
+An entry has what does not follow from the state before it: the valid events, their scores and
+predictions, and the counters after them. What does follow, the join and what expires, is computed
+again, and the counters show whether it came out the same.
 
 Columns are little-endian bytes, a row each.
 """
 
-# ruff: noqa: SLF001 - this is one more half of the class Processor
-
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from abers.arrays import raw
 from abers.exceptions import ParameterError
-from abers.stream import retirement
-from abers.stream.settings import OF_ADMISSION, Settings
+from abers.stream.retirement import retire_due
+from abers.stream.settings import OF_VALIDATION, Settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,33 +27,32 @@ if TYPE_CHECKING:
 
     from abers.stream.columns import Events
     from abers.stream.outputs import Outputs
-    from abers.stream.processor import Processor
+    from abers.stream.state import ProcessorState
 
-__all__ = ["Entry", "marked", "take"]
+__all__ = ["JournalEntry", "record", "settings_digest"]
 
 _DIGEST = 8
 _JSON = msgspec.json.Encoder()
 
 
-class Entry(msgspec.Struct, array_like=True, frozen=True):
-    """What was decided of one batch of events.
+class JournalEntry(msgspec.Struct, array_like=True, frozen=True):
+    """One batch of events, as a processor took it.
 
     Attributes
     ----------
     settings
-        Digest of the settings under which it was decided.
+        Digest of the settings of the processor.
     labels
         u1 for each event of the batch: 1 if it is a label.
-    refused
-        Row and reason of each event that did not come in, ascending; the columns below are of
-        the others.
+    rejected
+        Row and reason of each event that is not valid, ascending; the columns below are of the
+        valid events.
     ids
-        Of observations and labels.
+        Ids of observations and labels.
     times
         i8, event times.
     new_models, new_keys
-        Models, and pairs of model and segment, that were not there before, in order of
-        appearance.
+        New models, and new pairs of model and segment, in order of appearance.
     models
         u4, number of the model.
     keys
@@ -63,24 +61,23 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
         f8, score of each observation, a row each.
     values
         f8, value of each label.
-    answers, held
-        f8 and i8, answer to each observation that was predicted, a row each, and how many labels
-        were held then; empty where whole distributions are told or judged: they are predicted
-        again.
+    predictions, n_labels
+        f8 and i8, prediction of each observation that was predicted, a row each, and the number of
+        labels held then; empty for a task that predicts again when its journal is replayed.
     features
-        Of each observation, if a learner is to learn them.
+        Features of each observation, if there is a learner.
     extra
-        JSON: what is passed through for each observation of the batch; empty if none has any.
+        JSON: extra fields of each observation of the batch; empty if none has any.
     counters
         All counters after the batch.
     retired
         Numbers of the models that were retired before the batch, ascending; all other numbers are
-        those of afterwards.
+        as after it.
     """
 
     settings: bytes
     labels: bytes
-    refused: list[tuple[int, str]]
+    rejected: list[tuple[int, str]]
     ids: list[str]
     times: bytes
     new_models: list[str]
@@ -89,58 +86,59 @@ class Entry(msgspec.Struct, array_like=True, frozen=True):
     keys: bytes
     scores: bytes
     values: bytes
-    answers: bytes
-    held: bytes
+    predictions: bytes
+    n_labels: bytes
     features: list[dict[Any, Any]] | None
     extra: bytes
     counters: list[int]
     retired: list[int] = []
 
 
-def marked(settings: Settings) -> bytes:
-    """Digest settings; one that is left as it is by default counts for nothing.
+@lru_cache(maxsize=8)
+def settings_digest(settings: Settings) -> bytes:
+    """Return a digest of the settings that differ from the defaults.
 
-    So entries outlive a release in which there is one more setting. Those of admission count for
-    nothing either, since an entry says what came in.
+    So a release may add a setting, and entries still apply. Settings of validation do not count,
+    since an entry has the valid events.
     """
     usual = msgspec.structs.asdict(Settings())
     given = {
         name: value
         for name, value in sorted(msgspec.structs.asdict(settings).items())
-        if value != usual[name] and name not in OF_ADMISSION
+        if value != usual[name] and name not in OF_VALIDATION
     }
     return blake2b(msgspec.msgpack.encode(given), digest_size=_DIGEST).digest()
 
 
-def take(processor: Processor, events: Events) -> tuple[Outputs, Entry]:
-    """Let a processor take a batch, and write down what was decided."""
+def record(state: ProcessorState, events: Events) -> tuple[Outputs, JournalEntry]:
+    """Process a batch, and return the outputs with its entry."""
     extra = _extra(events)
-    retired = retirement.begin(processor, events)
-    admission = processor._deciding.admission
-    models, keys = len(admission.models), len(admission.keys)
-    decided = processor._deciding.decide(events, retired.letters)
-    outputs, answers = processor._answer(decided, retired)
-    admitted = decided.admitted
-    told = admitted.kinds == 1
-    seen = ~told
-    known = not processor._task.distributions
-    entry = Entry(
-        settings=processor._mark,
+    retired = retire_due(state, events)
+    validator = state.join.validator
+    models, keys = len(validator.models), len(validator.keys)
+    joined = state.join.take(events, retired.dead_letters)
+    outputs, predicted = state.calibrate(joined, retired.names)
+    valid = joined.valid
+    labels = valid.kinds == 1
+    observations = ~labels
+    known = not state.task.repeats
+    entry = JournalEntry(
+        settings=settings_digest(state.settings),
         labels=events.labels.tobytes(),
-        refused=[(letter.row or 0, letter.reason) for letter in admitted.refused],
-        ids=admitted.events.ids.tolist(),
-        times=_bytes(admitted.times),
-        new_models=_since(admission.models, models),
-        new_keys=_since(admission.keys, keys),
-        models=_bytes(admitted.models),
-        keys=_bytes(admitted.keys[seen]),
-        scores=_bytes(admitted.scores[seen]),
-        values=_bytes(admitted.values[told]),
-        answers=_bytes(answers.rows) if known else b"",
-        held=_bytes(answers.held) if known else b"",
-        features=None if processor._deciding.learning is None else _features(admitted.events, seen),
+        rejected=[(letter.row or 0, letter.reason) for letter in valid.rejected],
+        ids=valid.events.ids.tolist(),
+        times=bytes(raw(valid.times)),
+        new_models=_since(validator.models, models),
+        new_keys=_since(validator.keys, keys),
+        models=bytes(raw(valid.models)),
+        keys=bytes(raw(valid.keys[observations])),
+        scores=bytes(raw(valid.scores[observations])),
+        values=bytes(raw(valid.values[labels])),
+        predictions=bytes(raw(predicted.rows)) if known else b"",
+        n_labels=bytes(raw(predicted.n_labels)) if known else b"",
+        features=None if state.join.learners is None else _features(valid.events, observations),
         extra=extra,
-        counters=[*processor.counters.values()],
+        counters=[*state.join.counters.values()],
         retired=[*retired.numbers],
     )
     return outputs, entry
@@ -150,20 +148,16 @@ def _since(known: dict[Any, int], number: int) -> list[Any]:
     return [*islice(known, number, None)] if len(known) > number else []
 
 
-def _features(events: Events, seen: NDArray[np.bool_]) -> list[Any]:
-    return [] if events.x is None else events.x[seen].tolist()
+def _features(events: Events, observations: NDArray[np.bool_]) -> list[Any]:
+    return [] if events.x is None else events.x[observations].tolist()
 
 
 def _extra(events: Events) -> bytes:
-    """Write down what is passed through, before anything is changed: not all can be."""
+    """Encode the extra fields, before anything changes: not all values can be encoded."""
     if events.extra is None:
         return b""
     try:
         return _JSON.encode(events.extra[~events.labels].tolist())
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        msg = f"extra fields cannot be written down ({error}); pass through what JSON can hold"
+        msg = f"extra fields cannot be encoded ({error}); pass through only what JSON can hold"
         raise ParameterError(msg) from None
-
-
-def _bytes(column: NDArray[Any]) -> bytes:
-    return column.astype(column.dtype.newbyteorder("<"), copy=False).tobytes()

@@ -1,27 +1,27 @@
-"""What a batch puts out.
+"""Outputs of a batch.
 
-Governing rule: each kind of output stands by itself, in the order of the events
-that brought it about; those of one event come as a person would tell them.
+Each kind of output is a sequence of its own, in the order of the events that cause it. Outputs of
+one event are in causal order.
 """
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from abers.arrays import Integers
+    from abers.monitoring import ScoredRows
     from abers.stream.columns import Rows
     from abers.stream.events import Alarm, DeadLetter, Output
 
-__all__ = ["Judged", "Outputs"]
+__all__ = ["Outputs", "SettledBatch", "in_causal_order"]
 
 
-class Judged(NamedTuple):
-    """Predictions whose labels came, as they were issued: a row each, in the order of the labels.
+class SettledBatch(NamedTuple):
+    """Predictions whose labels came in a batch: a row each, in the order of the labels.
 
     Attributes
     ----------
@@ -30,14 +30,26 @@ class Judged(NamedTuple):
     delays
         How much later than its observation the label is, in milliseconds of event time; a time
         further ahead than the clock of its model counts as the clock.
-    rows, values
-        Prediction and label: what `Task.monitor` and `Task.facts` take.
+    scored
+        Predictions as they were issued, and their labels: what monitors read.
+
+    Examples
+    --------
+    >>> from abers.stream import Events, Label, Observation, Processor
+    >>> events = Events.of([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
+    >>> batch = Processor().process_batch(events).settled_batch
+    >>> forecasts = batch.scored.forecasts["calibrated"]
+    >>> forecasts.squares.tolist(), batch.scored.widths.tolist()
+    ([0.25], [1.0])
     """
 
-    keys: NDArray[np.int64]
-    delays: NDArray[np.int64]
-    rows: NDArray[np.float64]
-    values: NDArray[np.float64]
+    keys: Integers
+    delays: Integers
+    scored: ScoredRows
+
+    def take(self, rows: Any) -> SettledBatch:  # noqa: ANN401 - a slice, or numbers
+        """Return some of the rows."""
+        return SettledBatch(self.keys[rows], self.delays[rows], self.scored.take(rows))
 
 
 class Outputs(NamedTuple):
@@ -46,49 +58,49 @@ class Outputs(NamedTuple):
     Attributes
     ----------
     predictions, outcomes
-        By columns, of the types that the task puts out; None if nobody wants outcomes.
-    letters
-        Dead letters, each with the row of the event that brought it about.
+        By columns, of the types of the task; outcomes are None if they are switched off.
+    dead_letters
+        Dead letters, each with the row of the event that causes it.
     predicted, settled
-        Rows of the events that brought about the predictions, and the outcomes.
-    judged
-        What can be counted of the labels; None if there are neither monitors nor outcomes.
+        Rows of the events that cause the predictions, and the outcomes.
+    settled_batch
+        Predictions whose labels came; None if there are neither monitors nor outcomes.
     alarms
-        Each with the row of the event that brought it about, one an episode.
+        Alarms, one an incident, each with the row of the event that causes it.
     retired
         Names of the models that were retired before the batch.
     """
 
     predictions: Rows[Any]
     outcomes: Rows[Any] | None
-    letters: Sequence[tuple[int, DeadLetter]]
-    predicted: NDArray[np.int64]
-    settled: NDArray[np.int64]
-    judged: Judged | None = None
+    dead_letters: Sequence[tuple[int, DeadLetter]]
+    predicted: Integers
+    settled: Integers
+    settled_batch: SettledBatch | None = None
     alarms: Sequence[tuple[int, Alarm]] = ()
     retired: Sequence[str] = ()
 
-    def dead_letters(self) -> list[DeadLetter]:
-        """Give the dead letters in the order of the events."""
-        return [letter for _, _, letter in sorted(self._ranked(), key=_place)]
-
     def in_order(self) -> list[Output]:
-        """Give all of them but the alarms as objects, in the order of the events.
+        """Return all outputs but the alarms as objects, in the order of the events.
 
-        Of one event: labels that waited in vain, its prediction, the outcome if its label was
-        there before it, and what a learner could not learn.
+        Of one event these are in causal order: unmatched labels that timed out, its prediction, the
+        outcome if its label came before it, and dead letters of a learner that failed.
         """
-        ranked: list[tuple[int, int, Output]] = [*self._ranked()]
+        ranked: list[tuple[int, int, Output]] = [
+            (row, _rank(one), one) for row, one in self.dead_letters
+        ]
         rows = self.predicted.tolist()
         ranked += [(row, 1, one) for row, one in zip(rows, self.predictions, strict=True)]
         rows = self.settled.tolist() if self.outcomes is not None else []
         ranked += [(row, 2, one) for row, one in zip(rows, self.outcomes or (), strict=True)]
-        return [output for _, _, output in sorted(ranked, key=_place)]
-
-    def _ranked(self) -> list[tuple[int, int, DeadLetter]]:
-        """Give each dead letter with its row, and its rank among what that brought about."""
-        return [(row, 0 if one.row is None else 3, one) for row, one in self.letters]
+        return [output for _, _, output in sorted(ranked, key=itemgetter(0, 1))]
 
 
-def _place(ranked: tuple[int, int, object]) -> tuple[int, int]:
-    return ranked[:2]
+def in_causal_order(dead: Sequence[tuple[int, DeadLetter]]) -> list[tuple[int, DeadLetter]]:
+    """Return dead letters in the order of the events that cause them."""
+    return sorted(dead, key=lambda one: (one[0], _rank(one[1])))
+
+
+def _rank(letter: DeadLetter) -> int:
+    """Return the rank of a dead letter among the outputs of one event."""
+    return 0 if letter.row is None else 3

@@ -1,12 +1,9 @@
-"""Models that are unseen for long, and give their places to others.
+"""Retirement of models without events for long, so that there can be new ones.
 
-Governing rule: only where there is no room for another model, and only before a
-batch, all that is known of a model is forgotten, as if it had never come. Which
-models those are is a function of the clocks, and only the clocks of models that
-came often count: junk does not say what is late, and does not hold it back.
+A batch retires models only before it begins, and only if there are `max_models`. All of a retired
+model is forgotten, as if it had never come. The clocks decide which models those are, and only
+clocks of models with many events count, so junk does not decide what is late.
 """
-
-# ruff: noqa: SLF001 - this is one more half of the class Processor
 
 from __future__ import annotations
 
@@ -15,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers._clocks import NO_CLOCK, QUORUM
-from abers._ledger import EARLY, EXPIRED, FINISHED, PENDING, UNKNOWN_LABELS
-from abers.stream.stored import Columns, parts, read_ids
+from abers.reference.clock import NO_CLOCK, QUORUM
+from abers.reference.pending_store import EARLY, EXPIRED, PENDING, UNKNOWN_LABELS
+from abers.stream.saved_store import STORES, StoreColumns, parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,46 +22,37 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers.stream.columns import Events
-    from abers.stream.deciding import Deciding
     from abers.stream.events import DeadLetter
-    from abers.stream.processor import Processor
+    from abers.stream.join import Join
     from abers.stream.settings import Settings
+    from abers.stream.state import ProcessorState
 
-__all__ = ["Retired", "begin", "retire"]
+__all__ = ["Retired", "retire", "retire_due"]
 
-_OFTEN = 100  # events of a model that says what is late
+_MIN_CLOCK_EVENTS = 100  # events of a model whose clock counts
 
 
 class Retired(NamedTuple):
-    """What was retired.
-
-    Attributes
-    ----------
-    numbers, names
-        Of the models, in the order of the numbers that they had.
-    letters
-        The labels of theirs that waited for observations.
-    """
+    """Retired models, in the order of the numbers that they had."""
 
     numbers: Sequence[int]
     names: Sequence[str]
-    letters: Sequence[DeadLetter]
+    dead_letters: Sequence[tuple[int, DeadLetter]]  # labels that waited for observations; in row 0
 
 
-def begin(processor: Processor, events: Events) -> Retired:
-    """Retire the models whose time has come, before a batch."""
-    due = _due(processor._deciding, processor.settings) if len(events) else []
-    return retire(processor, due)
+def retire_due(state: ProcessorState, events: Events) -> Retired:
+    """Retire the models that are due before a batch."""
+    return retire(state, _due(state.join, state.settings) if len(events) else [])
 
 
-def _due(deciding: Deciding, settings: Settings) -> list[int]:
-    """List the models that are unseen for longer than `retire_after`, if there is no room."""
-    admission, after = deciding.admission, settings.retire_after
-    most = max(len(admission.models), len(admission.keys))
+def _due(join: Join, settings: Settings) -> list[int]:
+    """Return the models without events for `retire_after`, if there are `max_models`."""
+    validator, after = join.validator, settings.retire_after
+    most = max(len(validator.models), len(validator.keys))
     if after is None or most < settings.max_models:
         return []
-    clocks = deciding.ledger.clocks()
-    often = [time for time, known, events, *_ in clocks if known and events >= _OFTEN]
+    clocks = join.store.clocks()
+    often = [time for time, known, events, *_ in clocks if known and events >= _MIN_CLOCK_EVENTS]
     if not often:
         return []
     latest = sorted(often, reverse=True)[:QUORUM][-1]
@@ -75,94 +63,61 @@ def _due(deciding: Deciding, settings: Settings) -> list[int]:
     ]
 
 
-def retire(processor: Processor, models: Sequence[int]) -> Retired:
-    """Forget models, and number the others anew.
-
-    Parameters
-    ----------
-    processor
-        Between two batches.
-    models
-        Their numbers, ascending.
-
-    Returns
-    -------
-    Retired
-        What was retired.
-    """
+def retire(state: ProcessorState, models: Sequence[int]) -> Retired:
+    """Forget models, given by ascending numbers, between two batches; renumber the others."""
     if not models:
         return Retired([], [], [])
-    deciding, answering = processor._deciding, processor._answering
-    admission, learning = deciding.admission, deciding.learning
-    names = [*admission.models]
+    join = state.join
+    names = [*join.validator.models]
     stays = np.ones(len(names), bool)
     stays[[*models]] = False
-    keys = np.flatnonzero([stays[admission.models[model]] for model, _ in admission.keys])
-    moved = _Moved(deciding, stays, keys)
-    answering.keep(keys, moved.slots)
-    if learning is not None:
-        learning.keep(moved.slots.tolist())
-    deciding.retire(models, moved.ledger)
-    return Retired([*models], [names[number] for number in models], moved.letters)
+    keys = np.flatnonzero([stays[join.validator.models[model]] for model, _ in join.validator.keys])
+    moved = _MovedStore(join, stays, keys)
+    state.calibration.keep(keys, moved.slots)
+    if join.learners is not None:
+        join.learners.keep(moved.slots.tolist())
+    join.retire(models, moved.store)
+    return Retired([*models], [names[number] for number in models], moved.dead_letters)
 
 
-class _Moved:
-    """A ledger without some models, and what became of the rest of the other one.
+class _MovedStore:
+    """A copy of a pending store without some models, and the old slots of what waits."""
 
-    Attributes
-    ----------
-    ledger
-        The new one.
-    slots
-        Which the observations that wait had in the other one.
-    letters
-        The labels that no longer wait.
-    """
-
-    def __init__(
-        self, deciding: Deciding, stays: NDArray[np.bool_], keys: NDArray[np.int64]
-    ) -> None:
-        self._deciding, self._stays = deciding, stays
+    def __init__(self, join: Join, stays: NDArray[np.bool_], keys: NDArray[np.int64]) -> None:
+        self._join, self._stays = join, stays
         self._models = np.cumsum(stays, dtype=np.uint32) - 1
-        self._keys = np.zeros(len(deciding.admission.keys), np.uint32)
+        self._keys = np.zeros(len(join.validator.keys), np.uint32)
         self._keys[keys] = np.arange(len(keys))
-        self.ledger = deciding.new_ledger()
-        self.letters: list[DeadLetter] = []
-        clocks = deciding.ledger.clocks()
-        self.ledger.set_clocks([*compress(clocks, stays.tolist())])
-        counts = [*deciding.ledger.counts]
-        slots = [self._move(store) for store in (PENDING, EARLY, FINISHED)]
+        self.store, old = join.empty_store(), join.store
+        self.dead_letters: list[tuple[int, DeadLetter]] = []
+        self.store.set_clocks([*compress(old.clocks(), stays.tolist())])
+        counts = [*old.counts]
+        slots = [self._move(kind) for kind in STORES]
         self.slots = slots[PENDING]
-        counts[EXPIRED] += deciding.ledger.count(PENDING) - self.ledger.count(PENDING)
-        counts[UNKNOWN_LABELS] += len(self.letters)
-        self.ledger.counts = counts
+        counts[EXPIRED] += old.count(PENDING) - self.store.count(PENDING)
+        counts[UNKNOWN_LABELS] += len(self.dead_letters)
+        self.store.counts = counts
 
-    def _move(self, store: int) -> NDArray[np.int64]:
-        """Load what stays of a store, and word the labels that do not; the slots they had."""
-        ledger = self._deciding.ledger
-        columns = Columns.of(ledger.count(store))
-        several = zip(parts(len(columns.slots)), read_ids(ledger, store, columns), strict=True)
+    def _move(self, kind: int) -> NDArray[np.int64]:
+        """Move the entries that stay, and return their old slots."""
+        columns = StoreColumns.empty(self._join.store.count(kind))
         slots = [np.empty(0, np.int64)]
+        several = zip(
+            parts(len(columns.slots)), columns.ids_of(self._join.store, kind), strict=True
+        )
         for part, ids in several:
-            some = columns.some(part)
+            some = columns.take(part)
             stay = self._stays[some.models]
-            if store == EARLY:
-                self._word(ids, some, ~stay)
-            kept = some.some(stay)
-            keys = self._keys[kept.keys] if store == PENDING else kept.keys
-            self.ledger.load(
-                store,
-                [*compress(ids, stay.tolist())],
-                self._models[kept.models],
-                keys,
-                kept.times,
-                kept.stored,
-                kept.values,
-            )
+            if kind == EARLY:
+                self._reject(ids, some, ~stay)
+            kept = some.take(stay)
+            keys = self._keys[kept.keys] if kind == PENDING else kept.keys
+            renumbered = kept._replace(models=self._models[kept.models], keys=keys)
+            renumbered.load(self.store, kind, [*compress(ids, stay.tolist())])
             slots.append(kept.slots)
         return np.concatenate(slots)
 
-    def _word(self, ids: Sequence[str], some: Columns, gone: NDArray[np.bool_]) -> None:
+    def _reject(self, ids: Sequence[str], some: StoreColumns, gone: NDArray[np.bool_]) -> None:
         for row in np.flatnonzero(gone).tolist():
             label = (0, ids[row], some.models[row], int(some.times[row]), float(some.values[row]))
-            self.letters.append(self._deciding.unknown(label))
+            self.dead_letters.append((0, self._join.unmatched(label)))

@@ -1,8 +1,7 @@
-"""What shapes the state of a processor.
+"""Settings of a processor: all that shapes its state.
 
-Governing rule: two processors with equal settings that are fed the same events
-hold the same state, so all that makes a difference stands here, and a snapshot
-carries it. A state goes on only with equal settings, but for those of admission.
+Processors with equal settings that take the same events have the same state. A snapshot has the
+settings, and is restored only with equal ones, except for those of validation.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from abers._shown import shown
-from abers._texts import fits
+from abers import registry
 from abers.exceptions import ParameterError
+from abers.reference.text_columns import fits
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,36 +25,49 @@ __all__ = [
     "CALIBRATORS",
     "DISTRIBUTIONS",
     "LARGEST_TIME",
-    "OF_ADMISSION",
     "OF_PROBABILITIES",
+    "OF_VALIDATION",
+    "PROBABILITIES",
     "QUANTILES",
     "Settings",
     "ascend",
 ]
 
-CALIBRATORS = {
-    "binary": ("ivap", "cvap", "platt", "isotonic", "dir", "beta", "uncalibrated"),
-    "multiclass": ("one-vs-rest", "one-vs-one"),
-    "regression": ("ivapr",),
-}
-"""Kinds of calibrators by task, the usual one first."""
-OF_PROBABILITIES = ("beta", "uncalibrated")
-"""Those that need scores in [0, 1]."""
-DISTRIBUTIONS = ("none", "judged", "told")
-"""What becomes of whole distributions, the usual one first."""
+CALIBRATORS = {task: registry.names(task) for task in ("binary", "multiclass", "regression")}
+"""Names of calibrators by task, the default first."""
+OF_PROBABILITIES = tuple(
+    name for name in registry.names() if registry.capabilities(name).of_probabilities
+)
+"""Calibrators that need scores in [0, 1]."""
+DISTRIBUTIONS = ("none", "scored", "full")
+"""Uses of whole distributions, the default first."""
+PROBABILITIES = ("protected", "merged")
+"""Ways to make one probability of an interval and a score."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
-OF_ADMISSION = ("max_models", "retire_after", "max_id_bytes", "max_name_bytes")
-"""Settings that decide what comes in, and what makes room for it: they may change where all that is
-held still fits, since the entries of a journal say what they came to."""
+OF_VALIDATION = ("max_models", "retire_after", "max_id_bytes", "max_name_bytes")
+"""Settings that decide which events are valid, and which models are retired. They may change as
+long as the state fits, since journal entries have their results."""
 
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
-_MOST = (1 << 31) - 1  # entries are numbered with 32 bits
+_MAX_ENTRIES = (1 << 31) - 1  # entries are numbered with 32 bits
 _MOST_FOLDS = 100
-_PARTS = 10  # of the shortest span: one wrong time makes things at most so much older
+_PARTS = 10  # of the shortest span: one wrong time ages entries by no more
 _SECOND = 1000
 _DAY = 24 * 3600 * _SECOND
+_RANGES = {
+    **dict.fromkeys(("label_timeout", "allowed_lateness", "max_clock_skew"), (0, LARGEST_TIME)),
+    **dict.fromkeys(("max_bytes", "dedup_ttl", "max_jump", "retire_after"), (0, LARGEST_TIME)),
+    **dict.fromkeys(("max_age", "half_life"), (1, LARGEST_TIME)),
+    **dict.fromkeys(("dedup_max_ids", "grace_period"), (0, _MAX_ENTRIES)),
+    **dict.fromkeys(("max_pending", "max_early", "max_models", "cooldown"), (1, _MAX_ENTRIES)),
+    **dict.fromkeys(("max_id_bytes", "max_name_bytes", "window"), (1, _MAX_ENTRIES)),
+    "average_run_length": (2, _MAX_ENTRIES),
+    "folds": (2, _MOST_FOLDS),
+}
+_OPTIONAL = {"window", "max_age", "half_life", "dedup_ttl", "max_jump", "retire_after"}
+"""Whole numbers that may be None."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,92 +79,102 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         What is predicted: the probability of label 1, those of several classes, or the
         distribution of a label that is a number.
     classes
-        The classes of a multi-class task.
+        Classes of a multi-class task.
     quantiles
-        The levels at which a regression task tells the distribution, ascending.
-    thresholds
-        Where it knows the distribution, ascending, so that a prediction takes microseconds for
-        each; by default at every label held, which takes time in proportion to those.
+        Levels of the quantiles that a regression task predicts, ascending.
+    grid
+        Thresholds at which a regression task computes the distribution, ascending; a prediction
+        takes microseconds for each. By default every label held is one.
     distributions
-        What becomes of the whole of them: "judged" adds their mean to a prediction, and their CRPS
-        and PIT values to the scores; "told" does that, and adds the band to each prediction.
+        Use of whole distributions: "scored" adds their mean to a prediction, and their CRPS and PIT
+        values to the scores; "full" also adds the band to each prediction.
     support
-        The ends between which all labels lie, where the mean and the CRPS put the masses beyond
-        the labels seen; by default the smallest and the largest label held.
+        Ends between which all labels lie, where mean and CRPS put the masses beyond the labels
+        seen; by default the smallest and the largest label held.
     calibrator
-        Its kind; None is that which is usual for the task: "ivap", "one-vs-rest" or "ivapr".
+        Its name in `abers.registry`, or the import path of your own, "package.module:Class"; None
+        is the default of the task: "ivap", "one-vs-rest" or "ivapr".
+    probability
+        Which probability is predicted: "protected", whose log loss exceeds that of the score by a
+        bounded price, or "merged", made of the interval alone. None is "protected" if scores are
+        probabilities or logits and the calibrator has a protected form, else "merged".
+    raw_weight
+        Weight of the score in the protected probability at first, between 0 and 1.
     folds
-        How many the calibrator "cvap" has.
+        Number of folds of the calibrator "cvap".
     scores
-        Whether scores are probabilities (one outside [0, 1] is a bad record, and the raw
-        scores are judged beside the calibrated ones), logits, or any numbers.
+        Whether scores are probabilities (one outside [0, 1] is a dead letter, and the raw scores
+        are scored beside the calibrated ones), logits, or any numbers.
     window, max_age, half_life
         How each calibrator forgets, as in `abers.VennAbers`; at most one of them.
     learner
-        Name of what scores the features; None if each observation brings its score.
-    label_wait
+        Name of the learner that scores features; None if observations have scores.
+    label_timeout
         How long an observation waits for its label, and a label for its observation.
-    lateness
-        How far behind the largest event time so far an event may be without counting as
-        late; expiry waits so much longer.
-    max_ahead
-        How far an event time may be ahead of the time its record was written.
+    allowed_lateness
+        How far behind the largest event time so far an event may be without counting as late;
+        expiry waits so much longer.
+    max_clock_skew
+        How far an event time may be ahead of the time at which its record was written.
     max_jump
-        How far one event alone moves the clock of its model, but where events are rarer; further,
+        How far one event alone moves the clock of its model, unless events are rarer; further,
         three events of different ids must agree. None is a tenth of the shortest span of time in
         these settings.
-    dedup_for, dedup_max
-        How long, and how many, finished ids are remembered to know a duplicate by; None
-        remembers them for `label_wait`.
+    dedup_ttl, dedup_max_ids
+        How long, and how many, finished ids are remembered, to recognize duplicates; None remembers
+        them for `label_timeout`.
     max_pending
-        How many observations wait for labels at most; beyond that the oldest goes.
+        Largest number of observations that wait for labels; beyond that the oldest expires.
     max_early
-        How many labels wait for observations at most; beyond that the oldest goes.
+        Largest number of labels that wait for observations; beyond that the oldest expires.
     max_bytes
-        How many bytes the ids and features of all that waits, and finished ids, take at most;
+        Largest number of bytes of the ids and features of all that waits, and of finished ids;
         beyond that the oldest finished ids go first, then labels, then observations.
     max_models
-        How many models, and how many segments of all models, are kept apart at most.
+        Largest number of models, and of segments of all models.
     retire_after
         How far the clock of a model may be behind those of the others when there are `max_models`;
-        further, and all of the model is forgotten when a batch begins. None retires no model.
+        a model further behind is forgotten when a batch begins. None retires no model.
     max_id_bytes
-        How many bytes an id has at most, in UTF-8.
+        Largest size of an id, in bytes of UTF-8.
     max_name_bytes
-        How many bytes a model, a segment or a class has at most, in UTF-8.
+        Largest size of a model, a segment or a class, in bytes of UTF-8.
     monitors
         Whether predictions are scored when their labels arrive.
     tests
-        Whether bets are made against them too, see `abers.monitoring.CalibrationBets`; not without
+        Whether they are tested too, see `abers.monitoring.CalibrationEProcess`; not without
         monitors.
-    tests_after
-        How many labels a calibrator must have learned before its predictions are bet against: while
-        it knows little, they cannot mean what they say.
-    alarm_distance
-        How many observations with labels lie at least between false alarms, on average.
-    alarm_quiet
-        After how many without evidence of a change an episode is over: one alarm is made of each.
+    grace_period
+        Number of labels that a calibrator must have learned before its predictions are tested: with
+        few labels they cannot be calibrated.
+    average_run_length
+        Lower bound of the mean number of observations with labels between false alarms.
+    cooldown
+        Number of observations without evidence of a change after which an incident ends; each
+        incident makes one alarm.
     """
 
     task: Literal["binary", "multiclass", "regression"] = "binary"
     classes: tuple[str, ...] = ()
     quantiles: tuple[float, ...] = QUANTILES
-    thresholds: tuple[float, ...] = ()
-    distributions: Literal["none", "judged", "told"] = "none"
+    grid: tuple[float, ...] = ()
+    distributions: Literal["none", "scored", "full"] = "none"
     support: tuple[float, ...] = ()
     calibrator: str | None = None
+    probability: Literal["protected", "merged"] | None = None
+    raw_weight: float = 0.25
     folds: int = 5
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
     max_age: int | None = None
     half_life: int | None = None
     learner: str | None = None
-    label_wait: int = 7 * _DAY
-    lateness: int = 0
-    max_ahead: int = 300 * _SECOND
+    label_timeout: int = 7 * _DAY
+    allowed_lateness: int = 0
+    max_clock_skew: int = 300 * _SECOND
     max_jump: int | None = None
-    dedup_for: int | None = None
-    dedup_max: int = 1_000_000
+    dedup_ttl: int | None = None
+    dedup_max_ids: int = 1_000_000
     max_pending: int = 1_000_000
     max_early: int = 100_000
     max_bytes: int = 1 << 29
@@ -161,38 +184,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_name_bytes: int = 256
     monitors: bool = True
     tests: bool = True
-    tests_after: int = 200
-    alarm_distance: int = 1_000_000
-    alarm_quiet: int = 10_000
+    grace_period: int = 200
+    average_run_length: int = 1_000_000
+    cooldown: int = 10_000
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense."""
-        for name in ("label_wait", "lateness", "max_ahead", "max_bytes"):
-            self._require(name, 0, LARGEST_TIME)
-        self._require("dedup_max", 0, _MOST)
-        self._require("folds", 2, _MOST_FOLDS)
-        self._require("tests_after", 0, _MOST)
-        self._require("alarm_distance", 2, _MOST)
-        for name in ("max_pending", "max_early", "max_models", "alarm_quiet"):
-            self._require(name, 1, _MOST)
-        self._require("max_id_bytes", 1, _MOST)
-        self._require("max_name_bytes", 1, _MOST)
-        for name in ("window", "max_age", "half_life"):
-            if getattr(self, name) is not None:
-                self._require(name, 1, _MOST if name == "window" else LARGEST_TIME)
+        """Refuse settings that are out of range, or do not fit together."""
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if value is None and name in _OPTIONAL:
+                continue
+            if type(value) is not int or not least <= value <= most:
+                msg = f"{name}={shown(value)} is not a whole number between {least} and {most}"
+                raise ParameterError(msg)
         if sum(one is not None for one in (self.window, self.max_age, self.half_life)) > 1:
             msg = "window, max_age and half_life exclude each other; give at most one"
             raise ParameterError(msg)
-        for name in ("dedup_for", "max_jump", "retire_after"):
-            if getattr(self, name) is not None:
-                self._require(name, 0, LARGEST_TIME)
         if self.distributions not in DISTRIBUTIONS:
             msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
+        if type(self.raw_weight) is not float or not 0.0 < self.raw_weight < 1.0:
+            given = shown(self.raw_weight)
+            msg = f"raw_weight={given} is not a number between 0 and 1, without the ends"
+            raise ParameterError(msg)
         self._keep("classes", _text, "texts")
-        self._keep("quantiles", _real, "numbers")
-        self._keep("thresholds", _real, "numbers")
-        self._keep("support", _real, "numbers")
+        for name in ("quantiles", "grid", "support"):
+            self._keep(name, _checked_real, "numbers")
         self._require_task()
 
     @property
@@ -200,19 +217,51 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """How far one event alone moves the clock of its model, in milliseconds."""
         if self.max_jump is not None:
             return self.max_jump
-        spans = (self.label_wait, self.dedup_for, self.max_age, self.half_life)
+        spans = (self.label_timeout, self.dedup_ttl, self.max_age, self.half_life)
         return min((span for span in spans if span), default=LARGEST_TIME) // _PARTS
 
+    @property
+    def protected(self) -> bool:
+        """Whether the probability is protected."""
+        if self.probability is not None:
+            return self.probability == "protected"
+        if self.calibrator == "protected":
+            return True
+        kind = self.calibrator or CALIBRATORS[self.task][0]
+        return self.scores in {"probability", "logit"} and kind in registry.protected_names()
+
+    def _require_probability(self) -> None:
+        """Check that the calibrator makes the probability that is asked for."""
+        if self.probability not in {None, *PROBABILITIES}:
+            known = ", ".join(PROBABILITIES)
+            msg = f"probability={shown(self.probability)} is none of {known}"
+            raise ParameterError(msg)
+        kind = self.calibrator or CALIBRATORS[self.task][0]
+        able = registry.protected_names()
+        if self.probability == "protected" and kind not in able:
+            msg = (
+                f"probability='protected' is for the calibrators {', '.join(able)}, not for "
+                f"{shown(kind)}; leave it out"
+            )
+            raise ParameterError(msg)
+        if self.probability == "merged" and kind == "protected":
+            msg = (
+                "calibrator='protected' makes protected probabilities, no merged ones; set "
+                "calibrator='ivap', or leave probability out"
+            )
+            raise ParameterError(msg)
+
     def _require_task(self) -> None:
+        """Check the settings that depend on the task."""
         if self.task not in (tasks := tuple(CALIBRATORS)):
             msg = f"task={shown(self.task)} is none of {', '.join(tasks)}"
             raise ParameterError(msg)
-        if self.calibrator is not None and self.calibrator not in CALIBRATORS[self.task]:
-            known = ", ".join(CALIBRATORS[self.task])
-            msg = f"calibrator={shown(self.calibrator)} is none for a {self.task} task: {known}"
-            raise ParameterError(msg)
+        if self.calibrator is not None:
+            registry.require(self.calibrator, self.task)
+        self._require_probability()
         if self.calibrator in OF_PROBABILITIES and self.scores != "probability":
-            msg = f"calibrator={shown(self.calibrator)} is for probabilities; declare scores such"
+            of = shown(self.calibrator)
+            msg = f"calibrator={of} is for probabilities; set scores = 'probability'"
             raise ParameterError(msg)
         several = self.task == "multiclass"
         distinct = len({*self.classes}) == len(self.classes)
@@ -243,61 +292,52 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not self.quantiles or not ascend(self.quantiles, 0.0, 1.0):
             msg = f"quantiles={shown(self.quantiles)} are not ascending levels between 0 and 1"
             raise ParameterError(msg)
-        if not ascend(self.thresholds):
-            msg = f"thresholds={shown(self.thresholds)} are not ascending finite numbers"
+        if not ascend(self.grid):
+            msg = f"grid={shown(self.grid)} are not ascending finite numbers"
             raise ParameterError(msg)
 
     def _require_support(self) -> None:
+        """Check that the support is for distributions, finite, and spans the grid."""
         if self.distributions == "none":
-            msg = f"support={shown(self.support)} is for distributions; have them judged or told"
+            msg = (
+                f"support={shown(self.support)} is for distributions; set distributions = 'scored'"
+            )
             raise ParameterError(msg)
         if len(self.support) != 2 or not ascend(self.support):  # noqa: PLR2004 - a pair
             msg = f"support={shown(self.support)} is no pair of finite ends in order"
             raise ParameterError(msg)
         low, high = self.support
-        if any(not low <= one <= high for one in self.thresholds):
-            msg = f"support={shown(self.support)} does not span the thresholds; widen it"
+        if any(not low <= one <= high for one in self.grid):
+            msg = f"support={shown(self.support)} does not span the grid; widen it"
             raise ParameterError(msg)
 
     def _keep(self, name: str, read: Callable[[Any], str | float], what: str) -> None:
-        """Keep what is listed as a snapshot gives it back: in a tuple."""
+        """Convert a list to a tuple, as a snapshot has it."""
         given = getattr(self, name)
+        values: Any = None if isinstance(given, str) else given  # a string can be iterated over too
         try:
-            kept = tuple(map(read, _listed(given)))
+            kept = tuple(map(read, values))
         except (TypeError, ValueError, OverflowError):
             msg = f"{name}={shown(given)} is not a list of {what}"
             raise ParameterError(msg) from None
         msgspec.structs.force_setattr(self, name, kept)
 
-    def _require(self, name: str, least: int, most: int) -> None:
-        value = getattr(self, name)
-        if type(value) is not int or not least <= value <= most:
-            msg = f"{name}={shown(value)} is not a whole number between {least} and {most}"
-            raise ParameterError(msg)
-
-
-def _listed(given: Any) -> Any:  # noqa: ANN401
-    """Refuse a text, which can be iterated over too."""
-    if isinstance(given, str):
-        raise TypeError
-    return given
-
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError
-    value.encode()  # half of a surrogate pair cannot be written down
+    value.encode()  # half of a surrogate pair cannot be encoded
     return value
 
 
-def _real(value: object) -> float:
+def _checked_real(value: object) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError
     return float(value)
 
 
 def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:
-    """Tell whether numbers ascend strictly between two ends.
+    """Return whether numbers ascend strictly between two ends.
 
     Examples
     --------

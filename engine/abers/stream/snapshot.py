@@ -1,63 +1,67 @@
-"""Saving and restoring a processor.
+"""Snapshots of a processor.
 
-Governing rule: the state is a function of the events taken, to the last bit;
-what cannot be that, the pickles of learners, lies beside it. With a key all of
-it is under one seal, for one place; learners are read only from under such a
-seal, and only if the settings name a learner.
+The state is a function of the events, to the last bit. The pickles of learners are not, so they are
+saved beside it. With a key all of a snapshot is under one seal, for one owner; learners are read
+only from under such a seal, and only if the settings name a learner.
 
-A snapshot is a seal (see `abers._keyed`) around MessagePack: the settings, the
-position, the state, and the learners. Columns are little-endian bytes.
+A snapshot is a seal (see `abers.serialization`) around MessagePack: the settings, the position, the
+state, and the learners. Columns are little-endian bytes.
 """
-
-# ruff: noqa: SLF001 - this is the other half of the class Processor
 
 from __future__ import annotations
 
 import pickle
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
-import abers
-from abers._arrays import raw
-from abers._keyed import sealing, unseal
-from abers._ledger import PENDING
-from abers._saved import column, count, require
-from abers._sealed import REMEDY
-from abers._shown import shown
+from abers.arrays import raw
 from abers.exceptions import AbersError, SettingsError, StateError
-from abers.stream import saved_ledger
-from abers.stream.admission import require_room
-from abers.stream.bets import Saved  # noqa: TC001 - msgspec reads the annotations
-from abers.stream.pieces import ARRAY, BINARY, fields, header, pieces, several
-from abers.stream.saved_ledger import SavedClock, SavedStore  # noqa: TC001 - as above
-from abers.stream.settings import OF_ADMISSION, Settings
-from abers.stream.stored import parts
-from abers.stream.waiting import Packed  # noqa: TC001 - msgspec reads the annotations
+from abers.reference.pending_store import PENDING
+from abers.serialization import REMEDY, column, count, require, seal_pieces, unseal
+from abers.stream.alarms import SavedEProcesses  # noqa: TC001 - msgspec reads the annotations
+from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
+from abers.stream.pending_distributions import SavedDistributions  # noqa: TC001 - as above
+from abers.stream.saved_store import (
+    STORES,
+    SavedClock,
+    SavedStore,
+    StoreColumns,
+    encode_stores,
+    load_clocks,
+    load_store,
+    parts,
+)
+from abers.stream.settings import OF_VALIDATION, Settings
+from abers.stream.validation import require_limits
+from abers.validation import shown
+from abers.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import numpy as np
     from numpy.typing import NDArray
 
-    from abers._sealed import Piece
     from abers.learners import Learner
-    from abers.stream.processor import Processor
+    from abers.serialization import Piece
+    from abers.stream.calibration_step import CalibrationStep
+    from abers.stream.join import Join
+    from abers.stream.state import ProcessorState
+    from abers.stream.tasks.base import Task
 
-__all__ = ["Snapshot", "State", "dump", "load", "read", "require_whole", "state"]
+__all__ = ["SavedState", "Snapshot", "dump", "dump_state", "load", "read", "require_whole"]
 
-MAGIC = b"abersPS\x03"
-_WHAT = "a snapshot of a processor"
+MAGIC = b"abersPS\x01"
+_DESCRIPTION = "a snapshot of a processor"
 _INCONSISTENT = (
     *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
     msgspec.MsgspecError,
 )
-_encode = msgspec.msgpack.Encoder().encode
+_encode_to_bytes = msgspec.msgpack.Encoder().encode
 
 
-class State(msgspec.Struct, omit_defaults=True):
+class SavedState(msgspec.Struct, omit_defaults=True):
     """All that a processor remembers, but its learners."""
 
     clocks: list[SavedClock]
@@ -69,12 +73,12 @@ class State(msgspec.Struct, omit_defaults=True):
     stores: list[SavedStore]
     rows: memoryview
     features: list[Any]
-    waiting: Packed | None = None
-    bets: Saved | None = None
+    distributions: SavedDistributions | None = None
+    e_processes: SavedEProcesses | None = None
 
 
 class Snapshot(msgspec.Struct):
-    """What a file of state holds."""
+    """What is under the seal."""
 
     version: str
     settings: Settings
@@ -83,139 +87,142 @@ class Snapshot(msgspec.Struct):
     learners: bytes | None
 
 
-def state(processor: Processor) -> Iterator[Piece]:
-    """Encode the state of a processor in canonical form, as a `State`."""
-    answering, deciding = processor._answering, processor._deciding
-    ledger, learning = deciding.ledger, deciding.learning
-    monitors, bets = answering.monitors, answering.bets
-    waiting = saved_ledger.columns_of(ledger, PENDING).slots
-    features = [] if learning is None else learning.features
-    calibrators = answering.calibrators
-    stores = (saved_ledger.encoded(ledger, store) for store in range(3))
-    held = {
-        "clocks": pieces(ledger.clocks()),
-        "counters": pieces(processor.counters),
-        "models": pieces([*deciding.admission.models]),
-        "keys": pieces([*deciding.admission.keys]),
-        "calibrators": several(len(calibrators), (one.to_bytes() for one in calibrators)),
-        "monitors": pieces(None)
-        if monitors is None
-        else several(len(monitors), (one.state() for one in monitors)),
-        "stores": chain([header(ARRAY, 3)], *stores),
-        "rows": _rows(answering.rows, waiting),
-        "features": pieces([])
-        if learning is None
-        else several(len(waiting), (msgspec.Raw(_encode(features[i])) for i in waiting.tolist())),
+# Saving
+
+
+def dump_state(state: ProcessorState) -> Iterator[Piece]:
+    """Encode a state in canonical form, as a `SavedState`."""
+    calibration, join = state.calibration, state.join
+    slots = StoreColumns.of(join.store, PENDING).slots
+    features: Iterable[Any] = ()
+    if join.learners is not None:
+        stored = join.learners.features
+        features = (msgspec.Raw(_encode_to_bytes(stored[slot])) for slot in slots.tolist())
+    fields = {
+        "clocks": encode(join.store.clocks()),
+        "counters": encode(join.counters),
+        "models": encode([*join.validator.models]),
+        "keys": encode([*join.validator.keys]),
+        "calibrators": _encode_each(calibration.calibrators, "to_bytes"),
+        "monitors": _encode_each(calibration.monitors, "state"),
+        "stores": encode_stores(join.store),
+        "rows": _encode_rows(calibration.rows, slots),
+        "features": encode_array(0 if join.learners is None else len(slots), features),
     }
-    if answering.waiting is not None:
-        held["waiting"] = answering.waiting.pack(waiting.tolist())
-    if bets is not None and (saved := bets.save(waiting)) is not None:
-        held["bets"] = saved
-    yield from fields(held)
+    if calibration.pending is not None:
+        fields["distributions"] = calibration.pending.encode(slots.tolist())
+    if calibration.e_processes is not None:
+        saved = calibration.e_processes.save(slots)
+        if saved is not None:
+            fields["e_processes"] = saved
+    yield from encode_struct(fields)
+
+
+def _encode_each(several: list[Any] | None, method: str) -> Iterator[Piece]:
+    """Encode what a method of each returns, only when it is its turn; None of None."""
+    if several is None:
+        return encode(None)
+    return encode_array(len(several), (getattr(one, method)() for one in several))
+
+
+def _encode_rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece]:
+    """Encode the rows in some slots, one behind the other."""
+    yield header(BINARY, rows.itemsize * rows.shape[1] * len(slots))
+    for part in parts(len(slots)):
+        yield raw(rows[slots[part]])
 
 
 def dump(
-    processor: Processor,
+    state: ProcessorState,
     position: Any,  # noqa: ANN401
     key: bytes | None,
-    place: str,
+    owner: str,
 ) -> Iterator[Piece]:
-    """Give the snapshot of a processor in pieces, each made when it is its turn."""
-    learners, learning = None, processor._deciding.learning
-    if learning is not None:
+    """Return the snapshot of a state in pieces, each made when it is its turn."""
+    saved, learners = None, state.join.learners
+    if learners is not None:
         _require_key(key)
-        learners = pickle.dumps((learning.given, learning.by_model), protocol=5)
+        saved = pickle.dumps((learners.shared, learners.by_model), protocol=5)
     whole: dict[str, Iterable[Piece]] = {
-        "version": pieces(abers.__version__),
-        "settings": pieces(processor.settings),
+        "version": encode(__version__),
+        "settings": encode(state.settings),
         "position": [_position(position)],
-        "state": state(processor),
-        "learners": pieces(learners),
+        "state": dump_state(state),
+        "learners": encode(saved),
     }
-    yield from sealing(MAGIC, fields(whole), key, place)
+    return seal_pieces(MAGIC, encode_struct(whole), key, owner)
 
 
 def _position(position: Any) -> bytes:  # noqa: ANN401
     try:
-        return _encode(position)
+        return _encode_to_bytes(position)
     except (TypeError, ValueError, OverflowError) as error:
         msg = f"position {shown(position)} cannot be saved ({error}); give what JSON can hold"
         raise StateError(msg) from None
 
 
-def read(blob: bytes, key: bytes | None = None, place: str | None = None) -> tuple[Snapshot, State]:
-    """Read a snapshot, all but its learners.
+# Loading
 
-    Parameters
-    ----------
-    blob
-        What `Processor.snapshot` gave.
-    key
-        The secret that it was given.
-    place
-        Whose it must be, if it is under a key; None reads that of any place.
 
-    Returns
-    -------
-    Snapshot, State
-        What it says of itself, and the state.
+def read(
+    blob: bytes, key: bytes | None = None, owner: str | None = None
+) -> tuple[Snapshot, SavedState]:
+    """Read a snapshot and the state in it, all but its learners.
 
-    Raises
-    ------
-    StateError
-        If the bytes are damaged or of an unknown version, or the seal is not right.
+    The key is the one that it was given, and so is the owner; None reads that of any owner. A
+    StateError is raised if the bytes are damaged, of an unknown version, or under another seal.
     """
-    payload = _payload(blob, key, place)
+    payload = _payload(blob, key, owner)
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
-        held = msgspec.msgpack.decode(whole.state, type=State)
+        saved = msgspec.msgpack.decode(whole.state, type=SavedState)
     except (msgspec.MsgspecError, ValueError) as error:
         msg = f"snapshot is garbled ({error}); {REMEDY}"
         raise StateError(msg) from None
-    return whole, held
+    return whole, saved
 
 
-def _payload(blob: bytes, key: bytes | None, place: str | None) -> memoryview:
-    return unseal(MAGIC, bytes(blob), _WHAT, key, place)
+def _payload(blob: bytes, key: bytes | None, owner: str | None) -> memoryview:
+    return unseal(MAGIC, bytes(blob), _DESCRIPTION, key, owner)
 
 
-def require_whole(blob: bytes, key: bytes | None = None, place: str | None = None) -> None:
-    """Raise a StateError if a snapshot is damaged; what it says is not looked at."""
-    _payload(blob, key, place)
+def require_whole(blob: bytes, key: bytes | None = None, owner: str | None = None) -> None:
+    """Raise a StateError if a snapshot is damaged; its contents are not read."""
+    _payload(blob, key, owner)
 
 
-def load(processor: Processor, blob: bytes, key: bytes | None, place: str) -> None:
-    """Fill an empty processor with what `dump` gave."""
-    if processor._deciding.learning is not None:
+def load(state: ProcessorState, blob: bytes, key: bytes | None, owner: str) -> Any:  # noqa: ANN401
+    """Load a snapshot into an empty state, and return its position."""
+    learners = state.join.learners
+    if learners is not None:
         _require_key(key)
-    whole, held = read(blob, key, place)
-    _refuse_other(whole.settings, processor.settings)
-    names = [*held.models, *(segment for _, segment in held.keys)]
-    count = max(len(held.models), len(held.keys))
-    require_room(processor.settings, count, names, [])
-    learning = processor._deciding.learning
-    if learning is not None:
-        learning.given, learning.by_model = _learners(whole)
+    whole, saved = read(blob, key, owner)
+    _require_settings(whole.settings, state.settings)
+    names = [*saved.models, *(segment for _, segment in saved.keys)]
+    require_limits(state.settings, max(len(saved.models), len(saved.keys)), names, [])
+    if learners is not None:
+        learners.shared, learners.by_model = _learners(whole)
     elif whole.learners is not None:
         msg = "the snapshot holds learners, and the settings name none; name the learner again"
         raise StateError(msg)
     try:
-        _fill(processor, held)
+        _load_join(state.join, saved, state.task, state.settings)
+        _load_calibration(state.calibration, saved, state.task, state.join.store.count(PENDING))
     except SettingsError:
         raise
     except _INCONSISTENT as error:
         msg = f"snapshot is inconsistent ({error}); {REMEDY}"
         raise StateError(msg) from None
-    processor.position = whole.position
+    return whole.position
 
 
-def _refuse_other(saved: Settings, wanted: Settings) -> None:
-    """Refuse settings other than those that shaped the state, and say which differ."""
+def _require_settings(saved: Settings, wanted: Settings) -> None:
+    """Refuse settings other than those that shaped the state, and list the differences."""
     before, now = msgspec.structs.asdict(saved), msgspec.structs.asdict(wanted)
     differing = [
         f"{name} was {shown(before[name])} and is {shown(now[name])}"
         for name in before
-        if before[name] != now[name] and name not in OF_ADMISSION
+        if before[name] != now[name] and name not in OF_VALIDATION
     ]
     if differing:
         msg = (
@@ -225,48 +232,56 @@ def _refuse_other(saved: Settings, wanted: Settings) -> None:
         raise SettingsError(msg)
 
 
-def _fill(processor: Processor, held: State) -> None:
-    answering, task, deciding = processor._answering, processor._task, processor._deciding
-    ledger, admission, learning = deciding.ledger, deciding.admission, deciding.learning
-    require(held.counters.keys() == processor.counters.keys(), "counters")
-    for name, number in held.counters.items():
+def _load_join(join: Join, saved: SavedState, task: Task, settings: Settings) -> None:
+    """Check the names, clocks and stores of a snapshot, and load them into an empty join."""
+    require(saved.counters.keys() == join.counters.keys(), "counters")
+    for name, number in saved.counters.items():
         count(number, f"counter {name}")
-    require(len(held.stores) == 3, "stores")  # noqa: PLR2004 - what waits, twice, and what is done
-    admission.models.update({name: number for number, name in enumerate(held.models)})
-    admission.keys.update({pair: number for number, pair in enumerate(held.keys)})
-    require(len(admission.models) == len(held.models), "models")
-    require(len(admission.keys) == len(held.keys) >= len(held.calibrators), "keys")
-    require({model for model, _ in held.keys} <= admission.models.keys(), "keys")
-    answering.calibrators += [task.calibrator(blob) for blob in held.calibrators]
-    require((held.monitors is None) == (answering.monitors is None), "monitors")
-    if answering.monitors is not None:
-        answering.monitors += [task.monitor(one) for one in held.monitors or []]
-        require(len(answering.monitors) == len(answering.calibrators), "monitors")
-    deciding.counters = held.counters
-    saved_ledger.fill(ledger, held, task, processor.settings)
-    waiting = ledger.count(PENDING)
-    answering.make_room(len(held.keys), waiting + 1)
-    width = answering.rows.shape[1]
-    rows = column(held.rows, "<f8", "rows", waiting * width).reshape(waiting, width)
+    require(len(saved.stores) == len(STORES), "stores")
+    models = {name: number for number, name in enumerate(saved.models)}
+    keys = {pair: number for number, pair in enumerate(saved.keys)}
+    require(len(models) == len(saved.models), "models")
+    require(len(keys) == len(saved.keys) >= len(saved.calibrators), "keys")
+    require({model for model, _ in keys} <= models.keys(), "keys")
+    join.validator.models.update(models)
+    join.validator.keys.update(keys)
+    join.counters = saved.counters
+    load_clocks(join.store, saved.clocks, saved.models)
+    predicted = saved.keys[: len(saved.calibrators)]
+    owners = np.array([models[model] for model, _ in predicted], np.uint32)
+    for kind, one in zip(STORES, saved.stores, strict=True):
+        load_store(join.store, kind, one, saved.clocks, owners, task, settings)
+    if join.learners is not None:
+        require(len(saved.features) == join.store.count(PENDING), "features")
+        require(all(x is None or isinstance(x, dict) for x in saved.features), "features")
+        join.learners.features += saved.features
+
+
+def _load_calibration(
+    calibration: CalibrationStep, saved: SavedState, task: Task, waiting: int
+) -> None:
+    """Check the calibrators, monitors and pending rows of a snapshot, and load them."""
+    calibration.calibrators += [task.calibrator(one) for one in saved.calibrators]
+    require((saved.monitors is None) == (calibration.monitors is None), "monitors")
+    if calibration.monitors is not None:
+        monitors = saved.monitors or []
+        require(len(monitors) == len(calibration.calibrators), "monitors")
+        calibration.monitors += [
+            calibration.watching(task.monitor(one), calibrator)
+            for one, calibrator in zip(monitors, calibration.calibrators, strict=True)
+        ]
+    calibration.reserve(len(saved.keys), waiting + 1)
+    width = calibration.rows.shape[1]
+    rows = column(saved.rows, "<f8", "rows", waiting * width).reshape(waiting, width)
     require(task.are_scores(rows[:, : task.score_width]), "scores that wait")
-    require(task.are_answers(rows[:, task.score_width :]), "answers that wait")
-    answering.rows[1 : waiting + 1] = rows
-    require((held.waiting is None) == (answering.waiting is None), "distributions")
-    if answering.waiting is not None and held.waiting is not None:
-        require(answering.waiting.load(held.waiting) == waiting, "distributions")
-    if answering.bets is not None and held.bets is not None:
-        require(answering.bets.load(held.bets) == waiting, "bets")
-    if learning is not None:
-        require(len(held.features) == waiting, "features")
-        require(all(x is None or isinstance(x, dict) for x in held.features), "features")
-        learning.features += held.features
-
-
-def _rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterator[Piece]:
-    """Encode some rows of numbers, one behind the other."""
-    yield header(BINARY, rows.itemsize * rows.shape[1] * len(slots))
-    for part in parts(len(slots)):
-        yield raw(rows[slots[part]])
+    require(task.are_predictions(rows[:, task.score_width :]), "predictions that wait")
+    calibration.rows[1 : waiting + 1] = rows
+    pending, e_processes = calibration.pending, calibration.e_processes
+    require((saved.distributions is None) == (pending is None), "distributions")
+    if pending is not None and saved.distributions is not None:
+        require(pending.load(saved.distributions) == waiting, "distributions")
+    if e_processes is not None and saved.e_processes is not None:
+        require(e_processes.load(saved.e_processes) == waiting, "e-processes")
 
 
 # Learners
@@ -286,10 +301,10 @@ def _learners(whole: Snapshot) -> tuple[Learner | None, dict[str, Learner]]:
         msg = "the snapshot holds no learner, and the settings name one; start without it"
         raise StateError(msg)
     try:
-        given, learners = pickle.loads(whole.learners)  # noqa: S301 - it was under the key
+        shared, by_model = pickle.loads(whole.learners)  # noqa: S301 - it was under the key
     except Exception as error:
         msg = (
             f"the learners in the snapshot cannot be loaded ({error}); is river's version another?"
         )
         raise StateError(msg) from error
-    return given, learners
+    return shared, by_model

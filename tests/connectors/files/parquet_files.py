@@ -1,4 +1,4 @@
-"""Parquet files as no writer makes them: headers and footers that say what is not so.
+"""Parquet files with wrong headers and footers, which no writer makes.
 
 Written in Thrift's compact protocol by hand, since every writer refuses to.
 """
@@ -20,7 +20,7 @@ DOUBLE, TEXT, FIXED = 5, 6, 7
 
 
 def varint(number: int) -> bytes:
-    """Write a whole number of seven bits a byte."""
+    """Encode a whole number with seven bits a byte."""
     out = b""
     while number > 0x7F:
         out += bytes([number & 0x7F | 0x80])
@@ -29,12 +29,12 @@ def varint(number: int) -> bytes:
 
 
 def zigzag(number: int) -> bytes:
-    """Write a signed number."""
+    """Encode a signed number."""
     return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
 def struct(*fields: tuple[int, int, bytes]) -> bytes:
-    """Write a struct of fields: number, type and bytes of each."""
+    """Encode a struct of fields: number, type and bytes of each."""
     out, last = b"", 0
     for number, kind, raw in fields:
         out += bytes([(number - last) << 4 | kind]) + raw
@@ -43,27 +43,27 @@ def struct(*fields: tuple[int, int, bytes]) -> bytes:
 
 
 def i32(number: int, value: int) -> tuple[int, int, bytes]:
-    """Make a field."""
+    """Return a field."""
     return number, _I32, zigzag(value)
 
 
 def i64(number: int, value: int) -> tuple[int, int, bytes]:
-    """Make a field."""
+    """Return a field."""
     return number, _I64, zigzag(value)
 
 
 def text(number: int, value: str) -> tuple[int, int, bytes]:
-    """Make a field."""
+    """Return a field."""
     return number, _BINARY, varint(len(value)) + value.encode()
 
 
 def of_list(number: int, kind: int, items: list[bytes]) -> tuple[int, int, bytes]:
-    """Make a field."""
+    """Return a field."""
     return number, _LIST, bytes([0xF0 | kind]) + varint(len(items)) + b"".join(items)
 
 
 class Page(NamedTuple):
-    """A page: its bytes before compression, and what its header says."""
+    """A page: its bytes before compression, and its header."""
 
     kind: int
     raw: bytes
@@ -72,7 +72,7 @@ class Page(NamedTuple):
     size: int | None = None
 
     def written(self) -> bytes:
-        """Write header and bytes."""
+        """Encode header and bytes."""
         packed: bytes = pa.Codec("zstd").compress(self.raw, asbytes=True)
         about = [i32(1, self.values), i32(2, self.encoding)]
         if self.kind == DATA:
@@ -90,10 +90,10 @@ class Page(NamedTuple):
         )
 
 
-def element(name: str, *, kind: int | None = None, **said: int) -> bytes:
-    """Write an element of a schema: repetition, children, converted, length."""
+def element(name: str, *, kind: int | None = None, **declared: int) -> bytes:
+    """Encode an element of a schema: repetition, children, converted, length."""
     numbers = {"length": 2, "repetition": 3, "children": 5, "converted": 6}
-    fields = [i32(numbers[key], value) for key, value in said.items()]
+    fields = [i32(numbers[key], value) for key, value in declared.items()]
     if kind is not None:
         fields.append(i32(1, kind))
     return struct(*sorted([*fields, text(4, name)]))
@@ -107,15 +107,15 @@ LIST = [
 ]
 
 
-def flat(kind: int = TEXT, **said: int) -> list[bytes]:
-    """Give the schema of one column, id, that no row is without."""
-    return [element("schema", children=1), element("id", kind=kind, repetition=0, **said)]
+def flat(kind: int = TEXT, **declared: int) -> list[bytes]:
+    """Return the schema of one required column, id."""
+    return [element("schema", children=1), element("id", kind=kind, repetition=0, **declared)]
 
 
 def write(
     path: Path, pages: list[Page], rows: int, schema: list[bytes] | None = None, kind: int = TEXT
 ) -> Path:
-    """Write a file of one row group and one column of such pages."""
+    """Write a file of one row group with one column of pages."""
     schema = schema or flat(converted=0)
     written = [page.written() for page in pages]
     values = sum(page.values for page in pages if page.kind == DATA)
@@ -141,7 +141,7 @@ def write(
 def finish(
     path: Path, schema: list[bytes], rows: int, groups: list[bytes], pages: bytes = b""
 ) -> Path:
-    """Write a file of pages, and of a footer with such a schema and such row groups."""
+    """Write a file of pages, and a footer with a schema and row groups."""
     footer = struct(
         i32(1, 2), of_list(2, _STRUCT, schema), i64(3, rows), of_list(4, _STRUCT, groups)
     )
@@ -150,18 +150,18 @@ def finish(
 
 
 def runs(count: int, value: int = 0) -> bytes:
-    """Write one value of up to eight bits, repeated so often."""
+    """Encode a repeated value of up to eight bits."""
     return varint(count << 1) + bytes([value])
 
 
 def levels(*parts: bytes) -> bytes:
-    """Write levels, with their length before them."""
+    """Encode levels, after their length."""
     raw = b"".join(parts)
     return len(raw).to_bytes(4, "little") + raw
 
 
 def numbers(first: int, others: int, count: int, announced: int | None = None) -> bytes:
-    """Write one number, and so many less one of another, by their differences."""
+    """Encode one number, and `count` - 1 repetitions of another, as differences."""
     out = varint(128) + varint(4) + varint(announced or count) + zigzag(first)
     least = min(others - first, 0)
     for block in range(-(-(count - 1) // 128)):

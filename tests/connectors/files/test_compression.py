@@ -1,4 +1,4 @@
-"""Members and frames: written whole, read in a row."""
+"""Complete gzip members and zstd frames are written, and read in sequence."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ COMPRESSIONS = ["gzip", "zstd"]
 
 
 @given(st.lists(st.binary(max_size=50)), st.sampled_from([None, *COMPRESSIONS]))
-def test_what_is_packed_is_read(parts: list[bytes], compression: str | None) -> None:
-    """Members in a row, empty ones among them, are read as one."""
+def test_round_trip(parts: list[bytes], compression: str | None) -> None:
+    """Several members, even empty ones, are read as one stream."""
     pack = packer(compression)
     file = io.BytesIO(b"".join(map(pack, parts)))
     assert b"".join(chunks(file, compression)) == b"".join(parts)
@@ -29,7 +29,7 @@ def test_what_is_packed_is_read(parts: list[bytes], compression: str | None) -> 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_pieces_stay_small(compression: str) -> None:
-    """Data that unpacks to a thousand times its size comes in pieces all the same."""
+    """Data that expands a thousandfold is read in pieces too."""
     data = packer(compression)(b"x" * (64 << 20))
     sizes = [len(chunk) for chunk in chunks(io.BytesIO(data), compression)]
     assert sum(sizes) == 64 << 20
@@ -38,8 +38,8 @@ def test_pieces_stay_small(compression: str) -> None:
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @given(data=st.binary(min_size=1, max_size=300), cut=st.integers(1, 20), noise=st.binary())
-def test_what_is_cut_off_is_damaged(compression: str, data: bytes, cut: int, noise: bytes) -> None:
-    """An end within a member is told, after what could be read; noise is told or unpacked."""
+def test_truncated_data_is_damaged(compression: str, data: bytes, cut: int, noise: bytes) -> None:
+    """An end within a member is an error after the readable data, and noise may be one."""
     packed = packer(compression)(data)
     before = packer(compression)(b"before")
     kept = packed[: max(1, len(packed) - cut)]
@@ -53,7 +53,7 @@ def test_what_is_cut_off_is_damaged(compression: str, data: bytes, cut: int, noi
 
 
 def test_members_of_others_are_read() -> None:
-    """So is what the usual tools write, of any level and with any header."""
+    """Data of other tools is read, of any level and with any header."""
     packed = gzip.compress(b"one ", 1) + gzip.compress(b"two", 9)
     assert b"".join(chunks(io.BytesIO(packed), "gzip")) == b"one two"
     stream = zstandard.ZstdCompressor(level=19, write_checksum=True).compressobj()

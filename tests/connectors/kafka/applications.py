@@ -1,4 +1,4 @@
-"""Applications for tests: their topics, a configuration, and services that do what there is."""
+"""Applications for tests: their topics, a configuration, and services that process the topics."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import signal
 import time
 from typing import TYPE_CHECKING, Self
 
-from kafka import TopicPartition
-from tests.connectors.kafka.brokers import Broker, unique
+from kafka import TopicPartition as KafkaTopicPartition
+from tests.connectors.kafka.brokers import PATIENCE, Broker, unique
 from tests.connectors.kafka.streams import written
 
-from abers_connectors.config import load
-from abers_connectors.kafka.client import Log
-from abers_connectors.kafka.restoring import Restorer
-from abers_connectors.kafka.serving import home_of, snapshots_of
-from abers_connectors.kafka.transport import Partition
-from abers_connectors.kafka.watchdog import Watchdog
+from abers_connectors.config.model import load
+from abers_connectors.kafka.assembly import snapshot_store
+from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.runtime.application import Application
+from abers_connectors.runtime.restore import Restorer
+from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     import subprocess
@@ -25,13 +26,12 @@ if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
     from tests.connectors.kafka.streams import Record
 
-    from abers_connectors.config import Config
-    from abers_connectors.kafka.shard import Shard
+    from abers_connectors.config.model import Config
+    from abers_connectors.runtime.task import StreamTask
 
 __all__ = ["PARTITIONS", "Served"]
 
 PARTITIONS = 2
-_TIMEOUT = 120
 
 
 class Served:
@@ -53,10 +53,10 @@ class Served:
         (self.folder / "abers.toml").write_text(
             "\n".join(
                 [
-                    f'kafka.bootstrap = "{self.broker.bootstrap}"',
-                    f'kafka.app = "{self.app}"',
+                    f'kafka.bootstrap_servers = "{self.broker.bootstrap}"',
+                    f'kafka.application_id = "{self.app}"',
                     "kafka.max_records = 37",
-                    "kafka.leave_on_stop = true",
+                    "kafka.leave_group_on_close = true",
                     "http.enabled = false",
                     'state.path = "state"',
                     *lines,
@@ -66,7 +66,7 @@ class Served:
         )
 
     def config(self) -> Config:
-        """Read it; the state is in this folder."""
+        """Read the configuration; the state is in this folder."""
         return load(
             self.folder / "abers.toml",
             flags={"state": {"path": str(self.folder / "state")}},
@@ -83,56 +83,60 @@ class Served:
         return self._start("run", "abers.toml", *words)
 
     def serve(self, *words: str) -> None:
-        """Let a service do all that there is, and stop it.
+        """Let a service process all records, and stop it.
 
-        Before it has joined its group it has done nothing, even where nothing was left to do; told
-        to stop then, it ends as it was interrupted.
+        A service that is stopped before it has joined its group ends as interrupted, so wait for
+        that even if no record is left.
         """
         with self.broker.admin() as admin, self.log() as log:
             before = self._members(admin)
             self._serve(words, lambda: log.drained() and self._members(admin) - before)
+        self.broker.await_transactions(*self.topics.values())
 
     def _serve(self, words: Sequence[str], done: Callable[[], object]) -> None:
         with self.run(*words) as process:
-            deadline = time.monotonic() + _TIMEOUT
+            deadline = time.monotonic() + PATIENCE
             while not done():
                 assert process.poll() is None, process.communicate()[1].decode()
                 assert time.monotonic() < deadline
+                time.sleep(0.05)
             process.send_signal(signal.SIGTERM)
-            err = process.communicate(timeout=_TIMEOUT)[1]
+            err = process.communicate(timeout=PATIENCE)[1]
             assert process.returncode == 0, err.decode()
 
     def _members(self, admin: KafkaAdminClient) -> set[str]:
-        """Give the ids of those in its group, which are other ones for each process."""
+        """Return the ids of the group's members, which differ for each process."""
         group = admin.describe_groups([self.app])[self.app]
         return {one["member_id"] for one in group["members"]}
 
     def refused(self, *words: str) -> tuple[int, str]:
-        """Let a service start that ends by itself; its code, and what it says."""
+        """Start a service that must end by itself; return its code and its output."""
         process = self.run(*words)
-        err = process.communicate(timeout=_TIMEOUT)[1].decode()
+        err = process.communicate(timeout=PATIENCE)[1].decode()
         return process.returncode, err
 
     def cut(self, name: str, before: dict[int, int]) -> None:
         """Delete the records of a topic before some offsets, by partition."""
         with self.broker.admin() as admin:
             admin.delete_records(
-                {TopicPartition(self.topics[name], n): offset for n, offset in before.items()}
+                {KafkaTopicPartition(self.topics[name], n): offset for n, offset in before.items()}
             )
 
     def log(self) -> _Looking:
-        """Look at it from outside, in a `with` block."""
+        """Open a reader outside the group in a `with` block."""
         return _Looking(self)
 
 
 class _Looking:
-    """Looks at an application."""
+    """A member-free view of an application's topics and state."""
 
     def __init__(self, served: Served) -> None:
         self.config = served.config()
-        self.home = home_of(self.config)
-        self._watchdog = Watchdog(_TIMEOUT, print)
-        self.log = Log(served.app, settings=served.broker.client, watchdog=self._watchdog)
+        self.application = Application.of(self.config)
+        self._watchdog = Watchdog(PATIENCE, print)
+        self.log = PartitionReader(
+            served.app, settings=served.broker.client, watchdog=self._watchdog
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -142,24 +146,26 @@ class _Looking:
         self._watchdog.close()
 
     def drained(self) -> bool:
-        """Tell whether all that is in the inputs is committed."""
-        parts = [one for n in range(PARTITIONS) for one in self.home.partitions(n)]
-        return all(self.log.committed(one) == self.log.bounds(one).end for one in parts)
+        """Return whether all records of the inputs are committed."""
+        parts = [one for n in range(PARTITIONS) for one in self.application.input_partitions(n)]
+        return all(self.log.committed(one) == self.log.offset_range(one).end for one in parts)
 
     def ends(self, topic: str) -> dict[int, int]:
-        """Give the ends of the partitions of a topic."""
-        return {n: self.log.bounds(Partition(topic, n)).end for n in range(PARTITIONS)}
+        """Return the ends of the partitions of a topic."""
+        return {n: self.log.offset_range(TopicPartition(topic, n)).end for n in range(PARTITIONS)}
 
     def starts(self, topic: str) -> dict[int, int]:
-        """Give the first offsets of the partitions of a topic."""
-        return {n: self.log.bounds(Partition(topic, n)).start for n in range(PARTITIONS)}
+        """Return the first offsets of the partitions of a topic."""
+        return {n: self.log.offset_range(TopicPartition(topic, n)).start for n in range(PARTITIONS)}
 
-    def shards(self) -> list[Shard]:
-        """Restore all shards, as a service does."""
+    def tasks(self) -> list[StreamTask]:
+        """Restore all tasks, as a service does."""
 
-        def begin(number: int) -> Shard:
+        def begin(number: int) -> StreamTask:
             raise AssertionError(number)
 
-        snapshots = snapshots_of(self.config)
-        restorer = Restorer(self.home, self.log, snapshots, begin, lambda _: False, say=print)
-        return [restorer.restore(n, None, lambda: None).shard for n in range(PARTITIONS)]
+        snapshots = snapshot_store(self.config)
+        restorer = Restorer(
+            self.application, self.log, snapshots, begin, lambda _: False, warn=print
+        )
+        return [restorer.restore(n, None, lambda: None).task for n in range(PARTITIONS)]

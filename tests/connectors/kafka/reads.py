@@ -1,4 +1,4 @@
-"""Records for tests, as a client gives them."""
+"""Records for tests, as a client returns them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["TIME", "TOPICS", "Read", "turning"]
 
 TIME = 1_700_000_000_000
 TOPICS = {
-    "kafka.bootstrap": "localhost:9092",
+    "kafka.bootstrap_servers": "localhost:9092",
     "kafka.observations": "scores",
     "kafka.labels": "labels",
     "kafka.predictions": "predictions",
@@ -30,7 +30,7 @@ class Read(NamedTuple):
 
 
 def turning(model: str = "m", at: int = 200) -> list[Read]:
-    """Make records of scores and labels, where from some pair on scores mean the contrary."""
+    """Return records of scores and labels; from one pair on, scores mean the contrary."""
     records: list[Read] = []
     for number in range(2 * at):
         score = (0.1, 0.9)[number % 2]

@@ -1,7 +1,7 @@
-"""Changelogs of every format that was released, and how they are made.
+"""Changelogs of every released format, and how they are written.
 
-Governing rule: `golden/changelog-vN.bin` was written by an abers of format N and is never written
-again; `golden/changelog-vN.json` says what came of it. Made once, before a format is released, by
+`golden/changelog-vN.bin` was written by an abers of format N and is never written again;
+`golden/changelog-vN.json` has its outputs. They are written once, before a format is released, by
 
     python -m tests.connectors.kafka.released
 """
@@ -18,25 +18,30 @@ import numpy as np
 from tests.engine.stream.cases import stream
 
 from abers.stream import DeadLetter, Event, Events, Processor, Settings
-from abers_connectors.kafka.changelog import MAGIC, Applied, Assembler, encode
+from abers_connectors.runtime.changelog import MAGIC, Assembler, ChangelogRecord, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 FOLDER = Path(__file__).with_name("golden")
 SETTINGS = Settings(
-    window=30, scores="probability", label_wait=600, max_pending=40, max_early=10, dedup_max=60
+    window=30,
+    scores="probability",
+    label_timeout=600,
+    max_pending=40,
+    max_early=10,
+    dedup_max_ids=60,
 )
 LIMIT = 2_000
 SIZE = 40  # events of a batch
 TOMBSTONE = 3  # row of one in each batch
 
 
-def applied(number: int, live: Processor, events: list[Event]) -> Applied:
-    """Take a batch of events with a tombstone among them, as one transaction would."""
+def changelog_record(number: int, live: Processor, events: list[Event]) -> ChangelogRecord:
+    """Process a batch of events with a tombstone, as one transaction would."""
     count = len(events) + 1
-    _, entry = live.take_noted(Events.of(events))
-    return Applied(
+    _, entry = live.process_logged(Events.of(events))
+    return ChangelogRecord(
         "0.1.0",
         number,
         ((number + 1) * (SIZE + 1), -1),
@@ -47,15 +52,15 @@ def applied(number: int, live: Processor, events: list[Event]) -> Applied:
     )
 
 
-def batches() -> list[Applied]:
-    """Make what the transactions of a short life did."""
+def batches() -> list[ChangelogRecord]:
+    """Return the changelog records of a short life."""
     live, made = Processor(SETTINGS), stream(150, every=12)
     starts = range(0, len(made) - SIZE, SIZE)
-    return [applied(n, live, made[at : at + SIZE]) for n, at in enumerate(starts)]
+    return [changelog_record(n, live, made[at : at + SIZE]) for n, at in enumerate(starts)]
 
 
 def frames(blob: bytes) -> Iterator[bytes]:
-    """Give the records in a file, each behind its length."""
+    """Return the records of a file, in which each follows its length."""
     while blob:
         end = 4 + int.from_bytes(blob[:4], "little")
         yield blob[4:end]
@@ -63,17 +68,17 @@ def frames(blob: bytes) -> Iterator[bytes]:
 
 
 def lived(records: Iterable[bytes]) -> dict[str, Any]:
-    """Redo a changelog; what was said, and the state at its end."""
+    """Replay a changelog; return its outputs and the state at its end."""
     processor, assembler, said = Processor(SETTINGS), Assembler(0), []
     last = None
     for one in filter(None, map(assembler.add, records)):
         last = one
         if one.entry is not None:
-            said += processor.redo(one.entry).in_order()
+            said += processor.apply(one.entry).in_order()
     told = [one for one in said if not isinstance(one, DeadLetter)]
     return {
         "number": last and last.number,
-        "following": last and list(last.following),
+        "following": last and list(last.next_offsets),
         "said": blake2b(msgspec.json.encode(told), digest_size=16).hexdigest(),
         "counters": processor.counters,
         "state": blake2b(processor.state_bytes(), digest_size=16).hexdigest(),
@@ -81,7 +86,7 @@ def lived(records: Iterable[bytes]) -> dict[str, Any]:
 
 
 def present() -> Path:
-    """Give the path of the file of the present format."""
+    """Return the path of the file of the present format."""
     return FOLDER / f"changelog-v{MAGIC[-1]}.bin"
 
 

@@ -1,4 +1,4 @@
-"""Streams for tests: observations and late labels by partition, and what must come of them."""
+"""Streams for tests: observations and late labels by partition, and the expected outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 1_700_000_000_000
 
 
 class Record(NamedTuple):
-    """A record to be written, and the event that it is."""
+    """A record to be written, and its event."""
 
     time: int
     partition: int
@@ -29,7 +29,7 @@ class Record(NamedTuple):
 
 
 def observations(count: int, partitions: int = 1, seed: int = 0) -> list[Record]:
-    """Make observations a second apart, each with the model of its partition."""
+    """Return observations a second apart, each with the model of its partition."""
     draw = np.random.default_rng(seed)
     return [
         Record(
@@ -43,7 +43,7 @@ def observations(count: int, partitions: int = 1, seed: int = 0) -> list[Record]
 
 
 def labels_of(records: list[Record], late: int = 20_000, seed: int = 1) -> list[Record]:
-    """Make labels that come some seconds later, some at the time of another observation."""
+    """Return labels that come some seconds later, some at the time of another observation."""
     draw = np.random.default_rng(seed)
     found = []
     for record in records:
@@ -54,7 +54,7 @@ def labels_of(records: list[Record], late: int = 20_000, seed: int = 1) -> list[
 
 
 def written(records: list[Record]) -> list[Message]:
-    """Make messages of records: key by model, a header by id, the event's time."""
+    """Return messages of records: key by model, a header by id, the event's time."""
     return [
         Message(
             _encoded(one.event),
@@ -78,7 +78,7 @@ def _encoded(event: Event) -> bytes:
 def oracle(
     seen: list[Record], told: list[Record], settings: Settings, partitions: int = 1
 ) -> tuple[list[Processor], list[tuple[int, bytes]]]:
-    """Process an event at a time, by time and labels first; processors, and times with lines."""
+    """Process each event alone, by time, labels first; return processors, and times with lines."""
     processors = [Processor(settings, outcomes=False) for _ in range(partitions)]
     lines = []
     ranked = [(one.time, 0, one) for one in told] + [(one.time, 1, one) for one in seen]

@@ -1,4 +1,4 @@
-"""Whatever dies, everything happens exactly once: the short form of the attack."""
+"""Exactly-once processing under faults: the short campaign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.kafka
 def test_everything_happens_once_whatever_dies(tmp_path: Path) -> None:
-    """Five workers are killed, one is put aside, the broker dies, snapshots are damaged."""
+    """Five workers are killed, one is paused, the broker dies, snapshots are damaged."""
     said = attacked_apart("short", tmp_path)
     assert "5 kills" in said
     assert "lost 0, duplicates 0, state equal True" in said
@@ -21,7 +21,7 @@ def test_everything_happens_once_whatever_dies(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
-    """Of several classes, of numbers and with a learner: what is killed goes on as it was."""
+    """Several classes, numbers and a learner: a killed worker continues correctly."""
     said = attacked_apart("tasks", tmp_path)
     assert said.count("snapshots damaged") == 3
     assert said.count("3 kills") == said.count("lost 0, duplicates 0, state equal True") == 3

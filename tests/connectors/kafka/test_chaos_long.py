@@ -1,4 +1,4 @@
-"""Whatever dies, everything happens exactly once: the long form of the attack, `make chaos`."""
+"""Exactly-once processing under faults: the long campaign, `make chaos`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_everything_happens_once_for_long(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.long
 def test_everything_happens_once_whatever_node_dies(tmp_path: Path) -> None:
-    """Of three brokers one is killed nine times, and workers too, while records flow."""
+    """One of three brokers is killed nine times, and workers too, while records flow."""
     said = attacked_apart("failover", tmp_path)
     assert "9 nodes killed" in said
     assert "lost 0, duplicates 0, state equal True" in said
@@ -32,6 +32,6 @@ def test_everything_happens_once_whatever_node_dies(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.long
 def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
-    """Each other task, and a learner, goes through what the short form of the attack does."""
+    """Each other task, and a learner, survives the faults of the short campaign."""
     said = attacked_apart("tasks-long", tmp_path)
     assert said.count("5 kills") == said.count("lost 0, duplicates 0, state equal True") == 3

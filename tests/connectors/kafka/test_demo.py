@@ -14,14 +14,14 @@ DEMO = Path(__file__).parents[3] / "examples" / "kafka_demo" / "run.py"
 
 @pytest.mark.kafka
 def test_it_ends_with_all_predictions_and_what_they_are_worth() -> None:
-    """Each observation is predicted once, each late label met, and calibration was worth it."""
+    """Each observation is predicted once, each late label is joined, and calibration helps."""
     words = [sys.executable, str(DEMO), "600", "600"]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     *shown, summary = ran.stdout.splitlines()
     assert len(shown) == 25
     assert all(re.search(r"says \d\.\d{3}, calibrated \d\.\d{3} \(", line) for line in shown)
-    assert summary.startswith("600 predictions, 600 labels met theirs; ")
+    assert summary.startswith("600 predictions, 600 outcomes; ")
     losses = re.search(r"of the model (\d\.\d+), calibrated (\d\.\d+);", summary)
     assert losses is not None
     assert float(losses[2]) < float(losses[1])

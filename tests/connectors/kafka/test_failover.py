@@ -1,4 +1,4 @@
-"""One of three brokers dies: how long it takes until predictions go on."""
+"""One of three brokers dies: the time until predictions continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTITIONS, NODES = 3, 3
 WITHIN = 5  # seconds on a machine at rest, once others have what the dead broker led
 # After so long the controller takes a broker for dead; a busy machine keeps its brokers alive.
 SESSION = "broker.session.timeout.ms=6000"
-PATIENT = {"watchdog": "120s", "session_timeout": "30s", "transaction_timeout": "60s"}
+PATIENT = {"stall_timeout": "120s", "session_timeout": "30s", "transaction_timeout": "60s"}
 START = 1_700_000_000_000
 
 
@@ -62,7 +62,7 @@ class Flow(threading.Thread):
 
 
 class Seen:
-    """The committed predictions, as they come."""
+    """The committed predictions, as they arrive."""
 
     def __init__(self, application: Application) -> None:
         """Connect."""
@@ -77,14 +77,14 @@ class Seen:
         self.ids: list[int] = []
 
     def until(self, done: Callable[[], bool], look: Callable[[], None]) -> None:
-        """Read until something is so; what looks meanwhile may raise to give up."""
+        """Read until a condition holds; checks that run meanwhile may raise to give up."""
         while not done():
             look()
             for records in self._consumer.poll(50).values():
                 self.ids += [int(json.loads(one.value)["id"]) for one in records]
 
-    def reached(self, number: int) -> bool:
-        """Tell whether of each partition something is predicted that was written after another."""
+    def fetch_position(self, number: int) -> bool:
+        """Return whether each partition has a prediction that was written after another."""
         return len({one % PARTITIONS for one in self.ids[-1_000:] if one > number}) == PARTITIONS
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class Seen:
 def test_predictions_go_on_when_any_of_three_brokers_dies(
     brokers: Callable[..., Broker], tmp_path: Path
 ) -> None:
-    """The process stays, and no prediction is lost or doubled, whatever the dead one had."""
+    """The process survives, and no prediction is lost or doubled."""
     broker = brokers("--nodes", str(NODES), "--properties", SESSION)
     application = Application(broker, tmp_path, PARTITIONS, **SECTIONS)
     worker = Worker(application, "0", **PATIENT)
@@ -107,14 +107,14 @@ def test_predictions_go_on_when_any_of_three_brokers_dies(
     seen = Seen(application)
     try:
         with Flow(application) as flow:
-            seen.until(lambda: seen.reached(0), look)
+            seen.until(lambda: seen.fetch_position(0), look)
             for node in range(1, NODES + 1):
                 killed = time.monotonic()
                 broker.kill(node)
                 while broker.leaders() & {node, -1}:
                     look()
                 taken, written = time.monotonic(), flow.count
-                seen.until(lambda: seen.reached(written), look)  # noqa: B023 - called at once
+                seen.until(lambda: seen.fetch_position(written), look)  # noqa: B023 - called at once
                 on, busy = time.monotonic(), os.getloadavg()[0] / (os.cpu_count() or 1)
                 print(  # noqa: T201 - what the test is for
                     f"node {node}: others led after {taken - killed:.1f} s, "

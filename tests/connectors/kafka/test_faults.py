@@ -1,4 +1,4 @@
-"""Each fault by itself: what a worker does about it, and that nothing is lost or done twice."""
+"""Each fault alone: how a worker handles it, and that nothing is lost or processed twice."""
 
 from __future__ import annotations
 
@@ -8,9 +8,16 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import (
+    KafkaAdminClient,
+    KafkaConsumer,
+    OffsetAndMetadata,
+)
+from kafka import (
+    TopicPartition as KafkaTopicPartition,
+)
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.brokers import PATIENCE, Message
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
 from tests.connectors.kafka.chaos.judge import committed, history, judge, log_of, order, restored
@@ -20,7 +27,7 @@ from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.chaos.workers import Worker
 
 from abers.exceptions import BrokerError, StateError
-from abers_connectors.kafka.transport import Partition
+from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +40,7 @@ DATA, UNAVAILABLE, CONFIG = 65, 75, 78
 
 @pytest.fixture
 def apply_(broker: Broker, tmp_path: Path) -> Callable[..., Application]:
-    """Make applications."""
+    """Create applications."""
 
     def made(partitions: int = 1, **sections: object) -> Application:
         return Application(broker, tmp_path, partitions, **{**SECTIONS, **sections})
@@ -43,7 +50,7 @@ def apply_(broker: Broker, tmp_path: Path) -> Callable[..., Application]:
 
 @pytest.fixture
 def worker() -> Iterator[Callable[..., Worker]]:
-    """Start workers that nobody starts again."""
+    """Start workers that are not restarted."""
     running: list[Worker] = []
 
     def started(application: Application, instance: str = "0", **kafka: object) -> Worker:
@@ -60,7 +67,7 @@ def worker() -> Iterator[Callable[..., Worker]]:
 
 @pytest.fixture
 def played() -> Iterator[Callable[..., Traffic]]:
-    """Write the records of some observations: all at once, or so many for a beginning."""
+    """Write the records of some observations: all at once, or only the first ones."""
     with ExitStack() as stack:
 
         def made(
@@ -75,8 +82,8 @@ def played() -> Iterator[Callable[..., Traffic]]:
 
 
 def finish(application: Application, worker: Callable[..., Worker], traffic: Traffic) -> None:
-    """Let a worker do what is left, and judge what there is then."""
-    last = worker(application, "last", leave_on_stop=True)
+    """Let a worker process the remaining records, and check the result."""
+    last = worker(application, "last", leave_group_on_close=True)
     drained(application)
     last.stop()
     judge(application, traffic.ids, traffic.poison)
@@ -91,14 +98,14 @@ def test_a_worker_paused_between_send_offsets_and_commit(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
 ) -> None:
-    """Its partition moves, it goes on, and what it left open is done by one of the two alone.
+    """Its partition moves, it continues, and its open batch is processed by one of the two.
 
-    The new owner waits for the transaction to end before it believes any offset: in time it is
+    The new owner waits for the transaction to end before it uses any offset: in time it is
     committed after all; too late the broker has aborted it.
     """
     application = apply_()
     traffic = played(application)
-    timeout = "4s" if late else "60s"
+    timeout = "10s" if late else "60s"
     with Member(application, "paused", max_records=100, transaction_timeout=timeout) as paused:
         paused.turn_until(lambda: application.broker.consume(application.topics["changelog"]) != [])
         moved, restoring, restored_there = (threading.Event() for _ in range(3))
@@ -117,16 +124,16 @@ def test_a_worker_paused_between_send_offsets_and_commit(
                 moved.set()
 
         thread = threading.Thread(target=take_over)
-        client = paused.producer._producer  # noqa: SLF001 - between its two calls nothing else comes
+        client = paused.producer._producer
         commit = client.commit_transaction
 
         def pause() -> None:
             client.commit_transaction = commit
             application.leave("paused")
             thread.start()
-            assert restoring.wait(60)
+            assert restoring.wait(PATIENCE)
             if late:
-                assert restored_there.wait(60)
+                assert restored_there.wait(PATIENCE)
             commit()
 
         client.commit_transaction = pause
@@ -162,7 +169,7 @@ def test_a_restarted_self_fences_the_one_before(
 
 
 def seat(application: Application) -> list[tuple[str, str]]:
-    """Name who is in the group: instances, and the ids that the brokers gave them."""
+    """Return the members of the group: instances, and the ids from the brokers."""
     with application.broker.admin() as admin:
         members = admin.describe_groups([application.name])[application.name]["members"]
     return [(one["group_instance_id"], one["member_id"]) for one in members]
@@ -171,18 +178,18 @@ def seat(application: Application) -> list[tuple[str, str]]:
 def test_an_idle_twin_ends(
     apply_: Callable[..., Application], worker: Callable[..., Worker]
 ) -> None:
-    """Of two processes with the same instance the older ends where nothing comes to be read.
+    """Of two processes with the same instance the older ends, even if nothing is to be read.
 
-    It says why, and the younger has the seat.
+    The older names the cause, and the younger is the member.
     """
     application = apply_()
-    older = worker(application, leave_on_stop=True)
+    older = worker(application, leave_group_on_close=True)
     older.ready()
     (before,) = seat(application)
     younger = worker(application)
     assert older.ended() == UNAVAILABLE
     assert "another process took the place of this one" in older.said()
-    assert "see that no two have the same kafka.instance" in older.said()
+    assert "no two processes may have the same kafka.group_instance_id" in older.said()
     younger.ready()
     (after,) = seat(application)
     assert after[0] == before[0]
@@ -192,7 +199,7 @@ def test_an_idle_twin_ends(
 
 
 def test_a_stranger_in_the_group_is_told(apply_: Callable[..., Application]) -> None:
-    """Who reads one input only, in the same group, takes labels away: that is no assignment."""
+    """A member that reads one input only takes labels away, which is reported."""
     application = apply_(partitions=2)
     stranger = KafkaConsumer(
         application.topics["labels"],
@@ -206,7 +213,7 @@ def test_a_stranger_in_the_group_is_told(apply_: Callable[..., Application]) -> 
             stranger.poll(10)
             return False
 
-        with pytest.raises(StateError, match=r"partition \d is assigned of one input and not"):
+        with pytest.raises(StateError, match=r"partition \d of only one input is assigned"):
             one.turn_until(meanwhile)
 
 
@@ -216,7 +223,7 @@ def test_a_stranger_in_the_group_is_told(apply_: Callable[..., Application]) -> 
 def test_a_rebalance_during_a_restore(
     apply_: Callable[..., Application], played: Callable[..., Traffic]
 ) -> None:
-    """A worker that loses a partition while it restores it gives it up, and nothing is lost."""
+    """A worker that loses a partition during its restore drops it, and nothing is lost."""
     application = apply_(partitions=2)
     traffic = played(application)
     with Member(application, "before", max_records=100) as before:
@@ -238,7 +245,7 @@ def test_a_rebalance_during_a_restore(
 
         one.before_restore = while_restoring
         one.turn_until(lambda: bool(given_up))
-        assert given_up == ["_MovedError"]
+        assert given_up == ["_RebalancedError"]
 
         def both_at_end() -> bool:
             two.service.turn()
@@ -251,7 +258,7 @@ def test_a_rebalance_during_a_restore(
 def test_a_restore_waits_for_a_foreign_transaction(
     apply_: Callable[..., Application], played: Callable[..., Traffic]
 ) -> None:
-    """What is committed behind an open transaction of somebody else is restored all the same."""
+    """Records behind an open transaction of another producer are restored all the same."""
     application = apply_()
     traffic = played(application, first=200)
     with Member(application, "0") as one:
@@ -269,7 +276,7 @@ def test_a_restore_waits_for_a_foreign_transaction(
 
         hidden = restored(application, 0, None, tick=tick)
         assert len(ticks) >= 5
-    assert sum(hidden.place.following) == traffic.count
+    assert sum(hidden.checkpoint.next_offsets) == traffic.count
     judge(application, traffic.ids, traffic.poison)
 
 
@@ -278,8 +285,8 @@ def test_a_damaged_newest_snapshot_is_passed_over(
     played: Callable[..., Traffic],
     worker: Callable[..., Worker],
 ) -> None:
-    """The one before it is taken, with more of the changelog, and says so."""
-    application = apply_(state={"every": 100}, kafka={"max_records": 50})
+    """The one before it is used, with more of the changelog, and a log line says so."""
+    application = apply_(state={"snapshot_every": 100}, kafka={"max_records": 50})
     traffic = played(application)
     one = worker(application)
     drained(application)
@@ -287,10 +294,10 @@ def test_a_damaged_newest_snapshot_is_passed_over(
     assert spoil(application.snapshots()) == 1
     damaged = max(application.snapshots().glob("*/*/*.abers"))
     said: list[str] = []
-    shard = restored(application, 0, application.snapshots(), say=said.append)
+    task = restored(application, 0, application.snapshots(), say=said.append)
     (sentence,) = said
-    assert f"{damaged} is passed over" in sentence
-    assert sum(shard.place.following) == traffic.count
+    assert f"{damaged} is skipped" in sentence
+    assert sum(task.checkpoint.next_offsets) == traffic.count
     judge(application, traffic.ids, traffic.poison)
 
 
@@ -302,33 +309,33 @@ def test_a_changelog_cut_off_past_every_snapshot_is_refused(
     played: Callable[..., Traffic],
     worker: Callable[..., Worker],
 ) -> None:
-    """The worker ends with 78 and names where the snapshot goes on and where the log begins."""
-    application = apply_(state={"every": 100}, kafka={"max_records": 50})
+    """The worker ends with 78 and names the offsets of the snapshot and of the log."""
+    application = apply_(state={"snapshot_every": 100}, kafka={"max_records": 50})
     played(application)
-    one = worker(application, leave_on_stop=True)
+    one = worker(application, leave_group_on_close=True)
     drained(application)
     one.stop()
     newest = max(application.snapshots().glob("*/*/*.abers"))
-    log = TopicPartition(application.topics["changelog"], 0)
+    log = KafkaTopicPartition(application.topics["changelog"], 0)
     with log_of(application) as reader:
-        end = reader.bounds(Partition(*log)).end
+        end = reader.offset_range(TopicPartition(*log)).end
     assert int(newest.stem) < end
     with KafkaAdminClient(**application.broker.client) as admin:
         admin.delete_records({log: end})
     for name in ("0", "without-snapshots"):
-        other = worker(application, name, leave_on_stop=True)
+        other = worker(application, name, leave_group_on_close=True)
         assert other.ended() == CONFIG
         # One offset is that of the last transaction's end, which each start tells once more.
     assert f"@{end} to @{end + 1}" in other.said()
     assert f"{log.topic}[0]@{int(newest.stem)}" in one.said()
 
 
-def moved(application: Application, offsets: dict[Partition, int]) -> None:
-    """Set the committed offsets of the group, which nobody is in."""
+def moved(application: Application, offsets: dict[TopicPartition, int]) -> None:
+    """Move the committed offsets of the group, which has no member."""
     with KafkaConsumer(
         **application.broker.client, group_id=application.name, enable_auto_commit=False
     ) as consumer:
-        there = {TopicPartition(*one): OffsetAndMetadata(at) for one, at in offsets.items()}
+        there = {KafkaTopicPartition(*one): OffsetAndMetadata(at) for one, at in offsets.items()}
         consumer.assign([*there])
         consumer.commit(there)
 
@@ -338,13 +345,13 @@ def test_state_and_offsets_that_disagree_are_refused(
     played: Callable[..., Traffic],
     worker: Callable[..., Worker],
 ) -> None:
-    """Offsets that somebody moved end the worker with 78; both are named."""
+    """Offsets that were moved end the worker with 78; both offsets are named."""
     application = apply_()
     played(application)
-    one = worker(application, leave_on_stop=True)
+    one = worker(application, leave_group_on_close=True)
     drained(application)
     one.stop()
-    seen = Partition(application.topics["observations"], 0)
+    seen = TopicPartition(application.topics["observations"], 0)
     end = committed(application)[seen][1]
     moved(application, {seen: 17})
     other = worker(application)
@@ -360,10 +367,10 @@ def test_offsets_without_a_changelog_are_refused(
     played: Callable[..., Traffic],
     worker: Callable[..., Worker],
 ) -> None:
-    """Nobody begins from nothing where something was committed: 78."""
+    """A worker with committed offsets and no state does not start from nothing: 78."""
     application = apply_()
     played(application)
-    inputs = [Partition(application.topics[key], 0) for key in ("observations", "labels")]
+    inputs = [TopicPartition(application.topics[key], 0) for key in ("observations", "labels")]
     moved(application, dict.fromkeys(inputs, 17))
     one = worker(application)
     assert one.ended() == CONFIG
@@ -379,10 +386,10 @@ def test_sigterm_under_load(
     played: Callable[..., Traffic],
     worker: Callable[..., Worker],
 ) -> None:
-    """A worker that is told to stop amid a backlog ends with 0 within 10 s; nothing is lost."""
+    """A worker that is stopped amid a backlog ends with 0 within 10 s; nothing is lost."""
     application = apply_(partitions=2)
     traffic = played(application, 6_000)
-    one = worker(application, leave_on_stop=True, max_records=100)
+    one = worker(application, leave_group_on_close=True, max_records=10)  # so the backlog lasts
     while not any(offset for offset, _ in committed(application).values()):
         assert one.process.poll() is None
     assert one.stop() < 10
@@ -395,14 +402,14 @@ def test_too_many_dead_letters(
     apply_: Callable[..., Application],
     worker: Callable[..., Worker],
 ) -> None:
-    """A worker whose input is wrong ends with 65; what it told is committed."""
-    application = apply_(output={"max_dead_per_1000": 100})
+    """A worker whose input is wrong ends with 65; its outputs are committed."""
+    application = apply_(output={"max_dead_letter_ratio": 0.1})
     application.broker.produce(
         application.topics["observations"], [Message(b"nonsense", b"k")] * 1_500
     )
     one = worker(application)
     assert one.ended() == DATA
-    assert "output.max_dead_per_1000 = 100" in one.said()
+    assert "output.max_dead_letter_ratio = 0.1" in one.said()
     letters = application.broker.consume(application.topics["dead_letters"])
     assert len(letters) == committed(application)[application.topics["observations"], 0][0]
 
@@ -414,7 +421,7 @@ def test_a_broker_that_is_gone(
 ) -> None:
     """A worker whose broker is gone for longer than the watchdog allows ends with 75."""
     application = Application(brokers(), tmp_path, 1, **SECTIONS)
-    one = worker(application, watchdog="10s", transaction_timeout="4s")
+    one = worker(application, stall_timeout="20s", transaction_timeout="10s", session_timeout="3s")
     application.broker.produce(
         application.topics["observations"],
         [Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")],
@@ -431,9 +438,9 @@ def test_a_broker_that_is_gone(
 def test_a_broker_that_hangs(
     brokers: Callable[..., Broker], tmp_path: Path, worker: Callable[..., Worker]
 ) -> None:
-    """A worker whose broker answers nothing amid its work is soon not ready, and ends with 75."""
+    """A worker whose broker hangs amid its work is soon not ready, and ends with 75."""
     application = Application(brokers(), tmp_path, 1, **SECTIONS)
-    one = worker(application)
+    one = worker(application, stall_timeout="30s", transaction_timeout="20s", session_timeout="3s")
     one.ready()
     seen = Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")
     application.broker.produce(application.topics["observations"], [seen] * 20_000)
@@ -446,7 +453,7 @@ def test_a_broker_that_hangs(
 
 
 def merged(observations: list[Any], labels: list[Any]) -> list[tuple[int, int]]:
-    """Merge by time, at the same time the label first: input and offset."""
+    """Merge by time, at the same time the label first; return input and offset."""
     found, seen, told = [], [*observations], [*labels]
     while seen or told:
         label = bool(told) and (not seen or told[0].timestamp <= seen[0].timestamp)
@@ -457,7 +464,7 @@ def merged(observations: list[Any], labels: list[Any]) -> list[tuple[int, int]]:
 def test_a_backlog_is_taken_in_the_order_of_its_times(
     apply_: Callable[..., Application], played: Callable[..., Traffic]
 ) -> None:
-    """Whatever a batch holds, predictions are the same bytes, and no label comes before its time.
+    """For any batch size, predictions are the same bytes, and no label comes early.
 
     The order is that of a plain merge of both topics by the times of their records.
     """

@@ -1,4 +1,4 @@
-"""What must be installed for a service, told before it starts."""
+"""Libraries that a service needs, which are checked before it starts."""
 
 from __future__ import annotations
 
@@ -6,25 +6,26 @@ import sys
 
 import pytest
 
-from abers_connectors.config import Config, Http, Kafka
-from abers_connectors.kafka.requirements import lacking
+from abers_connectors.config.model import Config
+from abers_connectors.config.sections import HttpSection, KafkaSection
+from abers_connectors.kafka.requirements import missing_requirements
 
-KAFKA = Kafka(bootstrap=("a:1",), observations="i", predictions="o")
+KAFKA = KafkaSection(bootstrap_servers=("a:1",), observations="i", predictions="o")
 
 
 def test_nothing_is_lacking() -> None:
-    """With everything installed there is nothing to tell."""
-    assert list(lacking(Config(kafka=KAFKA))) == []
+    """With everything installed there is no problem."""
+    assert list(missing_requirements(Config(kafka=KAFKA))) == []
 
 
 @pytest.mark.parametrize(
     ("module", "group"), [("kafka", "kafka"), ("snappy", "kafka"), ("uvicorn", "http")]
 )
 def test_what_is_lacking(module: str, group: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each library that is missing is told with the command that installs it."""
+    """Each missing library is named with the command that installs it."""
     line = f"{group}: a section [{group}] needs {module}, which is not installed; "
     line += f"run: pip install 'abers[{group}]'"
     monkeypatch.setitem(sys.modules, module, None)
-    assert list(lacking(Config(kafka=KAFKA))) == [line]
-    without = Config(kafka=KAFKA, http=Http(enabled=False))
-    assert list(lacking(without)) == ([] if module == "uvicorn" else [line])
+    assert list(missing_requirements(Config(kafka=KAFKA))) == [line]
+    without = Config(kafka=KAFKA, http=HttpSection(enabled=False))
+    assert list(missing_requirements(without)) == ([] if module == "uvicorn" else [line])

@@ -1,55 +1,37 @@
-"""What a batch did, as a service makes it: records decoded, processed and worded."""
+"""A stream task that processes records as a service does."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from abers.stream import Processor
-from abers_connectors.config import load
-from abers_connectors.kafka.changelog import Applied
-from abers_connectors.kafka.decoding import Decoded, Decoder
-from abers_connectors.kafka.wording import Outgoing, Wording
+from abers_connectors.config.model import load
+from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.serializer import Serializer
+from abers_connectors.runtime.task import BatchResult, StreamTask
+from abers_connectors.runtime.timestamp_merge import MergedRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from tests.connectors.kafka.reads import Read
 
-    from abers.stream import Outputs
-
 __all__ = ["Done", "Served"]
 
-
-class Done(NamedTuple):
-    """What a batch did."""
-
-    outgoing: Sequence[Outgoing]
-    applied: Applied
-    decoded: Decoded
-    outputs: Outputs | None
+Done = BatchResult
 
 
-class _Place(NamedTuple):
-    partition: int
-
-
-class Served:
-    """A shard that takes records, by a configuration with such flags."""
+class Served(StreamTask):
+    """A task that processes records, by a configuration with such flags."""
 
     def __init__(self, partition: int = 0, flags: Mapping[str, object] | None = None) -> None:
         config = load(flags={"input.observations": "x.jsonl", **(flags or {})}, environ={})
-        self.place = _Place(partition)
-        self.processor = Processor(config.settings())
-        self._decoder = Decoder(config, partitions=2)
-        self._wording = Wording(max_bytes=1 << 20)
+        super().__init__(Processor(config.settings()), Checkpoint("app", partition, 0, 0, (0, 0)))
+        self._deserializer = Deserializer(config, partitions=2)
+        self._serializer = Serializer(max_bytes=1 << 20)
 
-    def take(self, *records: Read, inputs: bytes = b"") -> Done:
-        """Take some records, of the first input unless told."""
-        which = inputs or bytes(len(records))
-        decoded = self._decoder.decode(records, which)
-        outputs = entry = None
-        if len(decoded.events):
-            outputs, entry = self.processor.take_noted(decoded.events)
-        applied = Applied("0", 0, (0, 0), which, b"", [], entry)
-        outgoing = self._wording.outgoing(outputs, decoded, records)
-        return Done(outgoing, applied, decoded, outputs)
+    def take(self, *records: Read, inputs: bytes = b"") -> BatchResult:
+        """Process some records, by default of the first input."""
+        merged = MergedRecords([*records], [*(inputs or bytes(len(records)))])
+        return self.process(merged, self._deserializer, self._serializer)

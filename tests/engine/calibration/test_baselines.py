@@ -24,15 +24,14 @@ from abers import (
     VennAbers,
     WeightError,
 )
-from abers._sealed import seal
 from abers.calibration import DirectIsotonic
-from abers.calibration._packing import pack, unpack
 from abers.reference import LEARN, PREDICT, REMOVE
+from abers.serialization import pack, seal, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abers.calibration._baseline import Baseline
+    from abers.calibration.baselines import Baseline
 
 KINDS: list[type[Baseline]] = [Uncalibrated, DirectIsotonic, Isotonic, Platt, BetaCalibration]
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -41,7 +40,7 @@ REFITTED = pytest.mark.parametrize("kind", [Platt, BetaCalibration])
 DIGEST = 16
 
 
-def keywords(data: Stream, i: int) -> dict[str, float]:
+def keywords(data: Stream, i: int) -> dict[str, Any]:
     """Weight and time of a row, as the calls for one observation take them."""
     when = {} if data.times is None else {"time": float(data.times[i])}
     return {"weight": float(data.weights[i]), **when}
@@ -169,7 +168,7 @@ def test_bad_rows_change_nothing(kind: type[Baseline]) -> None:
             calibrator.prequential(**columns)
         with pytest.raises(error, match=text):
             calibrator.run([PREDICT, LEARN], **columns)
-    with pytest.raises(ParameterError, match="row 1: a baseline removes nothing"):
+    with pytest.raises(ParameterError, match=r"row 1: .* removes nothing"):
         calibrator.run([LEARN, REMOVE], [0.1, 0.1], [0, 0])
     with pytest.raises(ParameterError, match="held"):
         calibrator.run([LEARN], [0.1], [0], held=np.empty(2, np.int64))
@@ -271,7 +270,7 @@ def test_a_share_outside_is_refused(kind: type[Platt | BetaCalibration], share: 
 
 @EVERY_KIND
 def test_rules_of_forgetting_exclude_each_other(kind: type[Baseline]) -> None:
-    """At most one rule may be given, as for VennAbers; the one given is told."""
+    """At most one rule may be given, as in VennAbers; repr shows it."""
     with pytest.raises(ParameterError):
         kind(window=3, max_age=1.0)
     assert kind(window=3).window == 3

@@ -17,7 +17,7 @@ EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 Pairs = tuple[list[float], list[float]]
 
 
-def keywords(data: Stream, i: int) -> dict[str, float]:
+def keywords(data: Stream, i: int) -> dict[str, Any]:
     """Weight and time of a row, as the calls for one observation take them."""
     when = {} if data.times is None else {"time": float(data.times[i])}
     return {"weight": float(data.weights[i]), **when}

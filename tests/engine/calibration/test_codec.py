@@ -48,7 +48,7 @@ def learned(options: dict[str, Any], events: list[Event]) -> VennAbers:
 
 
 def resealed(blob: bytes) -> bytes:
-    """Give damaged bytes the right checksum."""
+    """Return damaged bytes with the right checksum."""
     return blob[:-DIGEST] + blake2b(blob[:-DIGEST], digest_size=DIGEST).digest()
 
 
@@ -82,7 +82,7 @@ def test_round_trip(options: dict[str, Any], events: list[Event]) -> None:
 @EVERY_RULE
 @pytest.mark.parametrize("n", [0, 1, 6, 7, 8, 200])
 def test_a_restored_calibrator_goes_on_bit_for_bit(options: dict[str, Any], n: int) -> None:
-    """A restored calibrator and one that never stopped are told apart by nothing."""
+    """A restored calibrator and one that never stopped are equal in everything."""
     calibrator = taught(options, n)
     restored = VennAbers.from_bytes(calibrator.to_bytes())
     assert go_on(restored, options) == go_on(calibrator, options)
@@ -216,7 +216,7 @@ sys.stdout.buffer.write(repr(go_on(restored, options)).encode())
 )
 def test_other_bytes_are_refused(blob: bytes) -> None:
     """Bytes of something else are no saved calibrator."""
-    with pytest.raises(StateError, match=r"not a saved calibrator; .*restore"):
+    with pytest.raises(StateError, match=r"not a saved VennAbers; .*restore"):
         VennAbers.from_bytes(blob)
 
 

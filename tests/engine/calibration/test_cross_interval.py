@@ -48,25 +48,25 @@ def test_merges_and_ends_are_the_formulas(pairs: list[list[float]]) -> None:
     assert made.high == pytest.approx(max(1 - for_0, for_1), rel=1e-13, abs=1e-15)
     assert made.width == pytest.approx(abs(for_1 - 1 + for_0), abs=1e-14)
     log = min(max(for_1 / (for_0 + for_1), clip[0]), clip[1])
-    assert made.log == pytest.approx(log, rel=1e-13, abs=1e-16)
+    assert made.merged == pytest.approx(log, rel=1e-13, abs=1e-16)
     exact = [Fraction(p1) + Fraction(p0) ** 2 / 2 - Fraction(p1) ** 2 / 2 for p0, p1 in pairs]
     brier = min(max(float(sum(exact) / len(exact)), clip[0]), clip[1])
-    assert made.brier == pytest.approx(brier, rel=1e-13, abs=1e-15)
+    assert made.merged_brier == pytest.approx(brier, rel=1e-13, abs=1e-15)
 
 
 @given(FOLDS)
 def test_log_merge_lies_between_the_ends(pairs: list[list[float]]) -> None:
     """In whichever order the means come, the merge lies between the ends and is never 0 or 1."""
     made = interval(pairs)
-    assert made.low - 2.0**-52 <= made.log <= made.high + 2.0**-52
-    assert 0.0 < made.log < 1.0
-    assert 0.0 < made.brier < 1.0
+    assert made.low - 2.0**-52 <= made.merged <= made.high + 2.0**-52
+    assert 0.0 < made.merged < 1.0
+    assert 0.0 < made.merged_brier < 1.0
 
 
 def test_ends_that_cross_are_sorted() -> None:
     """Folds sure of .1 and of .9 give the ends .3 and .7, and the merge .5."""
     made = CrossInterval((0.1, 0.9), (0.1, 0.9))
-    assert (made.low, made.high, made.log) == pytest.approx((0.3, 0.7, 0.5), rel=1e-14)
+    assert (made.low, made.high, made.merged) == pytest.approx((0.3, 0.7, 0.5), rel=1e-14)
 
 
 @given(PAIRS.filter(lambda pair: pair[0] < 1.0))
@@ -75,8 +75,8 @@ def test_one_fold_is_a_venn_abers_interval(pair: list[float]) -> None:
     single = VennInterval(*pair)
     for folds in (1, 4):
         made = interval([pair] * folds)
-        assert made.log == pytest.approx(single.log, rel=1e-13, abs=1e-16)
-        assert made.brier == pytest.approx(single.brier, rel=1e-14, abs=1e-16)
+        assert made.merged == pytest.approx(single.merged, rel=1e-13, abs=1e-16)
+        assert made.merged_brier == pytest.approx(single.merged_brier, rel=1e-14, abs=1e-16)
         assert (made.low, made.high) == pytest.approx(single, rel=1e-13, abs=1e-15)
 
 
@@ -85,17 +85,17 @@ def test_many_folds_and_tiny_probabilities_do_not_underflow(folds: int) -> None:
     """The product of thousands of tiny probabilities is no double; their mean is."""
     made = CrossInterval((0.0,) * folds, (1e-300,) * folds)
     assert made.high == pytest.approx(1e-300, rel=1e-10)
-    assert made.log == 2.0**-53
+    assert made.merged == 2.0**-53
     sure = CrossInterval((1.0 - 2.0**-53,) * folds, (1.0,) * folds)
-    assert sure.log == pytest.approx(1.0, abs=2.0**-52)
-    assert sure.log < 1.0
+    assert sure.merged == pytest.approx(1.0, abs=2.0**-52)
+    assert sure.merged < 1.0
     assert 1.0 - sure.low == pytest.approx(2.0**-53)
 
 
 def test_a_certain_fold_is_no_error() -> None:
     """A p0 that rounds to 1 makes the mean 0 and the merge almost 1, without a warning."""
     made = CrossInterval((1.0, 0.2), (1.0, 0.5))
-    assert made.log == 1.0 - 2.0**-53
+    assert made.merged == 1.0 - 2.0**-53
     assert made.high == 1.0
 
 
@@ -112,11 +112,13 @@ def test_arrays_are_merged_row_by_row() -> None:
         for at in np.ndindex(7, 6):
             one = CrossInterval(tuple(p0[at].tolist()), tuple(p1[at].tolist()))
             merged = (log[at], brier[at], low[at], high[at])
-            assert merged == pytest.approx((one.log, one.brier, one.low, one.high), rel=1e-15)
+            assert merged == pytest.approx(
+                (one.merged, one.merged_brier, one.low, one.high), rel=1e-15
+            )
 
 
 @given(st.lists(PAIRS, min_size=1))
 def test_brier_merge_of_arrays_is_that_of_each(pairs: list[list[float]]) -> None:
     """`brier_merge` gives each interval's own merge, to the last bit."""
     p0, p1 = np.array(pairs).T
-    assert brier_merge(p0, p1).tolist() == [VennInterval(*pair).brier for pair in pairs]
+    assert brier_merge(p0, p1).tolist() == [VennInterval(*pair).merged_brier for pair in pairs]

@@ -49,7 +49,7 @@ def defined(kind: type[Calibrator], oracle: MultiOracle, *query: Any) -> Answer:
 
 
 def same(answer: MultiInterval, exact: Answer) -> bool:
-    """Tell whether an answer is the exact one but for rounding, class for class."""
+    """Return whether an answer is the exact one but for rounding, class for class."""
     return all(
         [*told] == [*wanted]
         and np.allclose([*told.values()], [float(v) for v in wanted.values()], 1e-12, 1e-15)
@@ -93,7 +93,7 @@ def table(options: dict[str, Any], n: int, seed: int = 0) -> tuple[Any, ...]:
     return scores, labels, weights, times if aging(options) else None
 
 
-def keywords(weights: Any, times: Any, i: int) -> dict[str, float]:  # noqa: ANN401
+def keywords(weights: Any, times: Any, i: int) -> dict[str, Any]:  # noqa: ANN401
     """Weight and time of a row, as the calls for one observation take them."""
     return {"weight": float(weights[i]), **({} if times is None else {"time": float(times[i])})}
 
@@ -301,7 +301,7 @@ def test_an_open_calibrator_becomes_the_closed_one(
         row = {c: p for c, p in named(scores[i]).items() if p}
         opened.learn_one(row, str(labels[i]), **keywords(weights, times, i))
         closed.learn_one(named(scores[i]), str(labels[i]), **keywords(weights, times, i))
-    rows: list[dict[str, float]] = [{"a": 0.5, "b": 0.25, "c": 0.25}, {"b": 1.0}, {}]
+    rows: list[dict[str, Any]] = [{"a": 0.5, "b": 0.25, "c": 0.25}, {"b": 1.0}, {}]
     for query in rows:
         told, known = opened.predict_one(query), closed.predict_one(query)
         for column, wanted in zip(told, known, strict=True):
@@ -322,7 +322,7 @@ def test_a_class_in_calibration_that_was_never_in_training(kind: type[Calibrator
 
 @EVERY_KIND
 def test_scores_need_not_sum_to_one(kind: type[Calibrator]) -> None:
-    """Scores are taken as they are; one-vs-one looks at shares, so their scale is of no account."""
+    """Scores are taken as they are; one-vs-one uses shares, so the scale is irrelevant."""
     scores = np.array([[0.2, 0.1, 0.4], [3.0, 1.0, 5.0], [0.0, 0.0, 0.0], [1e308, 1e308, 1e308]])
     calibrator = kind(("a", "b", "c"))
     p, low, high = calibrator.prequential(scores, ["a", "b", "c", "a"])
@@ -341,7 +341,7 @@ def test_one_vs_rest_takes_margins_and_one_vs_one_refuses_them() -> None:
     assert rest.predict_one({"a": -2.0, "b": 1.0}).high["b"] == 1.0
     with pytest.raises(ScoreError, match=r"class 'a': score -1.5 is negative"):
         one.learn_one({"a": -1.5, "b": 0.5}, "b")
-    with pytest.raises(ScoreError, match=r"row 1, class 'b': score -0.5 is negative"):
+    with pytest.raises(ScoreError, match=r"row 1: class 'b': score -0.5 is negative"):
         one.predict_many([[0.5, 0.5], [0.5, -0.5]])
 
 
@@ -376,7 +376,7 @@ def test_bad_rows_change_nothing(kind: type[Calibrator], options: dict[str, Any]
     before = calibrator.to_bytes()
     good = [[0.4, 0.6], [0.3, 0.7]]
     refused: list[tuple[type[Exception], str, dict[str, Any]]] = [
-        (ScoreError, "row 1, class 'b': score nan", {"scores": [[0.1, 0.9], [0.1, np.nan]]}),
+        (ScoreError, "row 1: class 'b': score nan", {"scores": [[0.1, 0.9], [0.1, np.nan]]}),
         (ParameterError, "a column for each of the 2 classes", {"scores": [[0.1], [0.2]]}),
         (ParameterError, "shape", {"scores": [0.1, 0.2]}),
         (ParameterError, "numbers", {"scores": [["0.1", "x"], ["0.2", "y"]]}),
@@ -397,7 +397,7 @@ def test_bad_rows_change_nothing(kind: type[Calibrator], options: dict[str, Any]
     for steps, numbers, error, text in (
         ([LEARN, LEARN], [0, 2], LabelError, "row 1: label 2 is not the number"),
         ([LEARN, LEARN], [0], ParameterError, "labels is of shape"),
-        ([LEARN, REMOVE], [0, 0], ParameterError, "row 1: arrays are predicted"),
+        ([LEARN, REMOVE], [0, 0], ParameterError, "row 1: remove observations with remove_one"),
         ([LEARN, 7], [0, 0], ParameterError, "row 1: step 7"),
     ):
         with pytest.raises(error, match=text):
@@ -413,9 +413,9 @@ def test_bad_observations_change_nothing(kind: type[Calibrator]) -> None:
     before = calibrator.to_bytes()
     refused: list[tuple[type[Exception], str, dict[str, Any]]] = [
         (ScoreError, "class 'c': score nan", {"scores": {"c": math.nan}}),
-        (ScoreError, "no mapping", {"scores": [0.5, 0.5]}),
-        (LabelError, "label 1.5 is no string", {"label": 1.5}),
-        (LabelError, "label None is no string", {"scores": {None: 0.5}}),
+        (ScoreError, "must be a dict", {"scores": [0.5, 0.5]}),
+        (LabelError, "label 1.5 must be a string", {"label": 1.5}),
+        (LabelError, "label None must be a string", {"scores": {None: 0.5}}),
         (
             LabelError,
             "class 'd' would be one more than max_classes=3",
@@ -444,7 +444,7 @@ def test_an_overflow_half_way_is_taken_back(kind: type[Calibrator]) -> None:
     scores, labels = [[0.1, 0.2, 0.7]] * 3, ["a", "b", "c"]
     with pytest.raises(WeightError, match="row 2: the total weight"):
         calibrator.learn_many(scores, labels, weights=weights)
-    with pytest.raises(WeightError, match=r"^the total weight"):
+    with pytest.raises(WeightError, match=r"^row 2: the total weight"):
         calibrator.prequential(scores, labels, weights=weights)
     assert calibrator.to_bytes() == before
 
@@ -519,7 +519,7 @@ def test_a_class_missing_from_calibration_drops_no_column(kind: type[Calibrator]
 
 @EVERY_KIND
 def test_a_nan_score_gets_no_prediction(kind: type[Calibrator]) -> None:
-    """A score that is no number is refused, not calibrated."""
+    """A score of NaN is refused, not calibrated."""
     calibrator = kind(("a", "b"))
     with pytest.raises(ScoreError):
         calibrator.predict_one({"a": math.nan, "b": 0.5})

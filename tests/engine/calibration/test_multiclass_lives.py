@@ -1,6 +1,6 @@
 """Long random lives of calibrators of several classes, one machine a kind and rule of forgetting.
 
-Governing rule: whatever was learned, removed, refused, saved or restored before, each answer is
+Whatever was learned, removed, refused, saved or restored before, each answer is
 that of the definition in fractions, but for rounding.
 """
 
@@ -37,8 +37,8 @@ class Life(RuleBasedStateMachine):
         self.oracle = MultiOracle(**self.options)
         self.clock = 0.0
 
-    def when(self, gap: float) -> dict[str, float]:
-        """Give the time a gap after the last, for calibrators that take one."""
+    def when(self, gap: float) -> dict[str, Any]:
+        """Return the time a gap after the last, for calibrators that take one."""
         if not aging(self.options):
             return {}
         self.clock += gap

@@ -11,8 +11,7 @@ import pytest
 from tests.engine.cases import OPTIONS
 
 from abers import OneVsOne, OneVsRest, StateError, VennAbers
-from abers._sealed import seal
-from abers.calibration._packing import pack, unpack
+from abers.serialization import pack, seal, unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,7 +45,7 @@ def go_on(calibrator: Calibrator, *, n: int = 30, seed: int = 0, start: float = 
 def test_a_restored_calibrator_goes_on_bit_for_bit(
     kind: type[Calibrator], options: dict[str, Any], classes: Sequence[str | int] | None
 ) -> None:
-    """A restored calibrator and one that never stopped are told apart by nothing."""
+    """A restored calibrator and one that never stopped are equal in everything."""
     calibrator = kind(classes, **options, max_classes=7)
     go_on(calibrator)
     restored = kind.from_bytes(calibrator.to_bytes())
@@ -140,7 +139,7 @@ def test_packed_pieces_that_are_cut_short_are_refused() -> None:
 def test_predictions_leave_no_trace(
     kind: type[Calibrator], options: dict[str, Any], classes: Sequence[str | int]
 ) -> None:
-    """Whether anything was predicted, before the first label too, cannot be told afterwards."""
+    """Predictions, before the first label too, leave no trace."""
     calibrator, other = (kind(classes, **options, max_classes=7) for _ in range(2))
     scores, times = np.ones((2, len(calibrator.classes))), [5.0, 6.0]
     dated = calibrator.max_age is not None or calibrator.half_life is not None

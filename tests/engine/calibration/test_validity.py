@@ -1,6 +1,6 @@
 """What exchangeability guarantees: one of p0 and p1 is perfectly calibrated.
 
-Governing rule: given the true label, select p_Y (p1 if Y = 1, else p0); then E[(Y - p_Y) g(p_Y)]
+Given the true label, select p_Y (p1 if Y = 1, else p0); then E[(Y - p_Y) g(p_Y)]
 is 0 for every bounded g (Vovk & Petej 2014, Theorem 1). Here g are indicators of bins of p_Y, over
 independent small bags, each with a test point of its own, all in one call of `run`. The bounds
 hold for all bins at once with a probability of 1 - 1e-6, and planted faults must break them.

@@ -14,7 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 from tests.engine.cases import BEYOND, EXTREMES, LABELS, SCORES, WORKED, observations
 from tests.engine.oracle import Oracle
 
-from abers import Hull, NotHeldError, VennAbers, VennInterval
+from abers import IsotonicFit, NotHeldError, VennAbers, VennInterval
 from abers.reference import LEARN, PREDICT, REMOVE
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def learned(bag: Bag) -> VennAbers:
 
 
 def oracle(bag: Bag) -> Oracle:
-    """Tell a bag to the oracle."""
+    """Return the oracle of a bag."""
     told = Oracle()
     for observation in bag:
         told.learn(*observation)
@@ -46,7 +46,7 @@ def queries(bag: Bag) -> list[float]:
     return [*scores, *between, -BEYOND, BEYOND, 0.3]
 
 
-def fitted(hull: Hull, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def fitted(hull: IsotonicFit, scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Value of the fit at scores that are held."""
     return hull.value[np.searchsorted(hull.upper, scores)]
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from abers import ParameterError
+from abers.batch import GPBeta
 from abers.learners.gaussian import (
     BayesianLinear,
     GaussianProcess,
@@ -19,7 +20,6 @@ from abers.learners.gaussian import (
     NeuralNet,
     Ridge,
 )
-from abers.regression import GPBeta
 from abers.regression.scores import log_score_normal
 
 if TYPE_CHECKING:
@@ -95,12 +95,12 @@ def test_without_a_degree_of_freedom_no_spread_is_stated() -> None:
         LeastSquares().fit(*data(4))
     assert LeastSquares().fit(*data(5)).predict(np.zeros((1, 3)))[1] > 0.0
     for alpha in (-1.0, np.inf, np.nan):
-        with pytest.raises(ParameterError, match="no ridge"):
+        with pytest.raises(ParameterError, match="is not a penalty"):
             Ridge(alpha)
 
 
 def test_the_bayesian_spread_is_of_the_posterior_predictive() -> None:
-    """With the precisions that were found, it is noise plus what the coefficients leave open."""
+    """With the fitted precisions, the variance is noise plus that of the coefficients."""
     (X, y), (T, _) = data(30), data(5, 1)
     model = BayesianLinear().fit(X, y)
     mean, std = model.predict(T)
@@ -119,7 +119,7 @@ def test_the_bayesian_spread_is_of_the_posterior_predictive() -> None:
 
 
 def test_the_process_is_the_conditional_normal_distribution() -> None:
-    """With the kernel that was found, mean and spread are those of conditioning, noise included."""
+    """With the fitted kernel, mean and spread are those of conditioning, noise included."""
     rng = np.random.default_rng(0)
     x, t = rng.uniform(-3.0, 3.0, size=(40, 1)), np.array([[0.0], [2.0], [9.0]])
     y = 5.0 + 3.0 * np.sin(x[:, 0]) + 0.3 * rng.normal(size=40)

@@ -9,7 +9,7 @@ import pytest
 from river.base import Classifier
 
 from abers import ParameterError
-from abers.learners.river import (
+from abers.learners.river_adapters import (
     LEARNERS,
     REGRESSORS,
     RiverMultiClassifier,
@@ -26,7 +26,7 @@ MANY = [name for name in LEARNERS if name != "logistic"]
 
 
 def features(number: int) -> dict[str, float]:
-    """Make features that tell a class from the others."""
+    """Return features that distinguish a class from the others."""
     return {name: float(number == i) for i, name in enumerate("abc")}
 
 
@@ -45,7 +45,7 @@ def test_a_learner_gives_probabilities_of_all_classes(name: str) -> None:
 
 @pytest.mark.parametrize("name", MANY)
 def test_a_learner_that_saw_no_label_says_all_are_equal(name: str) -> None:
-    """A learner that knows no class yet has nothing to say."""
+    """Before the first label all classes are equally probable."""
     found = make_multi(name, CLASSES).score({"a": 1.0})
     assert found == dict.fromkeys(CLASSES, pytest.approx(1 / 3))
 
@@ -64,7 +64,7 @@ class Fixed(Classifier):
         self.answer = answer
 
     def predict_proba_one(self, *_: object, **__: object) -> dict[ClfTarget, float]:
-        """Answer."""
+        """Return the fixed answer."""
         return self.answer
 
     def learn_one(self, x: dict[FeatureName, float], y: ClfTarget, **_: object) -> None:
@@ -81,14 +81,14 @@ def test_nan_is_left_to_the_processor() -> None:
 
 
 def test_classes_of_others_are_left_out() -> None:
-    """Only the classes that are asked for are told."""
+    """Only the classes of the settings have a score."""
     learner = RiverMultiClassifier(Fixed({"cat": 0.5, "emu": 0.5}), CLASSES)
     assert learner.score({}) == {"cat": 0.5, "dog": 0.0, "owl": 0.0}
 
 
 @pytest.mark.parametrize("name", ["logistic", "river.linear_model.Perceptron"])
 def test_a_learner_of_two_classes_is_refused(name: str) -> None:
-    """What knows two classes only is no learner of several, and one that is, is named."""
+    """A binary classifier is refused for several classes, with the names of others."""
     with pytest.raises(ParameterError, match=f"{name} knows two classes only; choose softmax"):
         make_multi(name, CLASSES)
 
@@ -114,14 +114,14 @@ def test_a_regressor_follows_the_labels(name: str) -> None:
     ],
 )
 def test_a_name_that_is_no_regressor(name: str, message: str) -> None:
-    """What is no regressor is refused, with the names of some."""
+    """A learner that is not a regressor is refused, with the names of some."""
     with pytest.raises(ParameterError, match=message):
         make_regressor(name)
 
 
 @pytest.mark.parametrize("name", ["tree.HoeffdingTreeRegressor", "nowhere.Nothing"])
 def test_a_name_that_is_no_learner_of_classes(name: str) -> None:
-    """What is no classifier is no learner of several classes."""
+    """A regressor is refused for several classes."""
     with pytest.raises(ParameterError, match="no such learner"):
         make_multi(f"river.{name}", CLASSES)
 

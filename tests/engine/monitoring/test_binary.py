@@ -1,4 +1,4 @@
-"""The monitor of a binary calibrator, against the scores and intervals it puts together."""
+"""The monitor of a binary calibrator, against separate scores and intervals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.monitoring.scored import binary
 
 from abers import LabelError, ScoreError, VennInterval
 from abers.monitoring import BinaryMonitor, PrequentialScores
@@ -20,23 +21,24 @@ Settled = list[tuple[tuple[float, ...], int]]
 
 
 def watched(settled: Settled, *, raw: bool = True, cuts: tuple[int, ...] = ()) -> BinaryMonitor:
-    """Judge predictions, in batches that end at the cuts."""
+    """Score predictions, in batches that end at the cuts."""
     monitor = BinaryMonitor(raw=raw)
     ends = [0, *sorted({min(cut, len(settled)) for cut in cuts} - {0, len(settled)}), len(settled)]
     for start, end in pairwise(ends):
         rows = np.array([row for row, _ in settled[start:end]])
-        monitor.update(rows, np.array([label for _, label in settled[start:end]], float))
+        labels = np.array([label for _, label in settled[start:end]], float)
+        monitor.update(binary(rows, labels, raw=raw))
     return monitor
 
 
 @given(settled=SETTLED)
 def test_both_views_and_the_width(settled: Settled) -> None:
-    """Raw scores are judged as they are, calibrated ones by the log merge; the width is a mean."""
+    """Raw scores are scored as they are, calibrated ones by the log merge; the width is a mean."""
     monitor = watched(settled)
     raw, calibrated = PrequentialScores(), PrequentialScores()
     for (score, p0, p1), label in settled:
         raw.update(score, label)
-        calibrated.update(VennInterval(p0, p1).log, label)
+        calibrated.update(VennInterval(p0, p1).merged, label)
     assert monitor.raw is not None
     assert monitor.raw.state() == raw.state()
     assert monitor.calibrated.state() == calibrated.state()
@@ -56,16 +58,17 @@ def test_restored(settled: Settled, raw: bool) -> None:  # noqa: FBT001
     monitor = watched(settled, raw=raw)
     other = BinaryMonitor.restore(monitor.state())
     for one in (monitor, other):
-        one.update(np.array([[0.5, 0.25, 0.75]]), np.array([1.0]))
+        one.update(binary(np.array([[0.5, 0.25, 0.75]]), np.array([1.0])))
     assert other.state() == monitor.state()
 
 
 def test_restored_from_a_state_without_diagrams() -> None:
-    """What an abers without diagrams saved is restored; the diagram begins with what comes then."""
+    """A state saved without a diagram is restored with an empty diagram."""
     width, calibrated, _ = watched([((0.5, 0.25, 0.75), 1)], raw=False).state()
     monitor = BinaryMonitor.restore((width, calibrated[:6], None))
-    monitor.update(np.array([[0.5, 0.25, 0.75]]), np.array([1.0]))
+    monitor.update(binary(np.array([[0.5, 0.25, 0.75]]), np.array([1.0])))
     assert monitor.calibrated.count == 2
+    assert monitor.calibrated.reliability is not None
     assert monitor.calibrated.reliability.count == 1
 
 
@@ -81,11 +84,13 @@ def test_total(parts: list[Settled]) -> None:
     assert total.raw is not None
     assert whole.raw is not None
     assert total.raw.infinite == whole.raw.infinite
+    assert total.raw.reliability is not None
+    assert whole.raw.reliability is not None
     assert total.raw.reliability.state() == whole.raw.reliability.state()
 
 
 def test_scores_that_are_no_probabilities() -> None:
-    """Without raw forecasts any score will do, and has no metrics."""
+    """Without raw forecasts any score is accepted, and none is scored."""
     monitor = watched([((17.0, 0.5, 0.5), 1)], raw=False)
     assert monitor.raw is None
     assert monitor.calibrated.brier == 0.25

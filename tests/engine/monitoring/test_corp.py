@@ -31,7 +31,7 @@ def drawn(pairs: Pairs) -> Diagram:
 
 
 def recalibrated(pairs: Pairs) -> dict[float, Fraction]:
-    """Give what each forecast should have been: max over lower ends of min over upper ends."""
+    """Return the recalibrated forecasts: max over lower ends of min over upper ends."""
     labels = {
         p: [y for _, y in group] for p, group in groupby(sorted(pairs), key=lambda one: one[0])
     }
@@ -48,12 +48,12 @@ def recalibrated(pairs: Pairs) -> dict[float, Fraction]:
 
 
 def brier(pairs: list[tuple[Fraction, int]]) -> Fraction:
-    """Give the mean squared distance of forecast and label."""
+    """Return the mean squared distance of forecast and label."""
     return sum((y - p) ** 2 for p, y in pairs) / Fraction(len(pairs))
 
 
 def log_loss(pairs: Pairs) -> float:
-    """Give the mean negative log probability of the label."""
+    """Return the mean negative log probability of the label."""
     return -math.fsum(math.log(p if y else 1.0 - p) for p, y in pairs) / len(pairs)
 
 
@@ -124,7 +124,7 @@ def test_scikit_learn_fits_the_same() -> None:
 
 
 def test_an_impossible_label_costs_an_infinite_log_loss() -> None:
-    """What was called impossible and came is miscalibration without bound, the rest is finite."""
+    """A label with forecast 0 makes the miscalibration infinite, and the other parts finite."""
     found = corp([0.0, 0.0, 1.0], [0, 1, 1]).decomposition("log")
     assert (found.score, found.miscalibration) == (math.inf, math.inf)
     assert (
@@ -136,7 +136,7 @@ def test_an_impossible_label_costs_an_infinite_log_loss() -> None:
 
 
 def test_forecasts_that_are_certain_and_right_lose_nothing() -> None:
-    """Labels called certain that came have no loss to divide by."""
+    """Certain and correct forecasts have no loss in any part."""
     assert corp([0.0, 1.0], [0, 1]).decomposition("log")[:2] == (0.0, 0.0)
 
 
@@ -160,7 +160,7 @@ def test_nothing_yet() -> None:
 def test_precipitation(
     name: str, score: float, miscalibration: float, discrimination: float
 ) -> None:
-    """The published decompositions of precipitation forecasts come out to the last digit."""
+    """The published decompositions of precipitation forecasts are reproduced to the last digit."""
     path = Path(os.environ["ABERS_DATA"]) / "precip_niamey_2016.csv"
     with path.open() as file:
         rows = [*csv.DictReader(file)]
@@ -193,7 +193,7 @@ def test_bands_do_not_hold_forecasts_that_are_wrong() -> None:
 
 
 def test_bands_hold_the_diagonal() -> None:
-    """Where nearly all diagrams lie on one side of a forecast, the band reaches to it still."""
+    """The band contains a forecast even if nearly all diagrams lie on one side of it."""
     bands = corp([0.1, 0.9], [0, 1]).bands(0.5)
     assert (bands.lower.tolist(), bands.upper.tolist()) == ([0.0, 0.9], [0.1, 1.0])
 
@@ -212,7 +212,7 @@ def test_bands_are_of_their_seed() -> None:
 
 
 def test_a_higher_level_has_a_wider_band() -> None:
-    """More diagrams lie inside of what reaches further."""
+    """A higher level gives a wider band."""
     diagram = corp(np.arange(1, 100) / 100, np.arange(99) % 2)
     narrow, wide = diagram.bands(0.5), diagram.bands(0.95)
     assert (wide.lower <= narrow.lower).all()
@@ -224,13 +224,13 @@ def test_a_higher_level_has_a_wider_band() -> None:
 
 @pytest.mark.parametrize("level", [0.0, 1.0, math.nan])
 def test_a_level_that_is_none(level: float) -> None:
-    """A level is a share, and neither none nor all."""
+    """A level must lie strictly between 0 and 1."""
     with pytest.raises(ParameterError, match="level="):
         corp([0.5], [1]).bands(level)
 
 
 def test_bands_of_no_draw() -> None:
-    """Bands come of at least one draw."""
+    """Bands need at least one draw."""
     with pytest.raises(ParameterError, match="resamples=0"):
         corp([0.5], [1]).bands(resamples=0)
 
@@ -240,6 +240,6 @@ def test_bands_of_no_draw() -> None:
     [([0.5, 1.5], [0, 1], ScoreError), ([0.5], [2], LabelError), ([0.5], [1, 0], ParameterError)],
 )
 def test_bad_rows(forecasts: list[float], labels: list[int], error: type[Exception]) -> None:
-    """What is no probability, no label, or one too many, is refused."""
+    """Invalid forecasts and labels, and unequal numbers of them, are refused."""
     with pytest.raises(error):
         corp(forecasts, labels)

@@ -1,4 +1,4 @@
-"""Bets against exchangeability, `abers.monitoring.exchangeability`."""
+"""E-process against exchangeability, `abers.monitoring.exchangeability`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import ScoreError
-from abers.monitoring import ExchangeabilityBets
+from abers.monitoring import ExchangeabilityEProcess
 
 SCORES = st.lists(
     st.sampled_from([-1e308, -3.0, -0.5, 0.0, -0.0, 1e-9, 0.5, 0.5001, 2.0, 1e308]), max_size=150
@@ -19,12 +19,12 @@ SCORES = st.lists(
 
 
 def cell(score: float) -> int:
-    """Tell in which of 4,096 cells a score lies."""
+    """Return the number of the cell of a score, of 4,096."""
     return min(int((score / (1.0 + abs(score)) + 1.0) * 2048), 4095)
 
 
 def jumper(values: list[float]) -> float:
-    """Follow the Simple Jumper in exact fractions; the logarithm of its wealth."""
+    """Return the log-wealth of the Simple Jumper, in exact fractions."""
     jump, wealth = Fraction(0.01), {-1: Fraction(1, 3), 0: Fraction(1, 3), 1: Fraction(1, 3)}
     for value in values:
         whole = sum(wealth.values())
@@ -39,8 +39,8 @@ def jumper(values: list[float]) -> float:
 
 @given(scores=SCORES, sizes=st.lists(st.integers(1, 70)))
 def test_ranks(scores: list[float], sizes: list[int]) -> None:
-    """In batches of any size, a p-value lies where its rank among the scores so far says."""
-    bets, whole, found = ExchangeabilityBets(3), ExchangeabilityBets(3), []
+    """In batches of any size, a p-value follows from the rank among the scores so far."""
+    bets, whole, found = ExchangeabilityEProcess(3), ExchangeabilityEProcess(3), []
     rest = scores
     for size in [*sizes, len(scores)]:
         found += bets.update(rest[:size]).tolist()
@@ -56,8 +56,8 @@ def test_ranks(scores: list[float], sizes: list[int]) -> None:
 
 @given(scores=SCORES, more=SCORES)
 def test_saved(scores: list[float], more: list[float]) -> None:
-    """Bets that load a state go on as those that gave it."""
-    bets, other = ExchangeabilityBets(3), ExchangeabilityBets(3)
+    """An e-process that loads a state goes on as the saved one."""
+    bets, other = ExchangeabilityEProcess(3), ExchangeabilityEProcess(3)
     bets.update(scores)
     other.load(bets.state())
     assert other.update(more).tolist() == bets.update(more).tolist()
@@ -68,16 +68,16 @@ def test_saved(scores: list[float], more: list[float]) -> None:
 @given(scores=SCORES.map(lambda many: many[:40]))
 def test_simple_jumper(scores: list[float]) -> None:
     """The wealth is that of the published algorithm."""
-    bets = ExchangeabilityBets()
+    bets = ExchangeabilityEProcess()
     values = bets.update(scores).tolist()
     assert bets.evidence()[0].log_wealth == pytest.approx(jumper(values), abs=1e-9)
 
 
 def test_ties_are_broken_evenly_and_always_alike() -> None:
     """Of equal scores p-values are uniform; they depend on the seed and on nothing else."""
-    values = ExchangeabilityBets(1).update(np.zeros(4_000))
-    assert values.tolist() == ExchangeabilityBets(1).update(np.zeros(4_000)).tolist()
-    assert values.tolist() != ExchangeabilityBets(2).update(np.zeros(4_000)).tolist()
+    values = ExchangeabilityEProcess(1).update(np.zeros(4_000))
+    assert values.tolist() == ExchangeabilityEProcess(1).update(np.zeros(4_000)).tolist()
+    assert values.tolist() != ExchangeabilityEProcess(2).update(np.zeros(4_000)).tolist()
     counts = np.histogram(values, 10, (0.0, 1.0))[0]
     assert (((counts - 400.0) ** 2) / 400.0).sum() < 40.0  # chi-squared, 9 degrees of freedom
 
@@ -85,15 +85,15 @@ def test_ties_are_broken_evenly_and_always_alike() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_score_that_is_none(bad: float) -> None:
     """A batch with a bad score is refused, and nothing of it is counted."""
-    bets = ExchangeabilityBets()
+    bets = ExchangeabilityEProcess()
     with pytest.raises(ScoreError, match="row 1"):
         bets.update([0.5, bad])
-    assert bets.update([0.5]).tolist() == ExchangeabilityBets().update([0.5]).tolist()
+    assert bets.update([0.5]).tolist() == ExchangeabilityEProcess().update([0.5]).tolist()
 
 
 def test_times() -> None:
-    """An episode tells the time of the score that opened it."""
-    bets = ExchangeabilityBets(alpha=0.9)
+    """An incident has the time of the score that opened it."""
+    bets = ExchangeabilityEProcess(alpha=0.9)
     bets.update(np.arange(300.0), 10 * np.arange(300))
     last = bets.evidence()[0].last
     assert last is not None
@@ -102,31 +102,31 @@ def test_times() -> None:
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_crossing_probability(ties: bool) -> None:  # noqa: FBT001
-    """No more than a share alpha of exchangeable streams ever ring, with ties or without."""
+    """At most a share alpha of exchangeable streams becomes active, with ties or without."""
     rng, runs, alpha, rings = np.random.default_rng(4), 300, 0.2, 0
     for run in range(runs):
         scores = rng.integers(0, 3, 400) / 2.0 if ties else rng.normal(size=400)
-        bets = ExchangeabilityBets(run, alpha=alpha)
+        bets = ExchangeabilityEProcess(run, alpha=alpha)
         bets.update(scores)
-        rings += bets.evidence()[0].ringing
+        rings += bets.evidence()[0].active
     assert rings <= runs * alpha + 4.9 * math.sqrt(runs * alpha * (1.0 - alpha))
 
 
 def test_average_run_length() -> None:
-    """Alarms of exchangeable scores are on average at least as far apart as the distance."""
+    """Mean distances between alarms of exchangeable scores are at least the run length."""
     rng, n, distance = np.random.default_rng(5), 40_000, 50
-    bets = ExchangeabilityBets(distance=distance, quiet=1)
+    bets = ExchangeabilityEProcess(average_run_length=distance, cooldown=1)
     bets.update(rng.random(n))
-    rings = max(bets.evidence()[1].episodes, 1)  # rings one after the other are one episode
+    rings = max(bets.evidence()[1].incidents, 1)  # rings one after the other are one episode
     assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
 
 
 @pytest.mark.parametrize("start", [500, 5_000])
 def test_a_change_of_the_scores(start: int) -> None:
-    """Scores that move by one standard deviation ring within some hundreds."""
+    """A shift by one standard deviation is found within some hundreds of scores."""
     rng = np.random.default_rng(6)
-    bets = ExchangeabilityBets(distance=10_000)
+    bets = ExchangeabilityEProcess(average_run_length=10_000)
     bets.update(rng.normal(size=start))
-    assert not bets.evidence()[1].ringing
+    assert not bets.evidence()[1].active
     bets.update(rng.normal(1.0, 1.0, 400))
-    assert bets.evidence()[1].ringing
+    assert bets.evidence()[1].active

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.monitoring.scored import classes
 
 from abers.monitoring import MultiClassMonitor, MultiClassScores, Reliability
 
@@ -23,13 +24,13 @@ SETTLED = st.lists(
 
 
 def watched(settled: Settled, *, raw: bool = True, cuts: tuple[int, ...] = ()) -> MultiClassMonitor:
-    """Judge predictions, in batches that end at the cuts."""
+    """Score predictions, in batches that end at the cuts."""
     monitor = MultiClassMonitor(raw=raw)
     ends = [0, *sorted(min(cut, len(settled)) for cut in cuts), len(settled)]
     for start, end in pairwise(ends):
         part = settled[start:end]
         rows = np.array([sum(parts, []) for *parts, _ in part]).reshape(len(part), 4 * K)  # noqa: RUF017
-        monitor.update(rows, np.array([label for *_, label in part], float))
+        monitor.update(classes(rows, np.array([label for *_, label in part], float), raw=raw))
     return monitor
 
 
@@ -49,7 +50,7 @@ def means(forecasts: list[list[float]], labels: list[int]) -> dict[str, float]:
 
 @given(settled=SETTLED)
 def test_both_views_and_the_width(settled: Settled) -> None:
-    """Raw and calibrated forecasts are judged apart, and the intervals of the labels that came."""
+    """Raw and calibrated forecasts have separate scores; the width is that of the label."""
     raw, p, low, high, labels = (list(column) for column in zip(*settled, strict=True))
     monitor = watched(settled)
     assert monitor.views() == {
@@ -72,7 +73,7 @@ def test_restored(settled: Settled, raw: bool) -> None:  # noqa: FBT001
     monitor = watched(settled, raw=raw)
     other = MultiClassMonitor.restore(monitor.state())
     for one in (monitor, other):
-        one.update(np.array([[0.5, 0.25, 0.25] * 4]), np.array([1.0]))
+        one.update(classes(np.array([[0.5, 0.25, 0.25] * 4]), np.array([1.0]), raw=raw))
     assert other.state() == monitor.state()
     assert other.views() == monitor.views()
 
@@ -88,30 +89,31 @@ def test_total(parts: list[Settled], raw: bool) -> None:  # noqa: FBT001
 
 @given(settled=SETTLED)
 def test_reliability_is_that_of_the_class_called_most_probable(settled: Settled) -> None:
-    """Its probability is held against how often it came, in parts put together too."""
+    """The diagram compares its probability with its frequency, also in a total of parts."""
     expected = Reliability()
     for _, p, _, _, label in settled:
         expected.update_many([max(p)], [p.index(max(p)) == label])
-    monitor = watched(settled)
-    assert monitor.calibrated.reliability.state() == expected.state()
-    whole = MultiClassMonitor.total([watched(settled[:5]), watched(settled[5:])])
-    assert whole.calibrated.reliability.state() == expected.state()
+    total = MultiClassMonitor.total([watched(settled[:5]), watched(settled[5:])])
+    for monitor in (watched(settled), total):
+        assert monitor.calibrated.state()[-1] == expected.state()
 
 
 def test_a_probability_a_little_above_1() -> None:
-    """Scores whose sum is 1 only about are no more probable than certain."""
+    """A probability above 1 by rounding counts as 1 in the diagram."""
     scores = MultiClassScores()
     scores.update_many(np.array([[1.004, 0.0]]), np.array([0]))
+    assert scores.reliability is not None
     assert scores.reliability.diagram().upper.tolist() == [1.0]
     assert MultiClassScores.restore(scores.state()).state() == scores.state()
 
 
 def test_restored_from_a_state_without_diagrams() -> None:
-    """What an abers without diagrams saved is restored; the diagram begins with what comes then."""
+    """A state saved without a diagram is restored with an empty diagram."""
     scores = MultiClassScores()
     scores.update_many(np.array([[0.5, 0.5]]), np.array([0]))
     restored = MultiClassScores.restore(scores.state()[:5])
-    assert (restored.means(), restored.reliability.count) == (scores.means(), 0)
+    assert restored.means() == scores.means()
+    assert restored.state()[-1] == Reliability().state()
 
 
 def test_ties_go_to_the_first_class() -> None:
@@ -122,7 +124,7 @@ def test_ties_go_to_the_first_class() -> None:
 
 
 def test_an_infinite_loss_is_counted() -> None:
-    """A forecast of 0 for the label that came costs infinitely much, once and for all."""
+    """A forecast of 0 for the label has an infinite loss, which later labels do not hide."""
     scores = MultiClassScores()
     scores.update_many(np.array([[1.0, 0.0], [0.5, 0.5]]), np.array([1, 0]))
     assert (scores.infinite, scores.log_loss, scores.brier) == (1, math.inf, 1.25)
@@ -131,10 +133,10 @@ def test_an_infinite_loss_is_counted() -> None:
 
 
 def test_scores_that_are_no_probabilities() -> None:
-    """Without raw forecasts any score will do, and has no metrics."""
+    """Without raw forecasts any score is accepted, and none is scored."""
     row = [17.0, -3.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     monitor = MultiClassMonitor(raw=False)
-    monitor.update(np.array([row]), np.array([0.0]))
+    monitor.update(classes(np.array([row]), np.array([0.0]), raw=False))
     assert monitor.views() == {"calibrated": means([[1.0, 0.0, 0.0]], [0])}
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engine.monitoring.scored import regression
 
 from abers.monitoring import CentralInterval, RegressionMonitor
 from abers.stream.settings import QUANTILES
@@ -20,8 +21,8 @@ LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 BINS = 20
 
 
-class Judged(NamedTuple):
-    """A prediction, its label, and what the whole distribution was worth."""
+class Row(NamedTuple):
+    """A prediction, its label, and the scores of the distribution."""
 
     score: float
     quantiles: list[float]
@@ -34,7 +35,7 @@ ENDS = st.floats(-5, 5) | st.sampled_from((-math.inf, math.inf, 0.0, 1.0))
 SHARES = st.floats(0, 1) | st.sampled_from([0.0, 1.0, 0.05, 0.15, 0.5, 0.95])
 SETTLED = st.lists(
     st.builds(
-        Judged,
+        Row,
         st.floats(-5, 5),
         st.lists(ENDS, min_size=len(LEVELS), max_size=len(LEVELS)).map(sorted),
         st.floats(-5, 5) | st.sampled_from((0.0, 1.0)),
@@ -48,9 +49,9 @@ WHOLE = pytest.mark.parametrize("whole", [False, True], ids=["quantiles", "distr
 
 
 def watched(
-    settled: list[Judged], cuts: tuple[int, ...] = (), *, whole: bool = True
+    settled: list[Row], cuts: tuple[int, ...] = (), *, whole: bool = True
 ) -> RegressionMonitor:
-    """Judge predictions, in batches that end at the cuts; the band is not looked at."""
+    """Score predictions, in batches that end at the cuts; the band is not read."""
     monitor = RegressionMonitor(LEVELS, distributions=whole)
     ends = [0, *sorted(min(cut, len(settled)) for cut in cuts), len(settled)]
     band = [math.nan] * 2 * len(LEVELS)
@@ -59,33 +60,34 @@ def watched(
         more = [[one.crps, *one.pit] if whole else [] for one in part]
         rows = [[a.score, *a.quantiles, *band, *b] for a, b in zip(part, more, strict=True)]
         width = 1 + len(LEVELS) + len(band) + 3 * whole
-        monitor.update(np.array(rows).reshape(len(part), width), np.array([a.label for a in part]))
+        table, labels = np.array(rows).reshape(len(part), width), np.array([a.label for a in part])
+        monitor.update(regression(LEVELS, table, labels, whole=whole))
     return monitor
 
 
 def pinball(level: float, quantile: float, label: float) -> float:
-    """Give the loss of a quantile."""
+    """Return the loss of a quantile."""
     return level * (label - quantile) if label > quantile else (1 - level) * (quantile - label)
 
 
 def mean(terms: list[float]) -> float:
-    """Give the mean; NaN of nothing."""
+    """Return the mean; NaN of an empty list."""
     return math.fsum(terms) / len(terms) if terms else math.nan
 
 
 def near(expected: Any) -> Any:  # noqa: ANN401 - whatever approx takes
-    """Allow for rounding; a NaN is equal to another."""
+    """Return an expectation up to rounding, where NaN equals NaN."""
     return pytest.approx(expected, abs=1e-12, nan_ok=True)
 
 
 def of_finite(name: str, losses: list[float]) -> dict[str, float]:
-    """Give the mean of what is finite, and how much is not."""
+    """Return the mean of the finite terms, and the number of others."""
     finite = [loss for loss in losses if math.isfinite(loss)]
     return {name: mean(finite), f"{name}_infinite": len(losses) - len(finite)}
 
 
-def central(settled: list[Judged], low: int, high: int) -> tuple[float, float]:
-    """Give coverage and mean width between two quantiles."""
+def central(settled: list[Row], low: int, high: int) -> tuple[float, float]:
+    """Return coverage and mean width between two quantiles."""
     covered = [float(one.quantiles[low] <= one.label <= one.quantiles[high]) for one in settled]
     ends = [(one.quantiles[low], one.quantiles[high]) for one in settled]
     return mean(covered), mean([b - a for a, b in ends if math.isfinite(a) and math.isfinite(b)])
@@ -93,8 +95,8 @@ def central(settled: list[Judged], low: int, high: int) -> tuple[float, float]:
 
 @WHOLE
 @given(settled=SETTLED)
-def test_losses_coverage_and_width(settled: list[Judged], whole: bool) -> None:  # noqa: FBT001
-    """All follow from the definitions; what is infinite is counted, and in neither sum."""
+def test_losses_coverage_and_width(settled: list[Row], whole: bool) -> None:  # noqa: FBT001
+    """All numbers follow from the definitions; infinite terms are counted, not added."""
     losses = [
         mean([pinball(a, v, one.label) for a, v in zip(LEVELS, one.quantiles, strict=True)])
         if all(map(math.isfinite, one.quantiles))
@@ -141,7 +143,7 @@ def shares(low: float, high: float) -> list[Fraction]:
 
 
 @given(settled=SETTLED)
-def test_pit_histogram(settled: list[Judged]) -> None:
+def test_pit_histogram(settled: list[Row]) -> None:
     """Each value is spread evenly between its ends, so the bins add up to the labels."""
     found = watched(settled).pit_histogram
     assert found is not None
@@ -151,8 +153,8 @@ def test_pit_histogram(settled: list[Judged]) -> None:
 
 
 def test_pit_histogram_is_a_copy() -> None:
-    """Whoever changes the histogram does not change the monitor."""
-    monitor = watched([Judged(0.0, [0.0] * 5, 0.0, 0.0, [0.5, 0.5])])
+    """The histogram is a copy."""
+    monitor = watched([Row(0.0, [0.0] * 5, 0.0, 0.0, [0.5, 0.5])])
     found = monitor.pit_histogram
     assert found is not None
     found[:] = 7.0
@@ -168,7 +170,7 @@ def test_quantiles_have_no_pit_histogram() -> None:
 @WHOLE
 @given(settled=SETTLED, cuts=st.tuples(st.integers(0, 20), st.integers(0, 20)))
 def test_batches_make_no_difference(
-    settled: list[Judged],
+    settled: list[Row],
     cuts: tuple[int, int],
     whole: bool,  # noqa: FBT001
 ) -> None:
@@ -178,20 +180,20 @@ def test_batches_make_no_difference(
 
 @WHOLE
 @given(settled=SETTLED)
-def test_restored(settled: list[Judged], whole: bool) -> None:  # noqa: FBT001
+def test_restored(settled: list[Row], whole: bool) -> None:  # noqa: FBT001
     """A restored monitor goes on as the saved one would have, also by way of bytes."""
     monitor = watched(settled, whole=whole)
     wire = msgspec.msgpack.decode(msgspec.msgpack.encode(monitor.state()))
     other = RegressionMonitor.restore(wire)
     row = [0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 0.25, 0.3, 0.7]
     for one in (monitor, other):
-        one.update(np.array([row]), np.array([1.0]))
+        one.update(regression(LEVELS, np.array([row]), np.array([1.0]), whole=whole))
     assert other.state() == monitor.state()
 
 
 @WHOLE
 @given(parts=st.lists(SETTLED, min_size=1, max_size=3))
-def test_total(parts: list[list[Judged]], whole: bool) -> None:  # noqa: FBT001
+def test_total(parts: list[list[Row]], whole: bool) -> None:  # noqa: FBT001
     """Monitors added up are the monitor of all predictions together."""
     total = RegressionMonitor.total([watched(part, whole=whole) for part in parts])
     together = watched([one for part in parts for one in part], whole=whole)
@@ -221,19 +223,19 @@ def test_central_intervals(levels: tuple[float, ...], names: list[str]) -> None:
 
 
 def test_without_intervals() -> None:
-    """Where no two levels bound an interval there is a loss and no width."""
+    """Without a pair of levels that bounds an interval, there is a loss and no width."""
     monitor = RegressionMonitor([0.5])
-    monitor.update(np.array([[0.0, 1.0, 1.0, 1.0]]), np.array([3.0]))
+    monitor.update(regression([0.5], np.array([[0.0, 1.0, 1.0, 1.0]]), np.array([3.0])))
     assert monitor.views()["calibrated"] == {"pinball": 1.0, "pinball_infinite": 0}
     assert monitor.intervals == []
     assert math.isnan(monitor.mean_width)
 
 
 def test_a_loss_too_large_for_a_double_is_infinite() -> None:
-    """A label further from a quantile or a score than any double costs infinitely much."""
+    """A distance that exceeds the largest double is an infinite loss."""
     monitor = RegressionMonitor([0.25, 0.75])
     rows = np.array([[1e308, -1e308, 1e308], [0.0, -1.0, 1.0]])
-    monitor.update(rows, np.array([-1.7e308, 2.0]))
+    monitor.update(regression([0.25, 0.75], rows, np.array([-1.7e308, 2.0])))
     assert monitor.views() == {
         "raw": {"crps": 2.0, "crps_infinite": 1, "pinball": 1.0, "pinball_infinite": 1},
         "calibrated": {

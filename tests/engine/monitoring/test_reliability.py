@@ -29,7 +29,7 @@ def watched(pairs: Pairs, cuts: tuple[int, ...] = ()) -> Reliability:
 
 
 def blocks(diagram: Diagram) -> list[list[float]]:
-    """Give all that a diagram says of its blocks."""
+    """Return all columns of a diagram."""
     columns = (diagram.lower, diagram.upper, diagram.probability, diagram.count, diagram.positives)
     return [column.tolist() for column in columns]
 
@@ -55,7 +55,7 @@ def test_neither_batches_nor_order_make_a_difference(
 
 @given(pairs=PAIRS, more=PAIRS)
 def test_restored(pairs: Pairs, more: Pairs) -> None:
-    """A restored one goes on as the saved one would have."""
+    """A restored `Reliability` goes on as the saved one would have."""
     restored = Reliability.restore(watched(pairs).state())
     restored.update_many([p for p, _ in more], [y for _, y in more])
     assert restored.state() == watched(pairs + more).state()
@@ -63,12 +63,12 @@ def test_restored(pairs: Pairs, more: Pairs) -> None:
 
 @given(parts=st.lists(PAIRS, max_size=3))
 def test_total(parts: list[Pairs]) -> None:
-    """Those of different forecasts, put together, are that of all of them."""
+    """The total of different forecasts is that of all forecasts."""
     total = Reliability.total([watched(part) for part in parts])
     assert total.state() == watched([pair for part in parts for pair in part]).state()
 
 
-def test_room_is_bounded() -> None:
+def test_memory_is_bounded() -> None:
     """However many forecasts come, there are 4,097 groups at most."""
     rng = np.random.default_rng(1)
     reliability = Reliability()
@@ -79,7 +79,7 @@ def test_room_is_bounded() -> None:
 
 
 def test_a_total_is_a_copy() -> None:
-    """What is put together does not change what it came of."""
+    """A total does not change its parts."""
     one = watched([(0.5, 1)])
     Reliability.total([one]).update_many([0.5], [0])
     assert one.count == 1
@@ -98,7 +98,7 @@ def test_nothing_yet() -> None:
     ("forecasts", "labels", "error"), [([0.5, 1.5], [0, 1], ScoreError), ([0.5], [2], LabelError)]
 )
 def test_bad_rows(forecasts: list[float], labels: list[int], error: type[Exception]) -> None:
-    """What is no probability or no label is refused, and nothing is counted."""
+    """An invalid forecast or label is refused, and nothing is counted."""
     reliability = Reliability()
     with pytest.raises(error):
         reliability.update_many(forecasts, labels)
@@ -120,6 +120,6 @@ STATE = watched([(0.25, 1), (0.5, 0), (0.5, 1)]).state()
     ],
 )
 def test_what_is_no_state(state: bytes) -> None:
-    """A state that nothing gave is refused."""
+    """A state that no `Reliability` has is refused."""
     with pytest.raises((ValueError, TypeError, KeyError)):
         Reliability.restore(state)

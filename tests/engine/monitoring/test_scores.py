@@ -66,7 +66,7 @@ def test_log_loss_counts_what_is_infinite(pairs: list[tuple[float, int]]) -> Non
 
 @given(PAIRS)
 def test_bins_hold_every_forecast_once(pairs: list[tuple[float, int]]) -> None:
-    """Each bin tells the mean forecast and the share of labels 1 of what lies between its edges."""
+    """Each bin has the mean forecast and the share of labels 1 between its edges."""
     bins = scored(pairs).bins()
     for (low, high), found in zip(pairwise(EDGES), bins, strict=True):
         inside = [(p, y) for p, y in pairs if low <= p < high or (high == 1.0 and p == 1.0)]
@@ -100,7 +100,7 @@ def test_nothing_scored_yet() -> None:
 
 @pytest.mark.parametrize("forecast", [-0.1, 1.5, math.nan, math.inf])
 def test_a_forecast_outside_the_unit_interval_is_refused(forecast: float) -> None:
-    """What is no probability is named in the error, and nothing is counted."""
+    """An invalid forecast is named in the error, and nothing is counted."""
     scores = PrequentialScores()
     with pytest.raises(ScoreError, match=str(forecast)):
         scores.update(forecast, 1)

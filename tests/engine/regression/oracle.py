@@ -1,9 +1,9 @@
 """The definition of Venn-Abers predictive distributions, which the tests compare with.
 
-Governing rule: one binary Venn-Abers prediction a threshold, nothing shared with the code under
-test. `Naive` takes unit weights and works in doubles that are each one correctly rounded ratio of
-small integers, so that tens of thousands of cases take seconds; `RegressionOracle` takes weights,
-times and removals, and works in fractions by way of the binary oracle.
+One binary Venn-Abers prediction for each threshold; it shares no code with what it tests. `Naive`
+takes unit weights and works in doubles that are each one correctly rounded ratio of small integers,
+so that tens of thousands of cases take seconds; `RegressionOracle` takes weights, times and
+removals, and works in fractions by way of the binary oracle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Steps = list[tuple[float, float, float]]
 
 
 def naive_steps(scores: NDArray[np.float64], labels: NDArray[np.float64], query: float) -> Steps:
-    """Give the steps of both CDFs for unit weights: min over a of max over c of a slope."""
+    """Return the steps of both CDFs for unit weights: min over a of max over c of a slope."""
     known = np.unique(scores)
     thresholds = np.append(-np.inf, np.unique(labels))
     at_most = (labels[:, None] <= thresholds).astype(float)
@@ -113,13 +113,13 @@ class RegressionOracle:
         return sorted(y for y in found if self._seen(y, time))
 
     def _seen(self, label: float, time: float) -> bool:
-        """Tell whether some weight of a label counts: then it makes a difference at it."""
+        """Return whether some weight of a label counts: then it makes a difference at it."""
         just_below = float(np.nextafter(label, -math.inf))
         mass = [sum(w[1] for _, w in self._binary(t).groups(time)) for t in (just_below, label)]
         return mass[0] != mass[1]
 
     def steps(self, score: float, time: float = -math.inf) -> Steps:
-        """Give the steps of both CDFs, each value the double nearest to the exact one."""
+        """Return the steps of both CDFs, each value the double nearest to the exact one."""
         found: Steps = []
         for t in (-math.inf, *self.labels(time)):
             binary = self._binary(t)

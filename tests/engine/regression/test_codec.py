@@ -1,4 +1,4 @@
-"""The saved form of a regression calibrator, `abers.regression._codec`."""
+"""The saved form of a regression calibrator, `abers.regression.predictive_sets`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIGEST = 16
 
 
 def resealed(blob: bytes) -> bytes:
-    """Give damaged bytes the right checksum."""
+    """Return damaged bytes with the right checksum."""
     return blob[:-DIGEST] + blake2b(blob[:-DIGEST], digest_size=DIGEST).digest()
 
 
@@ -76,7 +76,7 @@ def test_forged_state_is_refused_or_sound(options: dict[str, Any], data: st.Data
 
 def test_other_things_are_refused() -> None:
     """The bytes of a binary calibrator and those of a later version are not loaded."""
-    with pytest.raises(StateError, match="not a saved regression calibrator"):
+    with pytest.raises(StateError, match="not a saved IVAPR"):
         IVAPR.from_bytes(VennAbers().to_bytes())
     blob = IVAPR().to_bytes()
     with pytest.raises(StateError, match="reads format 1"):

@@ -103,7 +103,7 @@ def test_merge_ascends_although_it_is_rounded(values: list[float], data: st.Data
 def test_probability_above_is_the_binary_interval() -> None:
     """The pair (p0, p1) is what the upper and the lower CDF leave above the threshold."""
     assert BAND.probability_above(1.5) == (0.25, 0.75)
-    assert BAND.probability_above(1.5).log == pytest.approx(1.0 - BAND.cdf(1.5))
+    assert BAND.probability_above(1.5).merged == pytest.approx(1.0 - BAND.cdf(1.5))
     p0, p1 = BAND.probability_above([0.0, 5.0])
     assert (p0.tolist(), p1.tolist()) == ([0.75, 0.0], [1.0, 0.25])
 
@@ -182,7 +182,7 @@ def test_merged_is_worth_the_same(band: PredictiveDistribution, y: float) -> Non
 
 
 def test_masses_at_infinity() -> None:
-    """What the merged CDF has below the first and above the last threshold is told."""
+    """What the merged CDF has below the first and above the last threshold is shown."""
     assert BAND.mass_below == pytest.approx(0.2)
     assert BAND.mass_above == pytest.approx(0.2)
 
@@ -344,9 +344,9 @@ def test_nothing_known() -> None:
         (([1.0, 1.0], [0.0, 0.5, 1.0]), "ascend strictly"),
         (([math.inf], [0.0, 1.0]), "thresholds=inf is not a finite number"),
         (([1.0], [0.0, 0.5, 1.0]), r"lower has shape \(3,\), not \(2,\)"),
-        (([1.0], [0.5, 0.4]), "lower is no CDF"),
-        (([1.0], [0.0, 1.1]), "lower is no CDF"),
-        (([1.0], [0.0, math.nan]), "lower is no CDF"),
+        (([1.0], [0.5, 0.4]), "lower is not a CDF"),
+        (([1.0], [0.0, 1.1]), "lower is not a CDF"),
+        (([1.0], [0.0, math.nan]), "lower is not a CDF"),
         (([1.0], [0.5, 0.6], [0.4, 0.9]), "lower is above upper"),
     ],
 )

@@ -1,6 +1,6 @@
 """`IVAPR` beside isotonic distributional regression, which it brackets.
 
-Governing rule: the fit is scikit-learn's, a threshold at a time; nothing of abers is asked for it.
+The fit is scikit-learn's, one threshold at a time, and uses no code of abers.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from tests.engine.oracle import units
 from tests.engine.regression.oracle import RegressionOracle, naive_steps
 
 from abers import reference
-from abers._backend import core
+from abers.backends import core
 from abers.reference import LEARN, ONE, PREDICT, REMOVE
 
 RULES: dict[str, tuple[int, float, float]] = {

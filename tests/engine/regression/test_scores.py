@@ -148,7 +148,7 @@ def test_uniformity_without_scipy_names_the_extra(monkeypatch: pytest.MonkeyPatc
         (lambda: scores.log_score_normal([0.0], [-1.0], [1.0]), r"std=-1\.0 is not positive"),
         (lambda: scores.log_score([-0.5]), r"density=-0\.5 is negative"),
         (lambda: scores.squared_error([1.0], [math.inf]), "y=inf"),
-        (lambda: scores.pinball([[1.0]], [1.0], levels=[1.0]), r"level \[1.0\] is not inside"),
+        (lambda: scores.pinball([[1.0]], [1.0], levels=[1.0]), r"levels=1\.0 is not inside"),
         (lambda: scores.pinball([[1.0, 2.0]], [1.0], levels=[0.5]), "quantiles has shape"),
         (lambda: scores.interval_score([2.0], [1.0], [1.5], 0.9), "ends before it begins"),
         (lambda: scores.interval_score([1.0], [2.0], [1.5], 0.0), "is not inside"),

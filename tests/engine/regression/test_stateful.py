@@ -1,6 +1,6 @@
 """Long random lives of a regression calibrator, one machine for each rule of forgetting.
 
-Governing rule: after every step the invariants of the core hold, and every prediction is the
+After every step the invariants of the core hold, and every prediction is the
 definition in fractions to the last bit, whatever was learned, removed, forgotten, refused, saved
 or restored before.
 """
@@ -41,8 +41,8 @@ class Life(RuleBasedStateMachine):
         self.calibrator, self.oracle = IVAPR(**options), RegressionOracle(**options)
         self.clock = 0.0
 
-    def when(self, gap: float) -> dict[str, float]:
-        """Give the time a gap after the last, for calibrators that take one."""
+    def when(self, gap: float) -> dict[str, Any]:
+        """Return the time a gap after the last, for calibrators that take one."""
         if not self.aging:
             return {}
         self.clock += gap

@@ -1,14 +1,14 @@
 """The stream processor as the plainest Python, which the tests compare with.
 
-Governing rule: nothing here is clever. What waits and what is remembered are lists, each oldest
+Nothing here is clever. What waits and what is remembered are lists, each oldest
 first, searched from their beginning; events are applied one at a time. The rules, in the order
-in which they are looked at:
+in which they apply:
 
 1. *Values.* A score is a finite real number (a probability where the settings say so); with a
    learner the features are a dictionary. A label is 0 or 1.
 2. *Validity.* The id is a text that is not empty, model and segment are texts, none of them is
    too long in UTF-8, the time is a whole number less than 2**53 (and 2**50 half-lives) from zero.
-3. *Future.* The time is at most `max_ahead` after the record was written, where that is known.
+3. *Future.* The time is at most `max_clock_skew` after the record was written, where that is known.
 4. *Caps.* At most `max_models` models, and as many segments of all models. Then the learner
    scores, which has to give what rule 1 asks for.
 5. *Clock.* An event that passed 1-4 moves the clock of its model to its time if that is later, by
@@ -17,16 +17,18 @@ in which they are looked at:
    different ids among the last 100 events of the model the earliest is the clock, or one that is
    later by at most the jump. A clock begins with the first three ids: with the median of their
    times, or one later by at most the jump; before, nothing expires, and calibrators that forget
-   by time learn nothing. An event is late if its time is more than `lateness` behind the clock.
-   Its model and segment are known from now on. For calibrators no observation is later than the
-   clock.
+   by time learn nothing. An event is late if its time is more than `allowed_lateness` behind the
+   clock. Its model and segment are known from now on. For calibrators no observation is later than
+   the clock.
 6. *Expiry.* What was stored more than a span before the clock of its model less the lateness
    goes; what made the clock jump was stored at the clock that it made. These go:
-   observations that wait (then remembered as gone), labels that wait, remembered ids.
+   observations that wait (then remembered as finished), labels that wait, remembered ids.
 7. *Duplicates* of what waits or is remembered are counted and change nothing more.
 8. *An observation* is predicted, and settled at once if its label waits; else it waits.
 9. *A label* settles its observation if that waits: the calibrator learns the score of the
    prediction, the learner the features. Else it waits.
+
+Predictions are numbered, and a calibrator knows labels, and what will have none, by the number.
 
 Before a batch, if `retire_after` is set and rule 4 leaves no room, every model is forgotten whose
 clock is further than that behind the third latest of the known clocks of models that had 100
@@ -46,7 +48,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from abers import VennAbers
+from abers import ProtectedVennAbers, VennAbers
 from abers.stream import (
     DeadLetter,
     Event,
@@ -95,7 +97,7 @@ COUNTERS = (
 
 
 class Stored(NamedTuple):
-    """Something that waits or is remembered, and the clock at which that began."""
+    """An entry that waits or is remembered, and the clock when it was stored."""
 
     model: str
     id: str
@@ -103,13 +105,14 @@ class Stored(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """An observation that waits, with what was said of it."""
+    """An observation that waits, with its prediction."""
 
     model: str
     id: str
     at: int
     observation: Observation
     prediction: Any
+    number: int  # of the prediction
 
 
 class Early(NamedTuple):
@@ -122,7 +125,7 @@ class Early(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """An id that is done with."""
+    """A finished id."""
 
     model: str
     id: str
@@ -153,7 +156,7 @@ class Clock:
         return [one for one in recent if one.time - self.time > self.alone()]
 
     def alone(self) -> int:
-        """Say how far one event alone moves the clock."""
+        """Return how far one event alone moves the clock."""
         return max(self.jump, 3 * self.apart) if self.events - self.agreed < 100 else self.jump
 
     def agree(self) -> list[int]:
@@ -177,7 +180,7 @@ class Clock:
 
 
 class Naive:
-    """A processor that obeys the rules, and nothing else."""
+    """A processor that follows the rules, and does nothing else."""
 
     def __init__(
         self, settings: Settings, *, learner: Scorer | None = None, outcomes: bool = True
@@ -228,7 +231,7 @@ class Naive:
         }
 
     def retire(self) -> None:
-        """Forget models that are unseen for long, if there is no room."""
+        """Forget models without events for long, if there are `max_models`."""
         after, most = self.settings.retire_after, self.settings.max_models
         often = [one for one in self.clocks.values() if one.known and one.events >= 100]
         if after is None or not often or max(len(self.models), len(self.calibrators)) < most:
@@ -264,7 +267,7 @@ class Naive:
         if isinstance(event, Observation):
             self.observe(event)
         else:
-            self.label(msgspec.structs.replace(event, value=self.told(event.value)))
+            self.label(msgspec.structs.replace(event, value=self.as_learned(event.value)))
         # Labels that leave room for an event come out before what is said of it.
         said, self.outputs = self.outputs[before:], self.outputs[:before]
         gone = [one for one in said if isinstance(one, DeadLetter) and one.row is None]
@@ -275,7 +278,7 @@ class Naive:
     # Rules 1 to 4
 
     def refusal(self, event: Event) -> str | None:
-        """Give the first rule that an event breaks."""
+        """Return the first rule that an event breaks."""
         for broken in (self.bad_value, self.bad_form, self.in_future, self.too_many, self.unscored):
             reason = broken(event)
             if reason is not None:
@@ -291,11 +294,11 @@ class Naive:
         return None if self.is_score(event.score) else "bad-score"
 
     def is_label(self, value: Any) -> bool:  # noqa: ANN401
-        """Tell a label from anything else."""
+        """Return a label from anything else."""
         return value in (0, 1)
 
     def is_score(self, score: Any) -> bool:  # noqa: ANN401
-        """Tell a score from anything else."""
+        """Return a score from anything else."""
         try:
             number = float(score) if isinstance(score, Real) else math.nan
         except OverflowError:
@@ -327,7 +330,7 @@ class Naive:
 
     def in_future(self, event: Event) -> str | None:
         """Rule 3."""
-        if event.recorded is None or event.time <= event.recorded + self.settings.max_ahead:
+        if event.recorded is None or event.time <= event.recorded + self.settings.max_clock_skew:
             return None
         return "time-in-future"
 
@@ -358,11 +361,11 @@ class Naive:
         return None
 
     def kept(self, score: Any) -> Any:  # noqa: ANN401
-        """Give a score as it is kept."""
+        """Return a score as it is kept."""
         return float(score)
 
-    def told(self, value: Any) -> Any:  # noqa: ANN401
-        """Give a label as it is learned."""
+    def as_learned(self, value: Any) -> Any:  # noqa: ANN401
+        """Return a label as it is learned."""
         return int(value)
 
     # Rule 5
@@ -378,7 +381,7 @@ class Naive:
         elif event.time > clock.time:
             clock.time = event.time
             self.expire(event.model)
-        if event.time < clock.time - self.settings.lateness:
+        if event.time < clock.time - self.settings.allowed_lateness:
             self.count("late_events")
 
     def begin(self, event: Event, clock: Clock) -> None:
@@ -423,8 +426,8 @@ class Naive:
     # Rule 6
 
     def expire(self, model: str) -> None:
-        """Let go what has waited, or has been remembered, for too long."""
-        wait, memory = self.settings.label_wait, self.settings.dedup_for
+        """Drop what has waited, or has been remembered, for too long."""
+        wait, memory = self.settings.label_timeout, self.settings.dedup_ttl
         for pending in [one for one in self.pending if self.over(one, model, wait)]:
             self.count("expired")
             self.drop(pending)
@@ -434,15 +437,18 @@ class Naive:
         self.finished = [one for one in self.finished if not self.over(one, model, memory)]
 
     def over(self, entry: Pending | Early | Finished, model: str, span: int) -> bool:
-        """Tell whether a span that began with an entry is over."""
-        return entry.model == model and entry.at + span < self.now(model) - self.settings.lateness
+        """Return whether a span that began with an entry is over."""
+        return (
+            entry.model == model
+            and entry.at + span < self.now(model) - self.settings.allowed_lateness
+        )
 
     def now(self, model: str) -> int:
-        """Give the clock of a model."""
+        """Return the clock of a model."""
         return self.clocks[model].time
 
     def fit(self) -> None:
-        """Make room for the bytes of ids and features."""
+        """Drop entries until ids and features fit into `max_bytes`."""
         while self.size() > self.settings.max_bytes:
             if self.finished:
                 self.finished.pop(0)
@@ -464,6 +470,7 @@ class Naive:
     def drop(self, entry: Pending) -> None:
         """Stop waiting for a label."""
         self.pending.remove(entry)
+        self.calibrator(entry.observation).expire_one(entry.number)
         self.remember(entry.model, entry.id, labelled=False)
 
     def give_up(self, entry: Early) -> None:
@@ -473,9 +480,9 @@ class Naive:
         self.dead("unknown-id", entry.label, None)
 
     def remember(self, model: str, id_: str, *, labelled: bool) -> None:
-        """Remember an id that is done with, the newest at the cost of the oldest."""
+        """Remember a finished id, and drop the oldest beyond the limit."""
         self.finished.append(Finished(model, id_, self.now(model), labelled))
-        if len(self.finished) > self.settings.dedup_max:
+        if len(self.finished) > self.settings.dedup_max_ids:
             self.finished.pop(0)
             self.count("forgotten")
 
@@ -486,19 +493,20 @@ class Naive:
         if self.find(self.pending, event) or self.find(self.finished, event):
             self.count("duplicate_observations")
             return
-        prediction = self.predict(event)
-        entry = Pending(event.model, event.id, self.now(event.model), event, prediction)
-        self.pending.append(entry)
         early = self.find(self.early, event)
+        if early is None and len(self.pending) == self.settings.max_pending:
+            self.count("evicted")
+            self.drop(self.pending[0])
+        prediction = self.predict(event)
+        number = self.counters["predictions"] - 1
+        entry = Pending(event.model, event.id, self.now(event.model), event, prediction, number)
+        self.pending.append(entry)
         if early is not None:
             self.early.remove(early)
             self.settle(entry, early.label)
-        if len(self.pending) > self.settings.max_pending:
-            self.count("evicted")
-            self.drop(self.pending[0])
 
     def predict(self, event: Observation) -> Any:  # noqa: ANN401
-        """Let the calibrator of the model and segment answer."""
+        """Predict with the calibrator of the model and segment."""
         calibrator = self.calibrator(event)
         prediction = self.answer(calibrator, event)
         self.count("predictions")
@@ -506,9 +514,11 @@ class Naive:
         return prediction
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
-        """Put the answer of a calibrator into words."""
-        interval = calibrator.predict_one(self.score, **self.when(event))
-        p0, p1, p, n = interval.p0, interval.p1, interval.log, len(calibrator)
+        """Make a prediction of what a calibrator returned."""
+        number, n = self.counters["predictions"], len(calibrator)
+        interval = calibrator.predict_one(self.score, number=number, **self.when(event))
+        p0, p1 = interval.p0, interval.p1
+        p = interval.probability if self.settings.protected else interval.merged
         return Prediction(
             id=event.id,
             time=event.time,
@@ -517,7 +527,7 @@ class Naive:
             p0=p0,
             p1=p1,
             p=p,
-            n=n,
+            n_labels=n,
             segment=event.segment,
             extra=event.extra,
         )
@@ -534,17 +544,20 @@ class Naive:
     def made(self) -> Any:  # noqa: ANN401
         """Make a calibrator."""
         s = self.settings
+        if s.protected:
+            rule = (s.window, s.max_age, s.half_life)
+            return ProtectedVennAbers(*rule, scores=s.scores, raw_weight=s.raw_weight)
         return VennAbers(window=s.window, max_age=s.max_age, half_life=s.half_life)
 
     def when(self, event: Observation) -> dict[str, float]:
-        """Give the time of an observation to a calibrator that forgets by time."""
+        """Return the time of an observation to a calibrator that forgets by time."""
         if not self.aging():
             return {}
         clock = self.clocks[event.model]
         return {"time": min(event.time, clock.time) if clock.known else event.time}
 
     def aging(self) -> bool:
-        """Tell whether calibrators forget by time."""
+        """Return whether calibrators forget by time."""
         return self.settings.max_age is not None or self.settings.half_life is not None
 
     def label(self, event: Label) -> None:
@@ -563,12 +576,15 @@ class Naive:
                 self.give_up(self.early[0])
 
     def settle(self, entry: Pending, event: Label) -> None:
-        """Learn what a label says of an observation."""
+        """Learn the label of an observation."""
         observation, prediction = entry.observation, entry.prediction
         self.pending.remove(entry)
+        calibrator = self.calibrator(observation)
         if self.clocks[event.model].known or not self.aging():
-            when = self.when(observation)
-            self.calibrator(observation).learn_one(prediction.score, event.value, **when)
+            given = self.when(observation) | {"number": entry.number}
+            calibrator.learn_one(prediction.score, event.value, **given)
+        else:
+            calibrator.expire_one(entry.number)
         self.count("labels")
         self.remember(event.model, event.id, labelled=True)
         if self.outcomes:
@@ -581,12 +597,12 @@ class Naive:
                 self.dead("learner-failed", event, self.row)
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
-        """Put a label beside the prediction that it settles."""
+        """Return the outcome of a label and the prediction that it settles."""
         return Outcome(
             id=prediction.id,
             time=label.time,
             model=prediction.model,
-            predicted=prediction.time,
+            prediction_time=prediction.time,
             label=label.value,
             score=prediction.score,
             p0=prediction.p0,
@@ -606,11 +622,11 @@ class Naive:
         return None
 
     def count(self, name: str) -> None:
-        """Count one."""
+        """Increment a counter."""
         self.counters[name] += 1
 
     def dead(self, reason: str, event: Event, row: int | None) -> None:
-        """Put an event out that cannot be used; the wording is the processor's own."""
+        """Put out a dead letter; its text is the processor's own."""
         self.count(f"dead:{reason}")
         self.outputs.append(DeadLetter(reason, reason, event, row))
 
@@ -624,5 +640,5 @@ def stamped(entries: list[Any], model: str, id_: str | None, at: int) -> list[An
 
 
 def is_text(name: object) -> bool:
-    """Tell text from other objects, and from strings that no encoding can hold."""
+    """Return text from other objects, and from strings that no encoding can hold."""
     return isinstance(name, str) and not any("\ud800" <= c <= "\udfff" for c in name)

@@ -1,14 +1,13 @@
 """The naive processor for labels of several classes, and for labels that are numbers.
 
-Governing rule: as in `naive`; only what a score, a label and an answer look like is another.
+As in `naive`; only scores, labels and predictions differ.
 
 *Several classes.* A score is a mapping from some of the classes to finite numbers, 0 for those
 left out: probabilities that sum to 1 within a hundredth where the settings say so, and of at least
 0 for pairs of classes. A label is one of the classes, or the whole number that is written so.
 
 *Numbers.* A score and a label are finite real numbers, the label inside the support if there is
-one. Where distributions are judged or told the whole band is predicted, of which the label finds
-the CRPS.
+one. With distributions the whole band is predicted, and the label scores it by the CRPS.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ class NaiveClasses(Naive):
     """A processor of several classes."""
 
     def is_label(self, value: Any) -> bool:  # noqa: ANN401
-        """Tell a class, or its number, from anything else."""
+        """Return a class, or its number, from anything else."""
         whole = isinstance(value, Integral) and not isinstance(value, bool)
         return (isinstance(value, str) or whole) and shortly(value) in self.settings.classes
 
-    def told(self, value: Any) -> Any:  # noqa: ANN401
-        """Give a class."""
+    def as_learned(self, value: Any) -> Any:  # noqa: ANN401
+        """Return a class."""
         return str(value)
 
     def is_score(self, score: Any) -> bool:  # noqa: ANN401
-        """Tell scores of the classes from anything else."""
+        """Return scores of the classes from anything else."""
         if not isinstance(score, Mapping) or not {*score} <= {*self.settings.classes}:
             return False
         given = [number(value) for value in self.kept(score).values()]
@@ -63,7 +62,7 @@ class NaiveClasses(Naive):
         return not probabilities or abs(sum(given) - 1.0) <= 0.01
 
     def kept(self, score: Any) -> Any:  # noqa: ANN401
-        """Give the scores of all classes, in their order."""
+        """Return the scores of all classes, in their order."""
         return {name: number(score.get(name, 0.0)) for name in self.settings.classes}
 
     def made(self) -> Any:  # noqa: ANN401
@@ -83,7 +82,7 @@ class NaiveClasses(Naive):
             p=found.p,
             low=found.low,
             high=found.high,
-            n=len(calibrator),
+            n_labels=len(calibrator),
             segment=event.segment,
             extra=event.extra,
         )
@@ -94,7 +93,7 @@ class NaiveClasses(Naive):
             id=prediction.id,
             time=label.time,
             model=prediction.model,
-            predicted=prediction.time,
+            prediction_time=prediction.time,
             label=label.value,
             score=prediction.score,
             p=prediction.p,
@@ -108,32 +107,32 @@ class NaiveNumbers(Naive):
     """A processor of labels that are numbers."""
 
     def __init__(self, *given: Any, **options: Any) -> None:  # noqa: ANN401
-        """Begin with no band told."""
+        """Begin without a band."""
         super().__init__(*given, **options)
         self.bands: dict[tuple[str, str], PredictiveDistribution] = {}
 
     def is_label(self, value: Any) -> bool:  # noqa: ANN401
-        """Tell a finite number inside the support from anything else."""
+        """Return a finite number inside the support from anything else."""
         low, high = self.settings.support or (-math.inf, math.inf)
         return math.isfinite(number(value)) and low <= number(value) <= high
 
-    def told(self, value: Any) -> Any:  # noqa: ANN401
-        """Give the number."""
+    def as_learned(self, value: Any) -> Any:  # noqa: ANN401
+        """Return the number."""
         return number(value)
 
     def is_score(self, score: Any) -> bool:  # noqa: ANN401
-        """Tell a finite number from anything else."""
+        """Return a finite number from anything else."""
         return math.isfinite(number(score))
 
     def kept(self, score: Any) -> Any:  # noqa: ANN401
-        """Give the number."""
+        """Return the number."""
         return number(score)
 
     def made(self) -> Any:  # noqa: ANN401
         """Make a calibrator."""
         s = self.settings
         forgetting = {"window": s.window, "max_age": s.max_age, "half_life": s.half_life}
-        given = {"thresholds": s.thresholds or None, "support": s.support or None}
+        given = {"grid": s.grid or None, "support": s.support or None}
         return IVAPR(**forgetting, **given)  # type: ignore[arg-type]
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
@@ -157,12 +156,12 @@ class NaiveNumbers(Naive):
             quantiles=merged,
             low=low,
             high=high,
-            n=len(calibrator),
+            n_labels=len(calibrator),
             segment=event.segment,
             extra=event.extra,
             mean=None if band is None else band.mean,
             cdf=band.to_dict()
-            if band is not None and self.settings.distributions == "told"
+            if band is not None and self.settings.distributions == "full"
             else None,
         )
 
@@ -173,7 +172,7 @@ class NaiveNumbers(Naive):
             id=prediction.id,
             time=label.time,
             model=prediction.model,
-            predicted=prediction.time,
+            prediction_time=prediction.time,
             label=label.value,
             score=prediction.score,
             quantiles=prediction.quantiles,
@@ -200,7 +199,7 @@ def naive(settings: Settings, learner: Any = None) -> Naive:  # noqa: ANN401
 
 
 def number(value: Any) -> float:  # noqa: ANN401
-    """Give a number, which is not below 0 if it is 0; NaN for anything else."""
+    """Return a number, which is not below 0 if it is 0; NaN for anything else."""
     try:
         return float(value) + 0.0 if isinstance(value, Real) else math.nan
     except OverflowError:
@@ -216,5 +215,5 @@ def shortly(value: Any) -> str | None:  # noqa: ANN401
 
 
 def same(processor: Processor, expected: Naive) -> bool:
-    """Tell whether what can be seen from outside is the same."""
+    """Return whether what can be seen from outside is the same."""
     return processor.counters == expected.counters and processor.clock == expected.clock

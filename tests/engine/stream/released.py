@@ -1,6 +1,6 @@
 """Snapshots of every format that was released, and how they are made.
 
-Governing rule: `golden/snapshot-vN.bin` was written by an abers of format N and is never written
+`golden/snapshot-vN.bin` was written by an abers of format N and is never written
 again; `golden/snapshot-vN.json` says what the processor in it was, and what it said next. Made
 once, before a format is released, by
 
@@ -24,11 +24,12 @@ FOLDER = Path(__file__).with_name("golden")
 SETTINGS = Settings(
     window=10,
     scores="probability",
-    label_wait=600,
-    lateness=100,
+    probability="merged",
+    label_timeout=600,
+    allowed_lateness=100,
     max_pending=40,
     max_early=10,
-    dedup_max=60,
+    dedup_max_ids=60,
 )
 POSITION = {"scores.jsonl": {"offset": 12_345, "line": 321}}
 NAMES = [(f"id-{i}", ("m", "ms", "")[i % 7 % 3]) for i in range(150)]
@@ -60,7 +61,7 @@ def digest(processor: Processor) -> str:
 
 
 def present() -> Path:
-    """Give the path of the file of the present format."""
+    """Return the path of the file of the present format."""
     return FOLDER / f"snapshot-v{MAGIC[-1]}.bin"
 
 

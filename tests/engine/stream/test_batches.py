@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream.cases import EVENTS, FORGETTING, SETTINGS, Scorer, plain, rowless, stream
 from tests.engine.stream.naive import Naive
-from tests.engine.stream.speaking import same
+from tests.engine.stream.replies import same
 
 from abers.stream import (
     DeadLetter,
@@ -42,7 +42,7 @@ def batched(processor: Processor, events: list[Event], cuts: list[int]) -> list[
 
 @given(SETTINGS, EVENTS, CUTS)
 def test_any_split(settings: Settings, events: list[Event], cuts: list[int]) -> None:
-    """All at once, one by one and in any batches, outputs and state are the same."""
+    """Outputs and state are the same for one batch, single events and any other batches."""
     whole, split, single = (Processor(settings) for _ in range(3))
     expected = list(map(rowless, whole.process_many(events)))
     assert list(map(rowless, batched(split, events, cuts))) == expected
@@ -53,7 +53,7 @@ def test_any_split(settings: Settings, events: list[Event], cuts: list[int]) -> 
 
 @given(SETTINGS, EVENTS, CUTS)
 def test_any_split_with_a_learner(settings: Settings, events: list[Event], cuts: list[int]) -> None:
-    """So they are with a learner, which learns between the predictions of a batch."""
+    """The same holds with a learner, which learns between the predictions of a batch."""
     whole, split, single = (Processor(settings, learner=Scorer()) for _ in range(3))
     expected = list(map(rowless, whole.process_many(events)))
     assert list(map(rowless, batched(split, events, cuts))) == expected
@@ -65,7 +65,7 @@ def test_any_split_with_a_learner(settings: Settings, events: list[Event], cuts:
 def test_records_that_know_when_they_were_written(
     settings: Settings, events: list[Event], ahead: list[int]
 ) -> None:
-    """Where every record has a time, a batch comes to what its events come to one by one.
+    """Where every record has a time, a batch gives what its events give one by one.
 
     So it does where they are of a kind of number that is looked at one by one.
     """
@@ -84,7 +84,7 @@ def test_records_that_know_when_they_were_written(
             columns = Events.of(made)
             assert columns.recorded is not None
             of_objects = replace(columns, recorded=columns.recorded.astype(object))
-            assert list(map(rowless, slow.take(of_objects).in_order())) == expected
+            assert list(map(rowless, slow.process_batch(of_objects).in_order())) == expected
         assert whole.state_bytes() == slow.state_bytes() == single.state_bytes()
 
 
@@ -92,7 +92,7 @@ def test_records_that_know_when_they_were_written(
 def test_any_time_that_a_record_was_written_at(recorded: int) -> None:
     """However far that is from the event, nothing overflows."""
     time = 2**53 - 1
-    processor = Processor(Settings(max_ahead=2**53))
+    processor = Processor(Settings(max_clock_skew=2**53))
     (said,) = processor.process(Observation("a", time, score=0.5, recorded=recorded))
     refused = isinstance(said, DeadLetter) and said.reason == "time-in-future"
     assert refused == (recorded == -(2**63))
@@ -101,8 +101,8 @@ def test_any_time_that_a_record_was_written_at(recorded: int) -> None:
 def test_nothing_comes_of_an_empty_batch() -> None:
     """A batch without events, such as a reader makes of bad records, changes nothing."""
     processor = Processor()
-    taken = processor.take(Events.of([Observation("a", 5, score=0.5)])[:0])
-    assert list(taken.predictions) == list(taken.outcomes or ()) == taken.letters == []
+    taken = processor.process_batch(Events.of([Observation("a", 5, score=0.5)])[:0])
+    assert list(taken.predictions) == list(taken.outcomes or ()) == taken.dead_letters == []
     assert processor.state_bytes() == Processor().state_bytes()
 
 
@@ -114,7 +114,12 @@ def test_long_streams(forgetting: dict[str, int], size: int) -> None:
         name: span * (1 if name == "window" else 500) for name, span in forgetting.items()
     }
     settings = Settings(
-        **spans, label_wait=2_000, max_pending=45, max_early=10, dedup_max=200, lateness=100
+        **spans,
+        label_timeout=2_000,
+        max_pending=45,
+        max_early=10,
+        dedup_max_ids=200,
+        allowed_lateness=100,
     )
     events = stream(size, every=50)
     outputs, states = [], []
@@ -136,8 +141,8 @@ def test_long_streams(forgetting: dict[str, int], size: int) -> None:
 
 @pytest.mark.large(3_000, reference=600)
 def test_long_stream_is_the_naive_one(size: int) -> None:
-    """A long stream of several models gives what the rules say."""
-    settings = Settings(label_wait=2_000, max_pending=45, max_early=10, dedup_max=200)
+    """A long stream of several models gives what the naive processor gives."""
+    settings = Settings(label_timeout=2_000, max_pending=45, max_early=10, dedup_max_ids=200)
     processor, naive = Processor(settings), Naive(settings)
     events = stream(size, every=30)
     said = processor.process_many(events)

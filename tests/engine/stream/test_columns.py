@@ -1,7 +1,6 @@
 """Events and outputs by columns, `abers.stream.columns`: what goes in comes out again.
 
-Governing rule: columns are one more way to hold a list, so all that can be asked of both gives the
-same, to the types of the values.
+Columns are one more way to hold a list, so both give the same values of the same types.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ BATCHES = st.lists(OBSERVATIONS | LABELS, max_size=8)
 SLICES = st.slices(8)
 
 
-def told(events: Any) -> list[Any]:  # noqa: ANN401
-    """Take events apart, with the types of their fields, for 1, 1.0 and True are equal."""
+def typed(events: Any) -> list[Any]:  # noqa: ANN401
+    """Return the fields of events with their types, as 1, 1.0 and True are equal."""
     return [(type(e), [(type(v), v) for v in msgspec.structs.astuple(e)]) for e in events]
 
 
@@ -62,15 +61,15 @@ def test_events_come_back(made: list[Event]) -> None:
     """Any events, of fields of any types, come back as they were, one by one too."""
     events = Events.of(made)
     assert len(events) == len(made)
-    assert told(events) == told(made)
-    assert told(events[i] for i in range(len(made))) == told(made)
-    assert told(events[i] for i in range(-len(made), 0)) == told(made)
+    assert typed(events) == typed(made)
+    assert typed(events[i] for i in range(len(made))) == typed(made)
+    assert typed(events[i] for i in range(-len(made), 0)) == typed(made)
 
 
 @given(BATCHES, SLICES)
 def test_slices(made: list[Event], part: slice) -> None:
     """A slice of the columns is the slice of the list, forwards and backwards."""
-    assert told(Events.of(made)[part]) == told(made[part])
+    assert typed(Events.of(made)[part]) == typed(made[part])
 
 
 @given(BATCHES, st.data())
@@ -78,17 +77,17 @@ def test_rows_are_taken_in_any_order(made: list[Event], data: st.DataObject) -> 
     """Rows are taken by their numbers, repeated ones too, and by a mask."""
     events = Events.of(made)
     rows = data.draw(st.lists(st.sampled_from(range(len(made))))) if made else []
-    assert told(events.take(np.array(rows, int))) == told([made[row] for row in rows])
+    assert typed(events.take(np.array(rows, int))) == typed([made[row] for row in rows])
     mask = data.draw(st.lists(st.booleans(), min_size=len(made), max_size=len(made)))
     kept = [one for one, there in zip(made, mask, strict=True) if there]
-    assert told(events.take(np.array(mask, bool))) == told(kept)
+    assert typed(events.take(np.array(mask, bool))) == typed(kept)
 
 
 @given(st.lists(BATCHES, min_size=1, max_size=4))
 def test_batches_behind_each_other(parts: list[list[Event]]) -> None:
     """Joined, batches are one list, whatever the columns of each are made of."""
     joined = Events.joined([Events.of(part) for part in parts])
-    assert told(joined) == told([one for part in parts for one in part])
+    assert typed(joined) == typed([one for part in parts for one in part])
 
 
 def test_rows_that_were_recorded_among_others() -> None:
@@ -113,7 +112,7 @@ def test_heads(made: list[Event]) -> None:
 
 
 def test_no_such_row() -> None:
-    """A row beyond the end is none, as of a list."""
+    """A row beyond the end raises an IndexError, as with a list."""
     events = Events.of([Observation("a", 1, score=0.5)])
     for index in (1, -2):
         with pytest.raises(IndexError):
@@ -122,7 +121,7 @@ def test_no_such_row() -> None:
 
 @given(st.lists(VALUES, max_size=5))
 def test_a_column_gives_its_values_back(values: list[Any]) -> None:
-    """A column of anything is what it was made of, to the types."""
+    """A column of any values returns the same values, of the same types."""
     for made in (column(values), objects(values)):
         found = made.tolist()
         assert found == values
@@ -160,7 +159,7 @@ ROWS = st.lists(
         p0=USUAL,
         p1=USUAL,
         p=USUAL,
-        n=st.integers(0, 5),
+        n_labels=st.integers(0, 5),
         segment=st.sampled_from(("", "s")),
         extra=st.none() | st.just({"a": [1]}),
     ),

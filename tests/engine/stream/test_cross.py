@@ -1,4 +1,4 @@
-"""Cross Venn-Abers prediction in a stream, `abers.stream.cross`."""
+"""Cross Venn-Abers prediction in a stream, `abers.stream.tasks.cross`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import CrossVennAbers
-from abers.learners.river import RiverFolds, make
+from abers.learners.river_adapters import RiverFolds, make
 from abers.stream import DeadLetter, Event, Label, Observation, Outcome, Prediction, Processor
 from abers.stream.settings import Settings
 
@@ -53,13 +53,15 @@ def test_it_is_the_calibrator(scores: list[Any], delay: int, cuts: list[int]) ->
         assert isinstance(output, Prediction)
         assert output.score == np.median(rows[event.id])
         assert (output.p0, output.p, output.p1) == pytest.approx(
-            (interval.low, interval.log, interval.high)
+            (interval.low, interval.merged, interval.high)
         )
-        assert output.n == sum(isinstance(one, Label) for one in events[: events.index(event)])
+        assert output.n_labels == sum(
+            isinstance(one, Label) for one in events[: events.index(event)]
+        )
 
 
 def test_it_goes_on_from_a_snapshot() -> None:
-    """A restored processor answers as the saved one, and judges alike."""
+    """A restored processor predicts and scores as the saved one."""
     events = stream([0.2, [0.1, 0.5, 0.9], 0.7, 0.4, 0.9, 0.1], 2)
     processor = Processor(SETTINGS)
     processor.process_many(events[:7])
@@ -92,7 +94,7 @@ def test_no_copy_learns_its_own_fold() -> None:
         scores = [copy.score(x) for copy in copies]
         prediction = outputs[2 * n]
         assert isinstance(prediction, Prediction)
-        assert prediction.p == pytest.approx(calibrator.predict_one(scores).log)
+        assert prediction.p == pytest.approx(calibrator.predict_one(scores).merged)
         fold = calibrator.fold_of(f"a{n}")
         calibrator.learn_one(scores, n % 5 > 2, fold=fold)
         for k, copy in enumerate(copies):

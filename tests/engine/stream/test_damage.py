@@ -1,6 +1,6 @@
 """Snapshots and entries whose checksum is right and whose content is not.
 
-Governing rule: each is refused with a StateError when it is read, or does no harm later.
+Each is refused with a StateError when it is read, or does no harm later.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ import msgspec
 import numpy as np
 import pytest
 from tests.engine.damage import changed
-from tests.engine.stream import damaging
+from tests.engine.stream import damage
 
 from abers.exceptions import StateError
 from abers.stream import Events, Observation, Processor, Settings
 
-EACH = pytest.mark.parametrize("name", damaging.MADE)
+EACH = pytest.mark.parametrize("name", damage.MADE)
 
 
 @EACH
 def test_sound_content_is_used(name: str) -> None:
-    """What is asked of damaged snapshots can be asked of a sound one."""
-    one = damaging.made(name)
-    damaging.use(one, one.restored(one.saved))
+    """Every call that is made on damaged snapshots works on a sound one."""
+    one = damage.made(name)
+    damage.use(one, one.restored(one.saved))
 
 
 @EACH
@@ -34,18 +34,18 @@ def test_damaged_snapshots(name: str, times: int) -> None:
     refused = 0
     for number in range(times):
         rng = random.Random(f"{name} {number}")  # noqa: S311 - no secret
-        refused += damaging.try_snapshot(damaging.made(name), rng)
+        refused += damage.try_snapshot(damage.made(name), rng)
     assert 0 < refused < times
 
 
 @EACH
 @pytest.mark.parametrize("times", [15, pytest.param(2_000, marks=pytest.mark.long)])
 def test_damaged_entries(name: str, times: int) -> None:
-    """A damaged entry leaves the state as it was, or a processor that says it is spoiled."""
+    """A damaged entry leaves the state as it was, or a processor that says it is broken."""
     refused = 0
     for number in range(times):
         rng = random.Random(f"entry {name} {number}")  # noqa: S311 - no secret
-        refused += damaging.try_entry(damaging.made(name), rng)
+        refused += damage.try_entry(damage.made(name), rng)
     assert refused
 
 
@@ -77,22 +77,22 @@ def _column(kind: str, *values: float) -> bytes:
         ("plain", ("monitors", 0, 1, 4, 0), 1e300, "forecasts"),
         ("plain", ("monitors", 0, 2), 0, "unpack|views"),
         ("age", ("monitors", 0, 2), None, "views"),
-        ("plain", ("bets", 0), 2**64 - 1, "numbers of observations"),
-        ("plain", ("bets", 0), 0, "numbers of observations"),
-        ("plain", ("bets", 2, 0, 2, 0), -1, "labels that came"),
-        ("plain", ("bets", 2, 0, 3, 0, 0), float("nan"), "wealth"),
-        ("plain", ("bets", 2, 0, 3, 1, 0), 1e9, "wealth"),
-        ("plain", ("bets", 2, 0, 3, 0, 1), 2**64 - 1, "factors"),
+        ("plain", ("e_processes", 0), 2**64 - 1, "numbers of observations"),
+        ("plain", ("e_processes", 0), 0, "numbers of observations"),
+        ("plain", ("e_processes", 2, 0, 2, 0), -1, "labels that came"),
+        ("plain", ("e_processes", 2, 0, 3, 0, 0), float("nan"), "wealth"),
+        ("plain", ("e_processes", 2, 0, 3, 1, 0), 1e9, "wealth"),
+        ("plain", ("e_processes", 2, 0, 3, 0, 1), 2**64 - 1, "factors"),
         ("regression", ("monitors", 0, 1), -1, "counts"),
         ("regression", ("monitors", 0, 2, 0, 0), [], "sums"),
         ("regression", ("monitors", 0, 3), [2**63] * 4, "intervals"),
         ("learner", ("features", 0), [1], "features"),
-        ("judged", ("waiting",), None, "distributions"),
+        ("with distributions", ("distributions",), None, "distributions"),
     ],
 )
 def test_what_no_state_says(name: str, path: Any, wrong: Any, why: str) -> None:  # noqa: ANN401
     """Each of these was an OverflowError when it was read, or a crash when it was used."""
-    one = damaging.made(name)
+    one = damage.made(name)
     state = changed(one.saved["state"], path, lambda _: wrong)
     with pytest.raises(StateError, match=f"inconsistent.*({why})"):
         one.restored(one.saved | {"state": state})
@@ -110,9 +110,9 @@ def test_what_no_state_says(name: str, path: Any, wrong: Any, why: str) -> None:
         (2, 4, "<i8", 2**62),
     ],
 )
-def test_entries_of_the_ledger(store: int, column: int, kind: str, wrong: float) -> None:
+def test_entries_of_the_pending_store(store: int, column: int, kind: str, wrong: float) -> None:
     """Models, keys and times that there are not, and labels that are none, are refused."""
-    one = damaging.made("plain")
+    one = damage.made("plain")
 
     def replaced(data: bytes) -> bytes:
         values = np.frombuffer(data, kind).copy()
@@ -126,7 +126,7 @@ def test_entries_of_the_ledger(store: int, column: int, kind: str, wrong: float)
 
 def test_entries_out_of_order() -> None:
     """The oldest comes first in a store, for it goes first."""
-    one = damaging.made("plain")
+    one = damage.made("plain")
 
     def reversed_(data: bytes) -> bytes:
         return np.frombuffer(data, "<i8")[::-1].tobytes()
@@ -138,7 +138,7 @@ def test_entries_out_of_order() -> None:
 
 def test_a_calibrator_of_other_options() -> None:
     """A calibrator that is sound, and forgets otherwise than the settings say, is refused."""
-    one, other = damaging.made("plain"), damaging.made("window")
+    one, other = damage.made("plain"), damage.made("window")
     state = one.saved["state"] | {"calibrators": other.saved["state"]["calibrators"]}
     with pytest.raises(StateError, match="window of a calibrator"):
         one.restored(one.saved | {"state": state})
@@ -147,39 +147,39 @@ def test_a_calibrator_of_other_options() -> None:
 def test_an_entry_that_is_seen_to_be_wrong_changes_nothing() -> None:
     """The next one, whole, is redone by the same processor."""
     live, other = Processor(Settings(window=3)), Processor(Settings(window=3))
-    _, entry = live.take_noted(Events.of([Observation("a", 1, score=0.5)]))
+    _, entry = live.process_logged(Events.of([Observation("a", 1, score=0.5)]))
     for wrong in (
         {"times": _column("<i8", 2**53)},
         {"scores": _column("<f8", float("nan"))},
-        {"answers": _column("<f8", 0.75, 0.25)},
-        {"answers": _column("<f8", float("nan"), 1.0)},
-        {"held": _column("<i8", -1)},
+        {"predictions": _column("<f8", 0.75, 0.25)},
+        {"predictions": _column("<f8", float("nan"), 1.0)},
+        {"n_labels": _column("<i8", -1)},
         {"keys": _column("<u4", 1)},
         {"new_keys": [("nobody", "")]},
     ):
         with pytest.raises(StateError):
-            other.redo(msgspec.structs.replace(entry, **wrong))
+            other.apply(msgspec.structs.replace(entry, **wrong))
         assert other.state_bytes() == Processor(Settings(window=3)).state_bytes()
-    other.redo(entry)
+    other.apply(entry)
     assert other.state_bytes() == live.state_bytes()
 
 
-def test_a_spoiled_processor_is_of_no_use() -> None:
-    """After an entry that went wrong half-way nothing more is said, learned or saved."""
+def test_a_broken_processor_is_of_no_use() -> None:
+    """After an entry that failed half-way, every call raises."""
     live, other = Processor(), Processor()
-    _, entry = live.take_noted(Events.of([Observation("a", 1, score=0.5)]))
+    _, entry = live.process_logged(Events.of([Observation("a", 1, score=0.5)]))
     counters = [*entry.counters[:2], *(one + 1 for one in entry.counters[2:])]
     with pytest.raises(StateError, match="another state"):
-        other.redo(msgspec.structs.replace(entry, counters=counters))
+        other.apply(msgspec.structs.replace(entry, counters=counters))
     events = Events.of([Observation("b", 2, score=0.5)])
     for act in (
-        lambda: other.redo(entry),
-        lambda: other.take(events),
-        lambda: other.take_noted(events),
+        lambda: other.apply(entry),
+        lambda: other.process_batch(events),
+        lambda: other.process_logged(events),
         lambda: other.process(Observation("b", 2, score=0.5)),
-        lambda: other.forget("default"),
+        lambda: other.reset_model("default"),
         other.snapshot,
         other.state_bytes,
     ):
-        with pytest.raises(StateError, match=r"spoiled by an entry .* restore one from a snapshot"):
+        with pytest.raises(StateError, match=r"state is broken; .* restore one"):
             act()

@@ -1,13 +1,13 @@
-"""Entries of a journal, `abers.stream.journal`: what was decided once is done again, to the byte.
+"""Entries of a journal, `abers.stream.journal`: a batch that is applied gives the same bytes.
 
-Governing rule: a processor that redoes entries says what the live one said and holds what it
-holds, whatever came, in whatever batches, from the beginning or from a snapshot between them.
+A processor that applies entries has the outputs and the state of the live one, whatever came, in
+whatever batches, from the beginning or from a snapshot between them.
 """
 
 from __future__ import annotations
 
 from itertools import accumulate, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import msgspec
@@ -17,15 +17,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.engine.stream.cases import CIRCLE, DRAWS, Scorer, events, limited, plain, stream
-from tests.engine.stream.speaking import lab, obs, processor
+from tests.engine.stream.replies import lab, obs, processor
 from tests.engine.stream.test_tasks import TASKS
 
 from abers import ParameterError, StateError
 from abers.exceptions import SettingsError
-from abers.stream import DeadLetter, Entry, Event, Events, Observation, Outputs, Processor, Settings
-from abers.stream.deciding import COUNTERS
-from abers.stream.journal import marked
+from abers.stream import (
+    DeadLetter,
+    Event,
+    Events,
+    JournalEntry,
+    Observation,
+    Outputs,
+    Processor,
+    Settings,
+    make_task,
+)
+from abers.stream.join import COUNTERS
+from abers.stream.journal import settings_digest
 from abers.stream.settings import CALIBRATORS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KEY = b"a secret of tests"
 LIVES: dict[str, Any] = {
@@ -41,7 +54,7 @@ PASSED: Any = [None, None, {}, {"a": 1.5}, {"é": [None, True, {"b": 10**30}]}]
 
 
 def passing(made: list[Event], extras: list[Any]) -> list[Event]:
-    """Give observations something to pass through."""
+    """Add extra fields to observations."""
     return [
         msgspec.structs.replace(one, extra=extras[i % len(extras)])
         if isinstance(one, Observation)
@@ -61,14 +74,14 @@ def batches(draw: st.DrawFn, draws: Any) -> list[list[Event]]:  # noqa: ANN401
     return [made[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def through(entry: Entry) -> Entry:
+def through(entry: JournalEntry) -> JournalEntry:
     """Write an entry down and read it again."""
-    return msgspec.msgpack.decode(msgspec.msgpack.encode(entry), type=Entry)
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(entry), type=JournalEntry)
 
 
-def told(outputs: Outputs, refused: int = 0) -> tuple[Any, ...]:
-    """Take outputs apart, without dead letters of events that did not come in."""
-    letters = [*outputs.letters][: len(outputs.letters) - refused]
+def comparable(outputs: Outputs, rejected: Sequence[tuple[int, str]] = ()) -> tuple[Any, ...]:
+    """Return outputs as values, without dead letters of rejected events."""
+    letters = [one for one in outputs.dead_letters if (one[1].row, one[1].reason) not in rejected]
     return (
         list(map(plain, outputs.predictions)),
         None if outputs.outcomes is None else list(map(plain, outputs.outcomes)),
@@ -79,11 +92,11 @@ def told(outputs: Outputs, refused: int = 0) -> tuple[Any, ...]:
 
 
 def followed(live: Processor, other: Processor, batch: list[Event]) -> None:
-    """Let one processor take a batch, the other redo it; they say and hold the same."""
-    outputs, entry = live.take_noted(Events.of(batch))
-    letters = outputs.letters[len(outputs.letters) - len(entry.refused) :]
-    assert [(one.row, one.reason) for _, one in letters] == entry.refused
-    assert told(other.redo(through(entry))) == told(outputs, len(entry.refused))
+    """Let one processor take a batch, and the other apply it; outputs and state are the same."""
+    outputs, entry = live.process_logged(Events.of(batch))
+    letters = [(one.row, one.reason) for _, one in outputs.dead_letters]
+    assert [one for one in letters if one in entry.rejected] == entry.rejected
+    assert comparable(other.apply(through(entry))) == comparable(outputs, entry.rejected)
     assert other.state_bytes() == live.state_bytes()
     written = dict(zip_longest(COUNTERS, entry.counters, fillvalue=0))
     assert other.counters == live.counters == written
@@ -105,10 +118,14 @@ def test_redone(data: st.DataObject, task: str, learns: bool) -> None:  # noqa: 
     )
     for part in parts:
         followed(live, other, part)
-        plain_one.take(Events.of(part))
+        plain_one.process_batch(Events.of(part))
     assert plain_one.state_bytes() == live.state_bytes()
     probes = Events.of([obs(f"probe {i}", x={"a": i / 4}, model="m") for i in range(3)])
-    assert told(other.take(probes)) == told(live.take(probes)) == told(plain_one.take(probes))
+    assert (
+        comparable(other.process_batch(probes))
+        == comparable(live.process_batch(probes))
+        == comparable(plain_one.process_batch(probes))
+    )
 
 
 class Life(RuleBasedStateMachine):
@@ -129,7 +146,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(data=st.data(), extras=EXTRAS)
     def take(self, data: st.DataObject, extras: list[Any]) -> None:
-        """Take a batch, and redo it."""
+        """Take a batch, and apply its entry."""
         made = events(data.draw(st.lists(self.draws, max_size=12)))
         followed(self.live, self.other, passing(made, extras))
 
@@ -141,7 +158,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def take_over(self) -> None:
-        """Let the one that followed be the live one, and another follow it from a snapshot."""
+        """Make the follower the live processor, and restore another follower from its snapshot."""
         self.live, self.other = self.other, self.restored(self.other.snapshot(key=KEY))
 
     def restored(self, blob: bytes) -> Processor:
@@ -151,25 +168,25 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def waiting_is_equal(self) -> None:
-        """As many things wait."""
+        """Compare the numbers of what waits."""
         if hasattr(self, "live"):
             assert self.live.waiting == self.other.waiting
 
 
 class LearningLife(Life):
-    """The same with a learner."""
+    """Lives with a learner."""
 
     learns = True
 
 
 class MultiClassLife(LearningLife):
-    """The same of several classes."""
+    """Lives of several classes."""
 
     task = "multiclass"
 
 
 class RegressionLife(Life):
-    """The same of numbers."""
+    """Lives of labels that are numbers."""
 
     task = "regression"
 
@@ -186,7 +203,7 @@ TestMultiClassLife = MultiClassLife.TestCase
 TestRegressionLife = RegressionLife.TestCase
 
 
-LIMITED = Settings(label_wait=2_000, max_pending=49, max_early=10, dedup_max=200)
+LIMITED = Settings(label_timeout=2_000, max_pending=49, max_early=10, dedup_max_ids=200)
 
 
 @pytest.mark.parametrize("size", [1, 7, 200, 10_000])
@@ -195,8 +212,8 @@ def test_long_streams(size: int) -> None:
     made = stream(600, every=20)
     live, other = Processor(LIMITED), Processor(LIMITED)
     for start in range(0, len(made), size):
-        outputs, entry = live.take_noted(Events.of(made[start : start + size]))
-        assert told(other.redo(through(entry))) == told(outputs, len(entry.refused))
+        outputs, entry = live.process_logged(Events.of(made[start : start + size]))
+        assert comparable(other.apply(through(entry))) == comparable(outputs, entry.rejected)
     assert other.state_bytes() == live.state_bytes()
     counters = live.counters
     happened = ("expired", "evicted", "early_labels", "forgotten", "dead:bad-score", "labels")
@@ -211,13 +228,13 @@ def test_river_learners_go_on_alike() -> None:
     for start in range(0, 150, 50):
         followed(live, other, made[start : start + 50])
     other_again = Processor.restore(other.snapshot(key=KEY), settings, key=KEY)
-    expected = told(live.take(Events.of(made[150:])))
-    assert told(other.take(Events.of(made[150:]))) == expected
-    assert told(other_again.take(Events.of(made[150:]))) == expected
+    expected = comparable(live.process_batch(Events.of(made[150:])))
+    assert comparable(other.process_batch(Events.of(made[150:]))) == expected
+    assert comparable(other_again.process_batch(Events.of(made[150:]))) == expected
 
 
 class Counting(Scorer):
-    """A learner that counts how often it was asked."""
+    """A learner that counts how often it scored."""
 
     asked = 0
 
@@ -228,7 +245,7 @@ class Counting(Scorer):
 
 
 def test_nothing_is_scored_again() -> None:
-    """A learner is not asked for a score when a batch is redone."""
+    """A learner does not score when a batch is redone."""
     learner = Counting()
     live, other = Processor(learner=Counting()), Processor(learner=learner)
     followed(live, other, [obs("a", x={"a": 1.0}), lab("a"), obs("b", x={"fail": "score"})])
@@ -237,45 +254,51 @@ def test_nothing_is_scored_again() -> None:
 
 
 def test_nothing_is_predicted_again() -> None:
-    """Answers are taken from the entry, be they what they may."""
+    """Predictions are taken from the entry, whatever they are."""
     live, other = Processor(), Processor()
-    _, entry = live.take_noted(Events.of([obs("a", score=0.25), lab("a")]))
-    answers = np.array([0.125, 0.375]).tobytes()
-    outputs = other.redo(msgspec.structs.replace(entry, answers=answers))
+    _, entry = live.process_logged(Events.of([obs("a", score=0.25), lab("a")]))
+    predictions = np.array([0.125, 0.375]).tobytes()
+    outputs = other.apply(msgspec.structs.replace(entry, predictions=predictions))
     assert (outputs.predictions[0].p0, outputs.predictions[0].p1) == (0.125, 0.375)
 
 
-def test_what_is_judged() -> None:
-    """Whoever redoes a batch is told what was judged as when it was taken."""
+def test_what_is_settled() -> None:
+    """A batch that is redone puts out what was settled as when it was taken."""
     live, other = Processor(), Processor()
     events: list[Event] = [obs("a"), obs("b", 5), lab("a", 7), lab("b", 9, value=0)]
-    outputs, entry = live.take_noted(Events.of(events))
-    again = other.redo(entry).judged
-    assert outputs.judged is not None
+    outputs, entry = live.process_logged(Events.of(events))
+    again = other.apply(entry).settled_batch
+    assert outputs.settled_batch is not None
     assert again is not None
-    for one, redone in zip(outputs.judged, again, strict=True):
-        assert one.tolist() == redone.tolist()
+    one = outputs.settled_batch
+    assert one.keys.tolist() == again.keys.tolist()
+    assert one.delays.tolist() == again.delays.tolist()
+    ours, theirs = (make_task(live.settings).monitor() for _ in range(2))
+    ours.update(one.scored)
+    theirs.update(again.scored)
+    assert one.scored.labels.tolist() == again.scored.labels.tolist()
+    assert ours.state() == theirs.state()
     assert again.delays.tolist() == [7, 4]
 
 
-def test_letters_of_different_events() -> None:
-    """Labels that waited in vain, and those that were not learned, come in the order of events."""
-    settings = Settings(label_wait=5, max_jump=2**53)
+def test_dead_letters_of_different_events() -> None:
+    """Unmatched labels, and labels that were not learned, come in the order of events."""
+    settings = Settings(label_timeout=5, max_jump=2**53)
     live, other = (Processor(settings, learner=Scorer()) for _ in range(2))
     early, late = obs("b", 10, x={"fail": "learn"}), obs("c", 20, x={"fail": "learn"})
     batch: list[Event] = [lab("a", 0), early, lab("b", 10), lab("d", 10), late, lab("c", 20)]
-    outputs, entry = live.take_noted(Events.of(batch))
-    found = [(row, letter.reason) for row, letter in other.redo(entry).letters]
-    assert found == [(row, letter.reason) for row, letter in outputs.letters]
+    outputs, entry = live.process_logged(Events.of(batch))
+    found = [(row, letter.reason) for row, letter in other.apply(entry).dead_letters]
+    assert found == [(row, letter.reason) for row, letter in outputs.dead_letters]
     assert [row for row, _ in found] == [1, 2, 4, 5]
 
 
 def test_without_outcomes() -> None:
-    """Whether outcomes come out is nothing to an entry."""
+    """Entries are the same with and without outcomes."""
     live, other = Processor(outcomes=False), Processor()
-    outputs, entry = live.take_noted(Events.of([obs("a"), lab("a")]))
+    outputs, entry = live.process_logged(Events.of([obs("a"), lab("a")]))
     assert outputs.outcomes is None
-    again = other.redo(entry)
+    again = other.apply(entry)
     assert again.outcomes is not None
     assert again.outcomes.columns["label"].tolist() == [1]
     assert other.state_bytes() == live.state_bytes()
@@ -289,49 +312,49 @@ def test_without_outcomes() -> None:
 def test_what_cannot_be_passed_on(extra: dict[str, Any]) -> None:
     """Extra fields that cannot be written down are refused before anything is taken."""
     live = Processor()
-    with pytest.raises(ParameterError, match="extra fields cannot be written down"):
-        live.take_noted(Events.of([obs("a"), obs("b", extra=extra)]))
+    with pytest.raises(ParameterError, match="extra fields cannot be encoded"):
+        live.process_logged(Events.of([obs("a"), obs("b", extra=extra)]))
     assert live.state_bytes() == Processor().state_bytes()
 
 
 # Entries that do not fit
 
 
-def noted(*batches: list[Event], settings: Settings | None = None) -> list[Entry]:
-    """Take batches, and give their entries."""
+def entries_of(*batches: list[Event], settings: Settings | None = None) -> list[JournalEntry]:
+    """Process batches, and return their entries."""
     live = Processor(settings)
-    return [live.take_noted(Events.of(batch))[1] for batch in batches]
+    return [live.process_logged(Events.of(batch))[1] for batch in batches]
 
 
 def test_out_of_order() -> None:
-    """An entry that does not come next is refused with both places, and changes nothing."""
-    first, second = noted([obs("a"), obs("b")], [lab("a")])
+    """An entry that does not come next is refused with both counts, and changes nothing."""
+    first, second = entries_of([obs("a"), obs("b")], [lab("a")])
     other = Processor()
-    with pytest.raises(StateError, match="after 2 events, and the processor has taken 0"):
-        other.redo(second)
-    other.redo(first)
+    with pytest.raises(StateError, match="follows 2 events, and the processor has taken 0"):
+        other.apply(second)
+    other.apply(first)
     before = other.state_bytes()
-    with pytest.raises(StateError, match="after 0 events, and the processor has taken 2"):
-        other.redo(first)
+    with pytest.raises(StateError, match="follows 0 events, and the processor has taken 2"):
+        other.apply(first)
     assert other.state_bytes() == before
-    other.redo(second)
+    other.apply(second)
 
 
 def test_of_another_life() -> None:
     """An entry of another processor does not bring about its counters, and is refused."""
-    _, second = noted([obs("a")], [lab("a")])
+    _, second = entries_of([obs("a")], [lab("a")])
     other = Processor()
     other.process(obs("b"))
     with pytest.raises(StateError, match="labels 0 where it was 1"):
-        other.redo(second)
+        other.apply(second)
 
 
 def test_other_settings() -> None:
     """An entry that was decided under other settings is refused, and changes nothing."""
-    (entry,) = noted([obs("a")], settings=Settings(window=5))
+    (entry,) = entries_of([obs("a")], settings=Settings(window=5))
     other = Processor()
     with pytest.raises(StateError, match="other settings"):
-        other.redo(entry)
+        other.apply(entry)
     assert other.state_bytes() == Processor().state_bytes()
 
 
@@ -339,7 +362,7 @@ WIDER = Settings(max_models=5, max_id_bytes=300, max_name_bytes=300, retire_afte
 
 
 @pytest.mark.parametrize("wanted", [Settings(), WIDER], ids=["the default", "others"])
-def test_limits_of_admission(wanted: Settings) -> None:
+def test_limits_of_validation(wanted: Settings) -> None:
     """Entries are redone under any limits of admission that let in what they bring."""
     batches: list[list[Event]] = [[obs("a", model="m"), lab("a", model="m")], [obs("b", model="n")]]
     live, other = Processor(Settings(max_models=2)), Processor(wanted)
@@ -356,34 +379,50 @@ def test_limits_of_admission(wanted: Settings) -> None:
         (obs("abcé", model="m"), "an id of 5 bytes, and max_id_bytes=4; set max_id_bytes to 5 or"),
     ],
 )
-def test_limits_of_admission_below_what_is_there(event: Event, message: str) -> None:
+def test_limits_of_validation_that_the_entry_exceeds(event: Event, message: str) -> None:
     """An entry that brings more, or a longer id, than is let in is refused, and changes nothing."""
-    first, second = noted([obs("x", model="m")], [event])
+    first, second = entries_of([obs("x", model="m")], [event])
     other = Processor(Settings(max_models=1, max_id_bytes=4))
-    other.redo(first)
+    other.apply(first)
     before = other.state_bytes()
     with pytest.raises(SettingsError, match=message):
-        other.redo(second)
+        other.apply(second)
     assert other.state_bytes() == before
 
 
 def test_long_names_of_an_entry() -> None:
     """An entry that brings a longer model or segment than is let in is refused."""
     for event in (obs("a", model="mno"), obs("a", model="m", segment="s\N{OHM SIGN}")):
-        (entry,) = noted([event])
+        (entry,) = entries_of([event])
         with pytest.raises(SettingsError, match=r"a model or segment of . bytes"):
-            Processor(Settings(max_name_bytes=2)).redo(entry)
+            Processor(Settings(max_name_bytes=2)).apply(entry)
 
 
 def test_settings_left_at_their_defaults_do_not_count() -> None:
-    """Settings are told apart by what is set, so that one more kind of setting is no matter."""
-    assert marked(Settings()) == marked(Settings(lateness=0, task="binary"))
-    assert marked(Settings(window=5)) != marked(Settings(window=6)) != marked(Settings())
-    assert marked(Settings(window=5)).hex() == "48c056b90c0b8121"
-    assert marked(WIDER) == marked(Settings())
+    """Only settings that differ from the defaults count, so a release may add one."""
+    assert settings_digest(Settings()) == settings_digest(
+        Settings(allowed_lateness=0, task="binary")
+    )
+    assert (
+        settings_digest(Settings(window=5))
+        != settings_digest(Settings(window=6))
+        != settings_digest(Settings())
+    )
+    assert settings_digest(Settings(window=5)).hex() == "48c056b90c0b8121"
+    assert settings_digest(WIDER) == settings_digest(Settings())
 
 
-COLUMNS = ("labels", "times", "models", "keys", "scores", "values", "answers", "held", "extra")
+COLUMNS = (
+    "labels",
+    "times",
+    "models",
+    "keys",
+    "scores",
+    "values",
+    "predictions",
+    "n_labels",
+    "extra",
+)
 BATCH: list[Event] = [
     obs("a", extra={"k": 1}),
     obs("b", segment="s", extra={}),
@@ -398,18 +437,20 @@ BATCH: list[Event] = [
 @pytest.mark.parametrize("cut", ["short", "long", "odd"])
 def test_columns_of_other_lengths(name: str, cut: str) -> None:
     """A column that is too short or too long is refused."""
-    (entry,) = noted(BATCH)
+    (entry,) = entries_of(BATCH)
     column: bytes = getattr(entry, name)
     damaged = {"short": column[:-8], "long": column + bytes(8), "odd": column[:-1]}[cut]
     with pytest.raises(StateError):
-        Processor().redo(msgspec.structs.replace(entry, **{name: damaged}))
+        Processor().apply(msgspec.structs.replace(entry, **{name: damaged}))
 
 
-@pytest.mark.parametrize("name", [*COLUMNS, "refused", "ids", "new_models", "new_keys", "counters"])
+@pytest.mark.parametrize(
+    "name", [*COLUMNS, "rejected", "ids", "new_models", "new_keys", "counters"]
+)
 @given(data=st.data())
 def test_damage(data: st.DataObject, name: str) -> None:
     """Whatever stands in a column, an entry is redone or refused, and nothing else is raised."""
-    (entry,) = noted(BATCH)
+    (entry,) = entries_of(BATCH)
     column = getattr(entry, name)
     if isinstance(column, bytes):
         at = data.draw(st.integers(0, len(column) - 1))
@@ -420,7 +461,7 @@ def test_damage(data: st.DataObject, name: str) -> None:
         damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
     other = Processor()
     try:
-        other.redo(msgspec.structs.replace(entry, **{name: damaged}))
+        other.apply(msgspec.structs.replace(entry, **{name: damaged}))
     except StateError as error:
         assert str(error)  # noqa: PT017 - it may also be redone
 
@@ -436,24 +477,24 @@ def test_damage(data: st.DataObject, name: str) -> None:
         ("models", np.array([0, 0, 0, 0, 1], "<u4").tobytes()),
         ("keys", np.array([0, 2], "<u4").tobytes()),
         ("labels", b"\2\0\1\0\1\1"),
-        ("refused", [(6, "bad-id")]),
+        ("rejected", [(6, "bad-id")]),
     ],
 )
 def test_what_no_batch_is(name: str, value: Any) -> None:  # noqa: ANN401
     """What cannot be of any batch is refused, and nothing is changed."""
-    (entry,) = noted(BATCH)
+    (entry,) = entries_of(BATCH)
     other = Processor()
     with pytest.raises(StateError, match="inconsistent"):
-        other.redo(msgspec.structs.replace(entry, **{name: value}))
+        other.apply(msgspec.structs.replace(entry, **{name: value}))
     assert other.state_bytes() == Processor().state_bytes()
 
 
 def test_features_of_another_number() -> None:
     """With a learner, there are features for each observation."""
     live = Processor(learner=Scorer())
-    _, entry = live.take_noted(Events.of([obs("a", x={}), obs("b", x={"a": 1.0})]))
+    _, entry = live.process_logged(Events.of([obs("a", x={}), obs("b", x={"a": 1.0})]))
     with pytest.raises(StateError, match="features"):
-        Processor(learner=Scorer()).redo(msgspec.structs.replace(entry, features=[{}]))
+        Processor(learner=Scorer()).apply(msgspec.structs.replace(entry, features=[{}]))
 
 
 class Moody(Scorer):
@@ -468,17 +509,17 @@ class Moody(Scorer):
 
 def test_a_learner_that_failed_at_other_times() -> None:
     """Learners that fail where they did not are found out."""
-    _, entry = Processor(learner=Scorer()).take_noted(Events.of([obs("a", x={}), lab("a")]))
+    _, entry = Processor(learner=Scorer()).process_logged(Events.of([obs("a", x={}), lab("a")]))
     with pytest.raises(StateError, match="learner-failed 1 where it was 0"):
-        Processor(learner=Moody()).redo(entry)
+        Processor(learner=Moody()).apply(entry)
 
 
 def test_refused_events_come_back_by_row_and_reason() -> None:
     """Dead letters of events that came in come again; of the others there is row and reason."""
-    live, other = processor(label_wait=5), processor(label_wait=5)
+    live, other = processor(label_timeout=5), processor(label_timeout=5)
     batch: list[Event] = [lab("a", 0), obs("b", score="x"), obs("c", 10)]
-    outputs, entry = live.take_noted(Events.of(batch))
-    assert entry.refused == [(1, "bad-score")]
-    (late,) = other.redo(entry).dead_letters()
+    outputs, entry = live.process_logged(Events.of(batch))
+    assert entry.rejected == [(1, "bad-score")]
+    ((_, late),) = other.apply(entry).dead_letters
     assert late == DeadLetter("unknown-id", late.detail, lab("a", 0), None)
-    assert late in outputs.dead_letters()
+    assert (2, late) in outputs.dead_letters

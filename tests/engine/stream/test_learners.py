@@ -1,4 +1,4 @@
-"""Learners inside a processor, `abers.stream.deciding`."""
+"""Learners inside a processor, `abers.stream.join`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.engine.stream.cases import CIRCLE, DEEP, Scorer
-from tests.engine.stream.speaking import kinds, lab, obs, only, refused
+from tests.engine.stream.replies import kinds, lab, obs, only, refused
 
 from abers.stream import DeadLetter, Label, Observation, Outcome, Prediction, Processor, Settings
 
@@ -62,7 +62,10 @@ def test_learner_that_cannot_learn() -> None:
     assert isinstance(letter, DeadLetter)
     assert (letter.reason, letter.event, letter.row) == ("learner-failed", label, 1)
     said = only(p.process(obs("b", x={"a": 1.0})))
-    assert (said.n, said.score) == (1, z.score)  # the calibrator learned, the learner did not
+    assert (said.n_labels, said.score) == (
+        1,
+        z.score,
+    )  # the calibrator learned, the learner did not
     assert p.process(lab("a", value=0)) == []
     assert p.counters["duplicate_labels"] == 1
     assert (p.counters["labels"], p.counters["dead:learner-failed"]) == (1, 1)
@@ -106,7 +109,7 @@ def test_a_learner_is_kept_from_the_first_prediction_on() -> None:
     """A model's learner is made when its first observation comes in, not anew for each score."""
     pytest.importorskip("river")
     p = Processor(Settings(learner="logistic"))
-    learning = p._deciding.learning  # noqa: SLF001 - it cannot be seen otherwise
+    learning = p._state.join.learners  # noqa: SLF001 - it cannot be seen otherwise
     assert learning is not None
     p.process(Observation("a", 0, x={"a": 1.0}))
     kept = learning.by_model["default"]

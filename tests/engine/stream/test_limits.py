@@ -1,4 +1,4 @@
-"""What a processor holds at most, and that it counts all it drops, `abers.stream.processor`."""
+"""Limits of what a processor holds, and counts of what it drops, `abers.stream.processor`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.engine.stream.cases import MODELS, Scorer, stream
 from tests.engine.stream.naive import COUNTERS
-from tests.engine.stream.speaking import (
+from tests.engine.stream.replies import (
     NOW,
     counted,
     identities,
@@ -45,7 +45,7 @@ def test_eviction_goes_by_arrival() -> None:
 
 
 def test_settled_at_once_evicts_nothing() -> None:
-    """An observation whose label is there already takes nobody's place."""
+    """An observation whose label is there already evicts none."""
     p = processor(max_pending=1)
     p.process_many([obs("a"), lab("b"), obs("b")])
     assert p.counters["evicted"] == 0
@@ -136,11 +136,11 @@ def test_refused_event_brings_no_model() -> None:
 
 
 def held(p: Processor) -> int:
-    """Count the bytes of the ledger; they cannot be seen otherwise."""
-    return sys.getsizeof(p._deciding.ledger)  # noqa: SLF001
+    """Count the bytes of the pending store, which no public call shows."""
+    return sys.getsizeof(p._state.join.store)  # noqa: SLF001
 
 
-def test_finished_ids_leave_room_first() -> None:
+def test_finished_ids_go_first() -> None:
     """Beyond `max_bytes` the oldest finished ids go, then labels that wait, then observations."""
     p = processor(max_bytes=6)
     p.process_many([obs("aa"), lab("aa"), lab("ee"), obs("bb")])
@@ -163,7 +163,7 @@ def test_features_count() -> None:
     p.process(lab("b"))
     p.process(obs("d", x=x))
     assert (p.counters["evicted"], p.waiting[0]) == (1, 2)
-    assert sum(one is not None for one in p._deciding.learning.features) == 2  # type: ignore[union-attr]  # noqa: SLF001
+    assert sum(one is not None for one in p._state.join.learners.features) == 2  # type: ignore[union-attr]  # noqa: SLF001
 
 
 @pytest.mark.native
@@ -191,7 +191,7 @@ def test_counters_are_all_there_from_the_start() -> None:
 @pytest.mark.parametrize("learner", [None, Scorer()], ids=["scores", "learner"])
 def test_counters_add_up(learner: Scorer | None) -> None:
     """Every event is predicted, learned, waiting, a duplicate, late, or a dead letter."""
-    settings = Settings(label_wait=1000, max_pending=38, max_early=3, dedup_max=40)
+    settings = Settings(label_timeout=1000, max_pending=38, max_early=3, dedup_max_ids=40)
     p = Processor(settings, learner=learner)
     events = stream(500, every=10)
     outputs = p.process_many(events)
@@ -209,9 +209,9 @@ def test_counters_add_up(learner: Scorer | None) -> None:
     identities(p, waiting=0)
 
 
-def test_places_are_used_again() -> None:
-    """What left makes room for what comes: a long stream takes no more than what waits."""
-    p = processor(max_pending=5, dedup_max=5)
+def test_slots_are_used_again() -> None:
+    """Slots are reused: a long stream takes no more memory than what waits."""
+    p = processor(max_pending=5, dedup_max_ids=5)
     for i in range(100):
         p.process_many([obs(f"{i}-{j}", i) for j in range(3)] + [lab(f"{i}-0", i)])
-    assert p._deciding.ledger.capacity() <= 5 + 2 * 4  # noqa: SLF001 - it cannot be seen otherwise
+    assert p._state.join.store.capacity() <= 5 + 2 * 4  # noqa: SLF001 - it cannot be seen otherwise

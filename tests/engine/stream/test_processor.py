@@ -1,6 +1,6 @@
 """Long random lives of a processor, `abers.stream.processor`, beside the naive one.
 
-Governing rule: whatever comes, one at a time or in batches, with or without a save and restore in
+Whatever comes, one at a time or in batches, with or without a save and restore in
 between, outputs, counters and clock are those of the rules, applied one event at a time.
 """
 
@@ -108,7 +108,7 @@ class Life(RuleBasedStateMachine):
         assert c["observations"] + c["labels_in"] == used + ignored + dead
 
     def teardown(self) -> None:
-        """Ask for all that waits and is remembered: label, observe and outwait every id."""
+        """Reveal all that waits and is remembered: label, observe and outwait every id."""
         if not hasattr(self, "naive"):
             return
         names = [(name, model) for model in MODELS for name in IDS]

@@ -1,4 +1,4 @@
-"""Models that give their places to others, `abers.stream.retirement`."""
+"""Retirement of models, `abers.stream.retirement`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.stream.cases import SETTINGS, Scorer, plain
 from tests.engine.stream.naive import Naive
-from tests.engine.stream.speaking import identities, kinds, lab, obs, only
+from tests.engine.stream.replies import identities, kinds, lab, obs, only
 from tests.engine.stream.test_journal import followed, through
 
 from abers import StateError
 from abers.stream import (
     DeadLetter,
-    Entry,
     Event,
     Events,
+    JournalEntry,
     Observation,
     Output,
     Prediction,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 DAY = 86_400_000
 AFTER = 3 * DAY
 HONEST = ("fraud", "spam", "churn")
-LIMITED = Settings(max_models=6, retire_after=AFTER, label_wait=30 * DAY)
+LIMITED = Settings(max_models=6, retire_after=AFTER, label_timeout=30 * DAY)
 
 
 def settings(**options: Any) -> Settings:  # noqa: ANN401
@@ -58,7 +58,7 @@ def often(models: Sequence[str], at: int = 0, *, times: int = 100) -> list[Event
 
 
 def junk(number: int, at: int) -> list[Event]:
-    """Make an observation and an early label of a model that nobody knows."""
+    """Make an observation and an early label of an unknown model."""
     name = f"junk-{number}"
     return [obs("x", at, model=name, x={"a": 0.5}), lab("early", at, model=name)]
 
@@ -77,15 +77,15 @@ def models(p: Processor) -> list[str]:
     return [model for model, _ in p.keys]
 
 
-def test_junk_fills_a_processor_for_ever() -> None:
-    """Without the option what came once keeps its place, and a new model is refused."""
+def test_junk_stays_without_the_option() -> None:
+    """Without the option, models that came once stay, and a new model is refused."""
     p = full(settings(retire_after=None))
     assert kinds(p.process(obs("a", 400 * DAY, model="new"))) == ["too-many-models"]
     assert p.counters["retired"] == 0
 
 
 def test_junk_goes() -> None:
-    """With it what is unseen for longer makes room, and nothing of it disappears in silence."""
+    """With the option, silent models are retired, and all that is dropped with them is counted."""
     p = full(settings())
     before = p.counters
     said = p.process_many([obs(id_, 5 * DAY, model=m) for id_, m in (("a", "new"), ("b", "fraud"))])
@@ -107,8 +107,8 @@ def test_junk_goes() -> None:
     identities(p, 3)
 
 
-def test_nobody_goes_while_there_is_room() -> None:
-    """A model keeps its place, however long it is silent, until another one needs it."""
+def test_none_retires_below_max_models() -> None:
+    """A model stays, however long it is silent, until there are `max_models` and another comes."""
     p = full(settings(max_models=7))
     p.process_many(day(300))
     assert (p.counters["retired"], len(p.keys)) == (0, 6)
@@ -134,7 +134,7 @@ def test_segments_make_no_room_alone() -> None:
     assert p.keys == [*((model, "s") for model in HONEST), ("fraud", "t")]
 
 
-def test_two_wrong_clocks_retire_nobody() -> None:
+def test_two_wrong_clocks_retire_none() -> None:
     """Where the clocks of two models are wrong for good, all the others stay."""
     p = full(settings())
     p.process_many(day(5))  # from here on there are three honest models, and they agree
@@ -148,7 +148,7 @@ def test_two_wrong_clocks_retire_nobody() -> None:
 
 
 @pytest.mark.parametrize("times", [0, 89])
-def test_names_that_came_seldom_retire_nobody(times: int) -> None:
+def test_rare_models_retire_none(times: int) -> None:
     """Models of fewer than a hundred events do not say what is late, however many there are."""
     p = Processor(settings())
     p.process_many([*often(HONEST), *day(0)])
@@ -161,7 +161,7 @@ def test_names_that_came_seldom_retire_nobody(times: int) -> None:
 
 
 def test_one_model_alone() -> None:
-    """A single honest model is enough for what came seldom to go."""
+    """A single honest model is enough to retire rare ones."""
     p = Processor(settings(max_models=2))
     p.process_many([*often(["fraud"]), *day(0, ["fraud"]), *day(0, ["junk"])])
     for number in (1, 2, 3):
@@ -178,14 +178,14 @@ def test_it_comes_again() -> None:
     p.process_many(day(5))
     (said,) = p.process(obs("x", 5 * DAY, model="junk-1"))
     assert isinstance(said, Prediction)
-    assert said.n == 0
+    assert said.n_labels == 0
     assert (p.counters["duplicate_observations"], p.counters["retired"]) == (0, 3)
 
 
 def test_a_model_that_begins_anew() -> None:
-    """A model whose clock was taken away is not taken for one that is silent."""
+    """A model whose clock was reset does not count as silent."""
     p = full(settings())
-    p.forget("fraud")
+    p.reset_model("fraud")
     p.process_many(day(5, ("spam", "churn")))
     assert "fraud" in models(p)
 
@@ -193,14 +193,14 @@ def test_a_model_that_begins_anew() -> None:
 KINDS: dict[str, tuple[Settings, dict[str, Any]]] = {
     "binary": (settings(), {}),
     "half-life": (settings(half_life=DAY), {}),
-    "bets": (settings(tests_after=0, alarm_distance=2, alarm_quiet=3, max_pending=8), {}),
+    "bets": (settings(grace_period=0, average_run_length=2, cooldown=3, max_pending=8), {}),
     "no monitors": (settings(monitors=False), {}),
     "learner": (settings(learner="logistic"), {}),
     "one learner": (settings(), {"learner": Scorer}),
     "multiclass": (settings(task="multiclass", classes=("0", "1"), learner="softmax"), {}),
-    "regression": (settings(task="regression", tests_after=0), {}),
+    "regression": (settings(task="regression", grace_period=0), {}),
     "distributions": (
-        settings(task="regression", distributions="told", learner="linear", tests_after=0),
+        settings(task="regression", distributions="full", learner="linear", grace_period=0),
         {},
     ),
 }
@@ -232,7 +232,7 @@ def _classed(event: Event) -> Event:
 
 
 def of_honest(outputs: Sequence[Output]) -> list[Any]:
-    """Take out what was said of honest models."""
+    """Return the outputs of honest models."""
     return [
         plain(one)
         for one in outputs
@@ -242,7 +242,7 @@ def of_honest(outputs: Sequence[Output]) -> list[Any]:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in {"one learner", "bets"}])
 def test_others_answer_as_if_it_had_never_come(kind: str) -> None:
-    """Honest models are answered as without the junk, before and after it is retired."""
+    """Outputs of honest models are those without the junk, before and after it is retired."""
     p, quiet = made(kind), made(kind)
     for noisy, honest in zip(lives(kind), lives(kind, noisy=False), strict=True):
         assert of_honest(p.process_many(noisy)) == of_honest(quiet.process_many(honest))
@@ -271,7 +271,7 @@ def test_redone_and_restored(kind: str) -> None:
 
 
 def test_redone_under_other_limits() -> None:
-    """Who is retired stands in the entry, so limits may change before it is redone."""
+    """The entry has the retired models, so limits may change before it is redone."""
     live = Processor(settings())
     other = Processor(settings(max_models=100, retire_after=None))
     for batch in lives("binary"):
@@ -280,50 +280,50 @@ def test_redone_under_other_limits() -> None:
 
 
 @pytest.mark.parametrize("gone", [[-1], [6], [1, 0], [2, 2]], ids=str)
-def test_an_entry_that_retires_nobody_there(gone: list[int]) -> None:
+def test_an_entry_that_retires_an_unknown_model(gone: list[int]) -> None:
     """An entry that retires a model that is not there is refused, and changes nothing."""
     live, other = full(settings()), full(settings())
-    _, entry = live.take_noted(Events.of(day(5)))
+    _, entry = live.process_logged(Events.of(day(5)))
     wrong = msgspec.structs.replace(through(entry), retired=gone)
     before = other.state_bytes()
     with pytest.raises(StateError, match="retired models"):
-        other.redo(wrong)
+        other.apply(wrong)
     assert other.state_bytes() == before
-    other.redo(entry)
+    other.apply(entry)
 
 
 def test_entries_of_before() -> None:
     """An entry that was written before there was such a column retires nobody."""
     p = Processor()
-    _, entry = p.take_noted(Events.of([obs("a")]))
+    _, entry = p.process_logged(Events.of([obs("a")]))
     fields = msgspec.msgpack.decode(msgspec.msgpack.encode(entry))
-    assert msgspec.convert(fields[:-1], Entry).retired == []
+    assert msgspec.convert(fields[:-1], JournalEntry).retired == []
 
 
 def test_learners_go() -> None:
     """The learner of a retired model is forgotten, a new one begins for it."""
     p = full(settings(learner="logistic"))
-    learning = p._deciding.learning  # noqa: SLF001
+    learning = p._state.join.learners  # noqa: SLF001
     assert learning is not None
     assert "junk-1" in learning.by_model
     p.process_many(day(5))
     assert learning.by_model.keys() == {*HONEST}
 
 
-def test_an_empty_batch_retires_nobody() -> None:
+def test_an_empty_batch_retires_none() -> None:
     """A batch without events changes nothing."""
     p = full(settings())
     before = p.state_bytes()
-    p.take(Events.of([Observation("a", 5, score=0.5)])[:0])
+    p.process_batch(Events.of([Observation("a", 5, score=0.5)])[:0])
     assert p.state_bytes() == before
 
 
-def test_retired_names_are_told() -> None:
+def test_outputs_have_the_retired_names() -> None:
     """The outputs of the batch before which models were retired name them, as redone ones do."""
     live, other = full(settings()), full(settings())
-    outputs, entry = live.take_noted(Events.of(day(5)))
+    outputs, entry = live.process_logged(Events.of(day(5)))
     assert outputs.retired == ["junk-1", "junk-2", "junk-3"]
-    assert other.redo(entry).retired == outputs.retired
+    assert other.apply(entry).retired == outputs.retired
 
 
 @st.composite
@@ -359,9 +359,9 @@ def test_any_stream(data: st.DataObject, learns: bool) -> None:  # noqa: FBT001
     p, redone = Processor(wanted, **learner[0]), Processor(wanted, **learner[1])
     naive = Naive(wanted, **learner[2])
     for batch in data.draw(crowded()):
-        outputs, entry = p.take_noted(Events.of(batch))
+        outputs, entry = p.process_logged(Events.of(batch))
         assert [*map(plain, outputs.in_order())] == [*map(plain, naive.process_many(batch))]
         assert p.counters == naive.counters
         assert models(p) == [model for model, *_ in naive.calibrators]
-        redone.redo(through(entry))
+        redone.apply(through(entry))
         assert redone.state_bytes() == p.state_bytes()

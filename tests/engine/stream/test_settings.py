@@ -1,4 +1,4 @@
-"""What shapes the state of a processor, `abers.stream.settings`."""
+"""Settings of a processor, `abers.stream.settings`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ import pytest
 from abers import ParameterError
 from abers.stream import Processor, Settings
 
-SPANS = ("label_wait", "lateness", "max_ahead", "max_jump", "dedup_for", "retire_after")
+SPANS = (
+    "label_timeout",
+    "allowed_lateness",
+    "max_clock_skew",
+    "max_jump",
+    "dedup_ttl",
+    "retire_after",
+)
 NUMBERS = ("max_pending", "max_early", "max_models", "max_id_bytes", "max_name_bytes")
 FORGETTING = ("window", "max_age", "half_life")
-WHOLE = {"task": "regression", "distributions": "judged"}
+WHOLE = {"task": "regression", "distributions": "scored"}
 NO_NUMBERS = (-1, 1.0, "1", True, float("nan"), 10**30)
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
-@pytest.mark.parametrize("name", [*SPANS, "dedup_max", *NUMBERS, *FORGETTING])
+@pytest.mark.parametrize("name", [*SPANS, "dedup_max_ids", *NUMBERS, *FORGETTING])
 def test_limits_are_whole_numbers(name: str, value: Any) -> None:  # noqa: ANN401
-    """A limit that is no whole number in range is refused by name and value."""
+    """A limit that is not a whole number in range is refused by name and value."""
     with pytest.raises(ParameterError, match=name) as refusal:
         Settings(**{name: value})
     assert repr(value) in str(refusal.value)
@@ -29,14 +36,14 @@ def test_limits_are_whole_numbers(name: str, value: Any) -> None:  # noqa: ANN40
 
 @pytest.mark.parametrize("name", [*NUMBERS, *FORGETTING])
 def test_limits_of_at_least_one(name: str) -> None:
-    """A processor needs room for something."""
+    """These limits are at least 1."""
     with pytest.raises(ParameterError, match=name):
         Settings(**{name: 0})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", [*SPANS, "dedup_max"])
+@pytest.mark.parametrize("name", [*SPANS, "dedup_max_ids"])
 def test_limits_of_nothing(name: str) -> None:
-    """Spans of time and the memory may be nothing."""
+    """Spans of time and the memory may be 0."""
     assert Processor(Settings(**{name: 0})).clock is None  # type: ignore[arg-type]
 
 
@@ -54,7 +61,7 @@ def test_ways_to_forget_exclude_each_other(name: str, other: str) -> None:
 
 def test_settings_are_written_and_read() -> None:
     """Settings survive the way into a snapshot and back."""
-    settings = Settings(window=5, scores="logit", dedup_for=7, learner="logistic")
+    settings = Settings(window=5, scores="logit", dedup_ttl=7, learner="logistic")
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(settings), type=Settings) == settings
 
 
@@ -90,18 +97,18 @@ def test_unknown_settings_are_refused() -> None:
         ({"task": "regression", "quantiles": (float("nan"),)}, "ascending levels"),
         ({"task": "regression", "quantiles": ("0.5",)}, "is not a list of numbers"),
         ({"task": "regression", "quantiles": 0.5}, "is not a list of numbers"),
-        ({"task": "regression", "thresholds": (1.0, 0.0)}, "ascending finite numbers"),
-        ({"task": "regression", "thresholds": (0.0, float("inf"))}, "ascending finite numbers"),
-        ({"task": "regression", "thresholds": (0, 10**400)}, "is not a list of numbers"),
-        ({"task": "regression", "thresholds": (False, True)}, "is not a list of numbers"),
-        ({"distributions": "told"}, "belong to a regression task"),
+        ({"task": "regression", "grid": (1.0, 0.0)}, "ascending finite numbers"),
+        ({"task": "regression", "grid": (0.0, float("inf"))}, "ascending finite numbers"),
+        ({"task": "regression", "grid": (0, 10**400)}, "is not a list of numbers"),
+        ({"task": "regression", "grid": (False, True)}, "is not a list of numbers"),
+        ({"distributions": "full"}, "belong to a regression task"),
         (
             {"task": "regression", "distributions": True},
-            "distributions=True is none of none, judged",
+            "distributions=True is none of none, scored",
         ),
         (
             {"task": "regression", "support": (0.0, 1.0)},
-            "is for distributions; have them judged or told",
+            "is for distributions; set distributions = .scored.",
         ),
         ({**WHOLE, "support": (1.0,)}, "no pair of finite ends"),
         ({**WHOLE, "support": (0.0, 1.0, 2.0)}, "no pair of finite ends"),
@@ -110,12 +117,12 @@ def test_unknown_settings_are_refused() -> None:
         ({**WHOLE, "support": (0.0, float("inf"))}, "no pair of finite ends"),
         ({**WHOLE, "support": (float("nan"), 1.0)}, "no pair of finite ends"),
         ({**WHOLE, "support": "01"}, "is not a list of numbers"),
-        ({**WHOLE, "support": (0.0, 1.0), "thresholds": (0.5, 2.0)}, "does not span"),
+        ({**WHOLE, "support": (0.0, 1.0), "grid": (0.5, 2.0)}, "does not span"),
     ],
     ids=repr,
 )
 def test_tasks_that_make_no_sense(options: dict[str, Any], message: str) -> None:
-    """What does not belong to a task, or is no list of what it should be, is refused by name."""
+    """Options that do not belong to a task, or are not the right list, are refused by name."""
     with pytest.raises(ParameterError, match=message):
         Settings(**options)
 
@@ -124,9 +131,9 @@ def test_tasks_that_make_no_sense(options: dict[str, Any], message: str) -> None
     "options",
     [
         {"task": "multiclass", "classes": ["a", "b"]},
-        {"task": "regression", "quantiles": [0.5], "thresholds": [1, 2]},
-        {"task": "regression", "thresholds": np.array([1.0, 2.5])},
-        {**WHOLE, "support": [0, 4], "thresholds": [0, 4]},
+        {"task": "regression", "quantiles": [0.5], "grid": [1, 2]},
+        {"task": "regression", "grid": np.array([1.0, 2.5])},
+        {**WHOLE, "support": [0, 4], "grid": [0, 4]},
     ],
     ids=str,
 )

@@ -16,17 +16,16 @@ from tests.engine.stream.naive import COUNTERS
 
 import abers.stream.snapshot as saved
 from abers import ParameterError, StateError, VennAbers
-from abers import _keyed as keyed
-from abers._sealed import seal, unseal
-from abers._shown import shown
 from abers.exceptions import SettingsError
+from abers.serialization import seal, unseal
 from abers.stream import Event, Label, Observation, Prediction, Processor, Settings
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = b"a secret of tests"
-LIMITED = Settings(label_wait=2_000, max_pending=45, max_early=10, dedup_max=300)
+LIMITED = Settings(label_timeout=2_000, max_pending=45, max_early=10, dedup_max_ids=300)
 BEFORE, AFTER = (events := stream(400, every=20))[:500], events[500:]
 """Some labels of the second part settle observations of the first one."""
 NAMED = msgspec.structs.replace(LIMITED, learner="logistic")
@@ -71,7 +70,7 @@ def test_saving_changes_nothing() -> None:
 
 
 def test_restored_is_apart() -> None:
-    """What happens to the processor that was saved is nothing to the restored one."""
+    """The restored processor does not depend on the saved one."""
     processor = fed()
     state = processor.state_bytes()
     restored = Processor.restore(processor.snapshot(), LIMITED)
@@ -121,14 +120,14 @@ def test_unknown_version(version: int) -> None:
     """A snapshot of another format is refused with both versions and the remedy."""
     blob = BLOB[:7] + bytes([version]) + BLOB[8:]
     with pytest.raises(
-        StateError, match=rf"format \[{version}\].*reads format 3.*version of abers"
+        StateError, match=rf"format \[{version}\].*reads format 1.*version of abers"
     ):
         Processor.restore(blob, LIMITED)
 
 
 @given(st.integers(0, len(BLOB) - 1), st.integers(1, 255))
 def test_flipped_bits(at: int, bits: int) -> None:
-    """No changed byte goes unseen."""
+    """Every changed byte is detected."""
     blob = bytearray(BLOB)
     blob[at] ^= bits
     with pytest.raises(StateError):
@@ -144,7 +143,7 @@ def test_truncated(length: int) -> None:
 
 @given(st.binary(min_size=1, max_size=40))
 def test_appended(rest: bytes) -> None:
-    """A snapshot with something behind it is refused."""
+    """A snapshot with further bytes behind it is refused."""
     with pytest.raises(StateError):
         Processor.restore(BLOB + rest, LIMITED)
 
@@ -173,30 +172,32 @@ OTHER: dict[str, Any] = {
     "max_age": 5,
     "half_life": 5,
     "learner": "logistic",
-    "label_wait": 1,
-    "lateness": 1,
-    "max_ahead": 1,
+    "label_timeout": 1,
+    "allowed_lateness": 1,
+    "max_clock_skew": 1,
     "max_jump": 1,
-    "dedup_for": 1,
-    "dedup_max": 1,
+    "dedup_ttl": 1,
+    "dedup_max_ids": 1,
     "max_pending": 1,
     "max_early": 1,
     "max_bytes": 1,
     "monitors": False,
     "tests": False,
-    "tests_after": 10,
-    "alarm_distance": 10,
-    "alarm_quiet": 10,
+    "grace_period": 10,
+    "average_run_length": 10,
+    "cooldown": 10,
     "calibrator": "ivap",
+    "probability": "protected",
+    "raw_weight": 0.5,
     "folds": 3,
     "quantiles": (0.5,),
-    "thresholds": (1.0,),
+    "grid": (1.0,),
 }
 
 
 @pytest.mark.parametrize("name", OTHER)
 def test_other_settings(name: str) -> None:
-    """Each setting that differs is refused by name, with both values and what to do."""
+    """Each setting that differs is refused by name, with both values and the remedy."""
     was, now = getattr(LIMITED, name), OTHER[name]
     other = msgspec.structs.replace(LIMITED, **{name: now})
     with pytest.raises(StateError, match=name) as refusal:
@@ -228,7 +229,7 @@ FITTING = {"max_models": 9, "max_name_bytes": 2, "max_id_bytes": 9, "retire_afte
 
 @pytest.mark.parametrize("name", FITTING)
 @pytest.mark.parametrize("more", [0, 1, 10**6])
-def test_limits_of_admission_may_change(name: str, more: int) -> None:
+def test_limits_of_validation_may_change(name: str, more: int) -> None:
     """A state goes on under any of them that lets in what it holds, and saves the new one."""
     other = msgspec.structs.replace(LIMITED, **{name: FITTING[name] + more})
     restored = Processor.restore(BLOB, other)
@@ -246,7 +247,7 @@ def test_limits_of_admission_may_change(name: str, more: int) -> None:
         ("max_id_bytes", "an id of 9 bytes"),
     ],
 )
-def test_limits_of_admission_below_what_is_there(name: str, what: str) -> None:
+def test_limits_of_validation_that_the_state_exceeds(name: str, what: str) -> None:
     """A limit that the state exceeds is refused with both, and with the least that will do."""
     least = FITTING[name]
     other = msgspec.structs.replace(LIMITED, **{name: least - 1})
@@ -340,19 +341,19 @@ SEALED = fed().snapshot({"line": 7}, KEY, "fraud[3]@17")
 
 def test_all_of_it_is_under_the_key() -> None:
     """Calibrators and all else: with a key nothing without its seal is loaded, and the reverse."""
-    restored = Processor.restore(SEALED, LIMITED, key=KEY, place="fraud[3]@17")
+    restored = Processor.restore(SEALED, LIMITED, key=KEY, owner="fraud[3]@17")
     assert restored.state_bytes() == fed().state_bytes()
     with pytest.raises(StateError, match="is not sealed, and a key is given"):
         Processor.restore(BLOB, LIMITED, key=KEY)
     with pytest.raises(StateError, match=r"is sealed, and there is no key.*ABERS_STATE_KEY"):
-        Processor.restore(SEALED, LIMITED, place="fraud[3]@17")
+        Processor.restore(SEALED, LIMITED, owner="fraud[3]@17")
 
 
 @pytest.mark.parametrize("place", ["", "fraud[2]@17", "other[3]@17", "fraud[3]@18"])
-def test_sealed_for_another_place(place: str) -> None:
-    """That of another application, partition or position is refused before it is read."""
+def test_sealed_for_another_owner(place: str) -> None:
+    """A snapshot of another application, partition or position is refused before it is read."""
     with pytest.raises(StateError, match=r"for 'fraud\[3\]@17', not for"):
-        Processor.restore(SEALED, Settings(), key=KEY, place=place)
+        Processor.restore(SEALED, Settings(), key=KEY, owner=place)
 
 
 @given(st.integers(0, len(SEALED) - 1), st.integers(1, 255), st.booleans())
@@ -361,12 +362,12 @@ def test_sealed_bytes_that_were_changed(at: int, bits: int, cut: bool) -> None: 
     blob = bytearray(SEALED)
     blob[at] ^= bits
     with pytest.raises(StateError, match=r"not a snapshot|not sealed|another key"):
-        Processor.restore(bytes(blob[: at if cut else None]), LIMITED, key=KEY, place="fraud[3]@17")
+        Processor.restore(bytes(blob[: at if cut else None]), LIMITED, key=KEY, owner="fraud[3]@17")
 
 
 def test_sealed_in_another_format() -> None:
     """What a later abers sealed under the same key is refused with the remedy."""
-    later = keyed.seal(saved.MAGIC[:-1] + b"\xfe", PAYLOAD, KEY, "")
+    later = seal(saved.MAGIC[:-1] + b"\xfe", PAYLOAD, KEY, "")
     with pytest.raises(StateError, match=r"another format .*version of abers that wrote it"):
         Processor.restore(later, LIMITED, key=KEY)
 
@@ -385,7 +386,7 @@ class Trap:
     sprung = False
 
     def __reduce__(self) -> Any:  # noqa: ANN401
-        """Spring the trap on loading."""
+        """Run harmful code on loading."""
         return _spring, ()
 
 
@@ -396,11 +397,11 @@ def _spring() -> None:
 @pytest.mark.parametrize("key", [None, KEY + b"!"])
 @pytest.mark.parametrize("given", [None, KEY])
 def test_forged_learners_are_never_unpickled(key: bytes | None, given: bytes | None) -> None:
-    """Whoever can write the file, but has no key, cannot have anything unpickled."""
+    """Without the key, nobody who can write the file gets anything unpickled."""
     blob = fed(learner=Scorer()).snapshot(key=KEY)
     whole = saved.read(blob, KEY)[0]
     whole.learners = pickle.dumps(Trap())
-    forged = keyed.seal(saved.MAGIC, msgspec.msgpack.encode(whole), key, "")
+    forged = seal(saved.MAGIC, msgspec.msgpack.encode(whole), key, "")
     for learner in (Scorer(), None):
         with pytest.raises(StateError):
             Processor.restore(forged, LIMITED, key=given, learner=learner)
@@ -410,14 +411,14 @@ def test_forged_learners_are_never_unpickled(key: bytes | None, given: bytes | N
 @pytest.mark.parametrize(
     ("place", "settings"), [("fraud[2]@17", LIMITED), ("fraud[3]@17", Settings())]
 )
-def test_learners_of_another_place_are_never_unpickled(place: str, settings: Settings) -> None:
+def test_learners_of_another_owner_are_never_unpickled(place: str, settings: Settings) -> None:
     """Under the right key too: another place, or other settings, and no pickle is read."""
     blob = fed(learner=Scorer()).snapshot(key=KEY)
     whole = saved.read(blob, KEY)[0]
     whole.learners = pickle.dumps(Trap())
-    sealed = keyed.seal(saved.MAGIC, msgspec.msgpack.encode(whole), KEY, "fraud[3]@17")
+    sealed = seal(saved.MAGIC, msgspec.msgpack.encode(whole), KEY, "fraud[3]@17")
     with pytest.raises(StateError, match=r"sealed for|other settings"):
-        Processor.restore(sealed, settings, key=KEY, place=place, learner=Scorer())
+        Processor.restore(sealed, settings, key=KEY, owner=place, learner=Scorer())
     assert not Trap.sprung
 
 

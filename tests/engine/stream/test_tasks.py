@@ -1,6 +1,6 @@
 """Labels of several classes, and labels that are numbers, in a stream.
 
-Governing rule: whatever comes, in whatever batches, saved and restored in between or not, outputs
+Whatever comes, in whatever batches, saved and restored in between or not, outputs
 and counters are those of the naive processor, which applies one event at a time.
 """
 
@@ -27,7 +27,7 @@ from tests.engine.stream.cases import (
     rowless,
 )
 from tests.engine.stream.naive_tasks import band_of, naive
-from tests.engine.stream.speaking import kinds, lab, obs, only, processor, refused
+from tests.engine.stream.replies import kinds, lab, obs, only, processor, refused
 
 from abers import StateError
 from abers.monitoring import RegressionMonitor
@@ -67,23 +67,23 @@ NO_NUMBERS: Any = [None, "1", math.nan, math.inf, -math.inf, 10**400, 1j, [], {}
 
 
 class Learner:
-    """A learner whose scores depend on all it has learned, and which fails when told to."""
+    """A learner whose scores depend on all it has learned, which fails where features say so."""
 
     def __init__(self) -> None:
         """Begin with nothing learned."""
         self.learned: list[Any] = []
 
     def score(self, x: dict[str, Any]) -> Any:  # noqa: ANN401
-        """Give what the features say, or an answer by the labels learned."""
+        """Return the score in the features, or one from the labels learned."""
         if x.get("fail") == "score":
-            msg = "told to fail at scoring"
+            msg = "asked to fail at scoring"
             raise RuntimeError(msg)
         return x.get("give", self.answer(x.get("a", 0.0)))
 
     def learn(self, x: dict[str, Any], value: Any) -> None:  # noqa: ANN401
         """Remember the label."""
         if x.get("fail") == "learn":
-            msg = "told to fail at learning"
+            msg = "asked to fail at learning"
             raise RuntimeError(msg)
         self.learned.append(value)
 
@@ -96,7 +96,7 @@ class Classifier(Learner):
     """A learner of classes."""
 
     def answer(self, shift: float) -> dict[str, float]:
-        """Give smoothed shares of the classes, the first of them shifted."""
+        """Return smoothed shares of the classes, the first of them shifted."""
         shares = [1.0 + self.learned.count(name) for name in CLASSES]
         shares[0] += shift
         return {name: one / sum(shares) for name, one in zip(CLASSES, shares, strict=True)}
@@ -106,7 +106,7 @@ class Regressor(Learner):
     """A learner of numbers."""
 
     def answer(self, shift: float) -> float:
-        """Give the mean, shifted."""
+        """Return the mean, shifted."""
         return (math.fsum(self.learned) + shift) / (len(self.learned) + 1)
 
 
@@ -139,7 +139,7 @@ TASKS: dict[str, Any] = {
         limited(
             task=st.just("regression"),
             quantiles=st.sampled_from(((0.5,), (0.1, 0.5, 0.9), (0.05, 0.3, 0.7, 0.9999999))),
-            thresholds=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
+            grid=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
             scores=st.sampled_from(("any", "logit")),
         ),
         NUMBERS,
@@ -148,9 +148,9 @@ TASKS: dict[str, Any] = {
     "distributions": (
         limited(
             task=st.just("regression"),
-            distributions=st.sampled_from(("told", "judged")),
+            distributions=st.sampled_from(("full", "scored")),
             quantiles=st.sampled_from(((0.5,), (0.1, 0.25, 0.75, 0.9))),
-            thresholds=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
+            grid=st.sampled_from(((), (), (-1.0, 0.0, 2.5))),
             support=st.sampled_from(((), (), (-7.0, 3.25))),
         ),
         NUMBERS,
@@ -172,7 +172,7 @@ def batches(made: list[Event], cuts: list[int]) -> list[list[Event]]:
 
 
 def said(p: Processor, parts: list[list[Event]]) -> list[tuple[Any, ...]]:
-    """Process batches; what came out, without the rows of dead letters."""
+    """Process batches, and return the outputs without the rows of dead letters."""
     return [rowless(output) for part in parts for output in p.process_many(part)]
 
 
@@ -209,7 +209,7 @@ def test_batches_make_no_difference(data: st.DataObject, task: str, learns: bool
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
 def test_a_restored_one_goes_on(data: st.DataObject, task: str) -> None:
-    """A restored processor does what the saved one does, and its monitors say the same."""
+    """A restored processor does what the saved one does, with the same monitors."""
     settings, made, _ = data.draw(lives(task))
     middle = len(made) // 2
     p = Processor(settings)
@@ -235,7 +235,7 @@ def numbers(**options: Any) -> Processor:  # noqa: ANN401
 
 @pytest.mark.parametrize("score", BAD_ROWS[:-2], ids=repr)
 def test_scores_of_classes_that_are_none(score: Any) -> None:  # noqa: ANN401
-    """Scores that are no probabilities of the classes are refused, alone and in a batch."""
+    """Scores that are not probabilities of the classes are refused, alone and in a batch."""
     p = classes(scores="probability")
     assert refused(p, obs("a", score=score)) == "bad-score"
     said = p.process_many([obs("b", score=ROWS[0]), obs("c", score=score), obs("d", score=ROWS[1])])
@@ -245,7 +245,7 @@ def test_scores_of_classes_that_are_none(score: Any) -> None:  # noqa: ANN401
 @pytest.mark.parametrize("score", [{"cat": 1e308, "7": 1e308, "é": 1e308}, {}], ids=["huge", "no"])
 @pytest.mark.parametrize("calibrator", ["one-vs-rest", "one-vs-one"])
 def test_any_scores_that_are_finite(score: Any, calibrator: str) -> None:  # noqa: ANN401
-    """Scores that are no probabilities may be as large as they like, and be left out."""
+    """Scores that need not be probabilities may have any size, and may be left out."""
     p = classes(calibrator=calibrator)
     said = only(p.process(obs("a", score=score)))
     assert said.score == dict.fromkeys(CLASSES, 0.0) | score
@@ -317,11 +317,11 @@ def test_levels_have_names_of_their_own() -> None:
         (numbers, processor, ["task", "quantiles"]),
         (classes, lambda: processor(task="multiclass", classes=("7", "cat", "é")), ["classes"]),
         (classes, lambda: classes(calibrator="one-vs-one"), ["calibrator"]),
-        (numbers, lambda: numbers(thresholds=(0.0, 1.0)), ["thresholds"]),
-        (numbers, lambda: numbers(distributions="judged"), ["distributions"]),
+        (numbers, lambda: numbers(grid=(0.0, 1.0)), ["grid"]),
+        (numbers, lambda: numbers(distributions="scored"), ["distributions"]),
         (
-            lambda: numbers(distributions="told"),
-            lambda: numbers(distributions="told", support=(0.0, 1.0)),
+            lambda: numbers(distributions="full"),
+            lambda: numbers(distributions="full", support=(0.0, 1.0)),
             ["support"],
         ),
     ],
@@ -330,7 +330,7 @@ def test_another_task_is_refused_by_name(before: Any, after: Any, named: list[st
     """A snapshot is not restored for another task, nor for other classes, levels or thresholds."""
     with pytest.raises(StateError) as refusal:
         Processor.restore(before().snapshot(), after().settings)
-    of_numbers = ("quantiles", "thresholds", "distributions", "support")
+    of_numbers = ("quantiles", "grid", "distributions", "support")
     names = ("task", "classes", *of_numbers, "calibrator", "scores")
     assert [name for name in names if f"{name} was" in str(refusal.value)] == named
 
@@ -339,8 +339,8 @@ def test_another_task_is_refused_by_name(before: Any, after: Any, named: list[st
 
 
 def test_all_is_read_off_one_band() -> None:
-    """Mean and quantiles are those of the distribution that is told."""
-    p = numbers(distributions="told")
+    """Mean and quantiles are those of the distribution in the prediction."""
+    p = numbers(distributions="full")
     for i in range(20):
         p.process_many([obs(f"a{i}", score=i % 7), lab(f"a{i}", value=i % 5)])
     said = only(p.process(obs("b", score=3.0)))
@@ -351,21 +351,21 @@ def test_all_is_read_off_one_band() -> None:
     assert ([*said.low.values()], [*said.high.values()]) == (low.tolist(), high.tolist())
 
 
-def test_judged_and_not_told() -> None:
-    """Where distributions are judged only, predictions have a mean, and no band."""
-    told, judged = numbers(distributions="told"), numbers(distributions="judged")
+def test_scored_and_not_full() -> None:
+    """Where distributions are only scored, predictions have a mean, and no band."""
+    full, scored = numbers(distributions="full"), numbers(distributions="scored")
     events: list[Event] = [lab("a", value=2.0), *(obs(name, score=1.0) for name in "ab")]
-    for one, other in zip(told.process_many(events), judged.process_many(events), strict=True):
+    for one, other in zip(full.process_many(events), scored.process_many(events), strict=True):
         without = msgspec.structs.replace(one, cdf=None) if hasattr(one, "cdf") else one
         assert plain(without) == plain(other)
-    assert told.monitor is not None
-    assert judged.monitor is not None
-    assert told.monitor.views() == judged.monitor.views()
+    assert full.monitor is not None
+    assert scored.monitor is not None
+    assert full.monitor.views() == scored.monitor.views()
 
 
 def test_nothing_held_is_nothing_said() -> None:
     """Before the first label there is no mean, and the CRPS is infinite: null on the wire."""
-    p = numbers(distributions="told")
+    p = numbers(distributions="full")
     said = only(p.process(obs("a", score=3.0)))
     outcome = only(p.process(lab("a", value=2.0)))
     wire = [json.loads(msgspec.json.encode(one)) for one in (said, outcome)]
@@ -376,9 +376,9 @@ def test_nothing_held_is_nothing_said() -> None:
     assert p.monitor.views()["calibrated"]["crps_infinite"] == 1
 
 
-def test_the_monitor_judges_what_was_predicted() -> None:
+def test_the_monitor_scores_what_was_predicted() -> None:
     """CRPS and PIT values are those of the distributions on the wire, however late labels are."""
-    p = numbers(distributions="told", window=30)
+    p = numbers(distributions="full", window=30)
     rng = np.random.default_rng(4)
     asked = [obs(f"a{i}", score=float(score)) for i, score in enumerate(rng.normal(size=80))]
     labels = [
@@ -411,12 +411,12 @@ def test_the_monitor_judges_what_was_predicted() -> None:
 
 @pytest.mark.parametrize("monitors", [True, False])
 def test_nothing_waits_without_end(monitors: bool) -> None:  # noqa: FBT001
-    """A distribution is dropped with its label, also where nobody asks what it was worth."""
-    settings = Settings(task="regression", distributions="judged", monitors=monitors)
+    """A distribution is dropped with its label, also where it is not scored."""
+    settings = Settings(task="regression", distributions="scored", monitors=monitors)
     p = Processor(settings, outcomes=False)
     p.process_many([obs(f"a{i}", i, score=1.0) for i in range(10)])
     p.process_many([lab(f"a{i}", i, value=1.0) for i in range(10)])
-    waiting = p._answering.waiting  # noqa: SLF001
+    waiting = p._state.calibration.pending  # noqa: SLF001
     assert waiting is not None
     assert len(waiting._by_slot) > 10  # noqa: SLF001
     assert not any(waiting._by_slot)  # noqa: SLF001
@@ -425,7 +425,7 @@ def test_nothing_waits_without_end(monitors: bool) -> None:  # noqa: FBT001
 @pytest.mark.parametrize("value", [-0.001, 10.5, 1e300])
 def test_labels_outside_the_support(value: float) -> None:
     """A label beyond the ends that were given is a bad record, alone and in a batch."""
-    p = numbers(distributions="told", support=(0.0, 10.0))
+    p = numbers(distributions="full", support=(0.0, 10.0))
     p.process_many([obs("a", score=1.0), obs("b", score=1.0)])
     letter = only(p.process(lab("a", value=value)))
     assert letter.reason == "bad-label"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Form(NamedTuple):
-    """How long an attack is; each task has an application of its own, one after the other."""
+    """The length of a campaign; each task has an application of its own, one after the other."""
 
     tasks: Sequence[str]
     faults: Callable[[Nemesis], Sequence[Callable[[], None]]]
@@ -39,7 +39,7 @@ class _Form(NamedTuple):
 
 # A busy machine keeps its nodes for so long, and a transaction outlasts that.
 THREE = ("--nodes", "3", "--properties", "broker.session.timeout.ms=6000")
-PATIENT = {"transaction_timeout": "20s", "watchdog": "30s"}
+PATIENT = {"transaction_timeout": "20s", "stall_timeout": "30s"}
 OTHERS = [name for name in TASKS if name != "binary"]
 FORMS = {
     "short": _Form(["binary"], Nemesis.short, 8_000, 1_500, 2),
@@ -51,7 +51,7 @@ FORMS = {
 
 
 def main(form: str, folder: str, seed: str = "7") -> None:
-    """Attack in one of the forms."""
+    """Run a campaign in one of the forms."""
     logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
     os.environ.setdefault(NAME, new_key())  # of the workers, and of the judge
     storage = Path(folder, "broker")
@@ -64,7 +64,7 @@ def main(form: str, folder: str, seed: str = "7") -> None:
 
 
 def _attack(form: _Form, name: str, broker: Broker, storage: Path, seed: int) -> Broker:
-    """Attack an application of a task; gives the broker that is there afterwards."""
+    """Attack an application of a task; return the broker that runs afterwards."""
     folder = storage.with_name(name)
     folder.mkdir()
     sections = SECTIONS | TASKS[name].sections | {"kafka": form.kafka}

@@ -10,29 +10,29 @@ from kafka.admin import MemberToRemove
 from kafka.errors import KafkaError
 from tests.connectors.kafka.brokers import Broker, unique
 
-from abers_connectors.config import Config, load
+from abers_connectors.config.model import Config, load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["Application"]
 
-_SHORT = {"session_timeout": "3s", "transaction_timeout": "4s", "watchdog": "10s"}
+_SHORT = {"session_timeout": "3s", "transaction_timeout": "4s", "stall_timeout": "10s"}
 
 
 class Application:
-    """An application that nobody else has.
+    """An application that is used by one campaign.
 
     Parameters
     ----------
     broker
-        Where its topics are; replaced when it is started again.
+        Broker of its topics; replaced when it is restarted.
     folder
-        Of its configurations, logs and snapshots.
+        Folder of its configurations, logs and snapshots.
     partitions
-        Of its topics.
+        Number of partitions of its topics.
     sections
-        More of the configuration, by section.
+        Further sections of the configuration.
     """
 
     def __init__(
@@ -49,33 +49,34 @@ class Application:
         self._sections: dict[str, dict[str, Any]] = sections
 
     def configured(self, instance: str = "0", **kafka: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401
-        """Give the sections of a worker's configuration."""
+        """Return the sections of a worker's configuration."""
         given = self._sections
         return {
             **given,
             "kafka": {
-                "bootstrap": self.broker.bootstrap.split(","),
-                "app": self.name,
-                "instance": instance,
+                "bootstrap_servers": self.broker.bootstrap.split(","),
+                "application_id": self.name,
+                "group_instance_id": instance,
                 **self.topics,
                 **_SHORT,
                 **given.get("kafka", {}),
                 **kafka,
             },
-            "state": {"path": str(self.snapshots(instance)), "every": 300} | given.get("state", {}),
+            "state": {"path": str(self.snapshots(instance)), "snapshot_every": 300}
+            | given.get("state", {}),
             "http": {"port": 0},
         }
 
     def snapshots(self, instance: str = "0") -> Path:
-        """Name the folder of a worker's snapshots: each has its own, as on another machine."""
+        """Return the folder of a worker's snapshots: each has its own, as on another machine."""
         return self.folder / f"snapshots-{instance}"
 
     def config(self, instance: str = "0", **kafka: Any) -> Config:  # noqa: ANN401
-        """Give a worker's configuration."""
+        """Return a worker's configuration."""
         return load(flags=self.configured(instance, **kafka), environ={})
 
     def written(self, instance: str = "0", **kafka: Any) -> Path:  # noqa: ANN401
-        """Write a worker's configuration, and give its path."""
+        """Write a worker's configuration, and return its path."""
         lines = []
         for section, keys in self.configured(instance, **kafka).items():
             lines.append(f"[{section}]")
@@ -86,13 +87,13 @@ class Application:
         return path
 
     def leave(self, instance: str) -> None:
-        """Take the seat of a worker away, as its session's end would."""
+        """Remove a worker from the group, as the end of its session would."""
         with KafkaAdminClient(**self.broker.client) as admin:
             seat = MemberToRemove(group_instance_id=f"{self.name}-{instance}")
             admin.remove_group_members(self.name, [seat])
 
     def seated(self, instance: str) -> bool:
-        """Tell whether a worker has its seat in the group, and the group is at rest."""
+        """Return whether a worker is in the group, and the group is stable."""
         try:
             with KafkaAdminClient(**self.broker.client) as admin:
                 group = admin.describe_groups([self.name])[self.name]

@@ -1,4 +1,4 @@
-"""Attacks on an application while records flow, and what was left of it."""
+"""Campaigns of faults while records flow, and the check of the result."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.judge import committed, judge
 from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import Traffic
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.connectors.kafka.chaos.application import Application
-    from tests.connectors.kafka.chaos.judge import Judged
+    from tests.connectors.kafka.chaos.judge import CheckResult
     from tests.connectors.kafka.chaos.nemesis import Nemesis
     from tests.connectors.kafka.chaos.tasks import Task
     from tests.connectors.kafka.chaos.workers import Supervisor
@@ -24,16 +25,16 @@ __all__ = ["SECTIONS", "attacked", "drained", "flowing"]
 SECTIONS: dict[str, dict[str, Any]] = {
     **BINARY.sections,
     "input": {"max_record_bytes": 2_000},
-    "limits": {"label_wait": "30s", "max_pending": 5_000},
-    "output": {"max_dead_per_1000": 500},
+    "limits": {"label_timeout": "30s", "max_pending": 5_000},
+    "output": {"max_dead_letter_ratio": 0.5},
 }
-"""Of a configuration whose observations wait in vain, are forgotten and are too many at times."""
+"""Sections with which observations time out, are evicted and are too many at times."""
 
 
 def drained(
-    application: Application, within: float = 120, look: Callable[[], None] = lambda: None
+    application: Application, within: float = PATIENCE, look: Callable[[], None] = lambda: None
 ) -> None:
-    """Wait until everything is committed; what looks meanwhile may raise to give up."""
+    """Wait until everything is committed; checks that run meanwhile may raise to give up."""
     deadline = time.monotonic() + within
     while True:
         found = committed(application)
@@ -45,7 +46,7 @@ def drained(
 
 
 def flowing(traffic: Traffic, count: int, rate: float, fault: Callable[[], None]) -> None:
-    """Do harm while so many records are written."""
+    """Cause faults while a number of records is written."""
     failed: list[BaseException] = []
 
     def play() -> None:
@@ -72,28 +73,23 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     rate: float,
     seed: int,
     task: Task = BINARY,
-) -> Judged:
-    """Attack while records flow, wait until all is read, and judge; prints a summary.
+) -> CheckResult:
+    """Cause faults while records flow, wait until all is read, and check the result.
 
     Parameters
     ----------
     application, supervisor, nemesis
-        Who is attacked, and by whom.
+        The application, the supervisor of its workers, and the source of the faults.
     faults
-        What happens, in order.
+        The faults, in order.
     observations
-        How many flow, beside their labels.
+        Number of observations, without their labels.
     rate
-        Records a second at most.
+        Maximum number of records a second.
     seed
-        Of the records.
+        Seed of the records.
     task
-        Of the application.
-
-    Returns
-    -------
-    Judged
-        What was found.
+        Task of the application.
     """
     began = time.monotonic()
     traffic = Traffic(application, seed, observations, task)

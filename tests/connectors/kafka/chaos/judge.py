@@ -1,8 +1,8 @@
-"""Whether everything happened exactly once.
+"""Check that everything happened exactly once.
 
-Governing rule: what is judged is read from the broker by committed readers and held against what
-was written, and against one processor in memory that takes the inputs in the order that the
-changelog says, in batches of another size.
+The records are read from the broker by committed readers, and compared with those that were
+written, and with one processor in memory that processes the inputs in the order of the changelog,
+in batches of another size.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import MODELS
 
 from abers.stream import Events, Observation
-from abers_connectors.kafka.changelog import Applied, Assembler
-from abers_connectors.kafka.client import Log
-from abers_connectors.kafka.decoding import Decoder
-from abers_connectors.kafka.restoring import Restorer
-from abers_connectors.kafka.serving import home_of
-from abers_connectors.kafka.snapshots import Snapshots
-from abers_connectors.kafka.watchdog import Watchdog
-from abers_connectors.kafka.wording import Wording
+from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.runtime.application import Application as ServiceApplication
+from abers_connectors.runtime.changelog import Assembler, ChangelogRecord
+from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.restore import Restorer
+from abers_connectors.runtime.serializer import Serializer
+from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,17 +38,17 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.chaos.tasks import Task
 
     from abers.stream import Processor
-    from abers_connectors.kafka.shard import Shard
-    from abers_connectors.kafka.transport import Record
+    from abers_connectors.runtime.task import StreamTask
+    from abers_connectors.runtime.transport import Record
 
-__all__ = ["Judged", "committed", "history", "judge", "log_of", "order", "restored"]
+__all__ = ["CheckResult", "committed", "history", "judge", "log_of", "order", "restored"]
 
 _MOST_BYTES = 1_000_000
 _BATCH = 777  # of the processor in memory: no worker's batches are like it
 
 
-class Judged(NamedTuple):
-    """What was found; `predictions` and `records` are counts, the others should be 0 and True."""
+class CheckResult(NamedTuple):
+    """The result; `predictions` and `records` are counts, the others should be 0 and True."""
 
     records: int
     predictions: int
@@ -59,10 +60,10 @@ class Judged(NamedTuple):
 
 
 @contextmanager
-def log_of(application: Application) -> Iterator[Log]:
-    """Read beside the group of an application."""
-    watchdog = Watchdog(60, print)
-    log = Log(application.name, settings=application.broker.client, watchdog=watchdog)
+def log_of(application: Application) -> Iterator[PartitionReader]:
+    """Open a reader outside the group of an application."""
+    watchdog = Watchdog(PATIENCE, print)
+    log = PartitionReader(application.name, settings=application.broker.client, watchdog=watchdog)
     try:
         yield log
     finally:
@@ -71,20 +72,20 @@ def log_of(application: Application) -> Iterator[Log]:
 
 
 def committed(application: Application) -> dict[tuple[str, int], tuple[int, int]]:
-    """Give the committed offset of each input partition (0 if none), and its end."""
-    home = home_of(application.config())
+    """Return the committed offset of each input partition (0 if none), and its end."""
+    home = ServiceApplication.of(application.config())
     with log_of(application) as log:
         return {
-            one: (log.committed(one) or 0, log.bounds(one).end)
+            one: (log.committed(one) or 0, log.offset_range(one).end)
             for number in range(application.partitions)
-            for one in home.partitions(number)
+            for one in home.input_partitions(number)
         }
 
 
-def history(application: Application) -> dict[int, list[Applied]]:
-    """Read what the changelog says of each shard; a gap raises a StateError."""
+def history(application: Application) -> dict[int, list[ChangelogRecord]]:
+    """Return the changelog records of each task; a gap raises a StateError."""
     assemblers: dict[int, Assembler] = defaultdict(lambda: Assembler(0))
-    told: dict[int, list[Applied]] = {n: [] for n in range(application.partitions)}
+    told: dict[int, list[ChangelogRecord]] = {n: [] for n in range(application.partitions)}
     for record in application.broker.consume(application.topics["changelog"]):
         one = assemblers[record.partition].add(record.value)
         if one is not None:
@@ -99,21 +100,21 @@ def restored(
     *,
     say: Callable[[str], None] = print,
     tick: Callable[[], None] = lambda: None,
-) -> Shard:
-    """Restore a shard from the snapshots in a folder and the changelog, or from that alone."""
+) -> StreamTask:
+    """Restore a task from the snapshots in a folder and the changelog, or from that alone."""
 
-    def never(_: int) -> Shard:
+    def never(_: int) -> StreamTask:
         raise AssertionError
 
-    home = home_of(application.config())
-    snapshots = None if folder is None else Snapshots(str(folder), application.name)
+    home = ServiceApplication.of(application.config())
+    snapshots = None if folder is None else SnapshotStore(str(folder), application.name)
     with log_of(application) as log:
-        restorer = Restorer(home, log, snapshots, never, lambda _: False, say=say)
-        return restorer.restore(number, None, tick).shard
+        restorer = Restorer(home, log, snapshots, never, lambda _: False, warn=say)
+        return restorer.restore(number, None, tick).task
 
 
 class _Inputs:
-    """The inputs as they lie in their topics."""
+    """The records of the inputs."""
 
     def __init__(self, application: Application) -> None:
         topics = [application.topics[key] for key in ("observations", "labels")]
@@ -128,8 +129,8 @@ class _Inputs:
         return sorted(offset for w, p, offset in self.records if (w, p) == (which, partition))
 
 
-def order(told: Sequence[Applied]) -> list[tuple[int, int]]:
-    """Give input and offset of each record in the order in which they were applied."""
+def order(told: Sequence[ChangelogRecord]) -> list[tuple[int, int]]:
+    """Return input and offset of each record in the order in which they were applied."""
     return [
         (which, offset)
         for one in told
@@ -139,41 +140,41 @@ def order(told: Sequence[Applied]) -> list[tuple[int, int]]:
     ]
 
 
-def _each_once(told: Sequence[Applied], inputs: _Inputs, partition: int) -> None:
+def _each_once(told: Sequence[ChangelogRecord], inputs: _Inputs, partition: int) -> None:
     """Assert that every offset of both inputs was applied once, in ascending order."""
     applied = order(told)
     for which in (0, 1):
         offsets = [offset for w, offset in applied if w == which]
         _same(offsets, inputs.offsets(which, partition), f"input {which}[{partition}]")
-    for one, following in pairwise(told):
-        assert all(a <= b for a, b in zip(one.following, following.following, strict=True))
+    for one, next_offsets in pairwise(told):
+        assert all(a <= b for a, b in zip(one.next_offsets, next_offsets.next_offsets, strict=True))
     ends = [(inputs.offsets(which, partition) or [-1])[-1] + 1 for which in (0, 1)]
-    assert not applied or [*told[-1].following] == ends
+    assert not applied or [*told[-1].next_offsets] == ends
 
 
 class _Replayed:
-    """What one processor in memory says of a shard."""
+    """The outputs of one processor in memory for a task."""
 
     def __init__(self, application: Application, records: list[Record]) -> None:
         config = application.config()
         self.said: dict[str, list[Any]] = defaultdict(list)
         self.dead: list[tuple[int, str]] = []
-        self.processor: Processor = home_of(config).processor()
-        decoder = Decoder(config, partitions=application.partitions)
-        wording = Wording(max_bytes=_MOST_BYTES)
+        self.processor: Processor = ServiceApplication.of(config).new_processor()
+        deserializer = Deserializer(config, partitions=application.partitions)
+        serializer = Serializer(max_bytes=_MOST_BYTES)
         topics = [application.topics["observations"], application.topics["labels"]]
         for start in range(0, len(records), _BATCH):
             batch = records[start : start + _BATCH]
-            decoded = decoder.decode(batch, [topics.index(one.topic) for one in batch])
-            outputs = self.processor.take(decoded.events) if len(decoded.events) else None
-            for one in wording.outgoing(outputs, decoded, batch):
+            decoded = deserializer.decode(batch, [topics.index(one.topic) for one in batch])
+            outputs = self.processor.process_batch(decoded.events) if len(decoded.events) else None
+            for one in serializer.serialize(outputs, decoded, batch):
                 self.said[one.sink].append((one.key, one.value, [*one.headers], one.timestamp))
             dead = [(start + row, reason) for row, reason, _ in decoded.dead]
             dead += [(start + row, "tombstone") for row in decoded.tombstones]
             self.dead += sorted(dead)
 
 
-def _dead(told: Sequence[Applied]) -> list[tuple[int, str]]:
+def _dead(told: Sequence[ChangelogRecord]) -> list[tuple[int, str]]:
     found, start = [], 0
     for one in told:
         found += [(start + row, reason) for row, reason in one.dead]
@@ -186,24 +187,19 @@ def judge(
     ids: set[str],
     poison: Mapping[tuple[str, int, int], str],
     task: Task = BINARY,
-) -> Judged:
+) -> CheckResult:
     """Assert that everything happened exactly once.
 
     Parameters
     ----------
     application
-        Whose workers are at the end of the inputs.
+        The application, whose workers are at the end of the inputs.
     ids
         Observations that were written, each of which is predicted once.
     poison
-        What was written that is no event, by topic, partition and offset, and the reason.
+        Records that are not events, by topic, partition and offset, with the reason.
     task
-        Of the application.
-
-    Returns
-    -------
-    Judged
-        What was found.
+        Task of the application.
     """
     inputs, told = _Inputs(application), history(application)
     there = {
@@ -232,7 +228,7 @@ def judge(
         from_snapshots += _states_equal(
             application, number, task, _State.of(replayed.processor, task)
         )
-    return Judged(
+    return CheckResult(
         len(inputs.records),
         len(there["predictions"]),
         len(there["dead_letters"]),
@@ -251,26 +247,26 @@ def _same(found: Sequence[Any], expected: Sequence[Any], where: str) -> None:
 
 
 class _State(NamedTuple):
-    """What two processors have in common that are in the same state."""
+    """The parts of the state that must be equal."""
 
     held: bytes
     said: list[bytes]
 
     @classmethod
     def of(cls, processor: Processor, task: Task) -> _State:
-        """Take it, and ask of each model what it says next, as the bytes of learners may differ."""
+        """Return the state, with the next output of each model, as bytes of learners may differ."""
         random, now, held = Random(0), processor.clock or 0, processor.state_bytes()  # noqa: S311 - not for secrets
         asked = [
             Observation(f"asked-{n}", now, f"model-{n}", **task.asked(random))
             for n in range(MODELS)
         ]
-        outputs = processor.take(Events.of(asked))
+        outputs = processor.process_batch(Events.of(asked))
         assert len(outputs.predictions) == MODELS
         return cls(held, [msgspec.json.encode(one) for one in outputs.predictions])
 
 
 def _states_equal(application: Application, number: int, task: Task, expected: _State) -> int:
-    """Assert that each way to restore a shard gives this state; count those with snapshots."""
+    """Assert that each way to restore a task gives this state; count those with snapshots."""
     folders = sorted(application.folder.glob("snapshots-*"))
     kept = [one for one in folders if [*one.glob(f"{application.name}/{number}/*.abers")]]
     for folder in (None, *kept):
@@ -279,7 +275,7 @@ def _states_equal(application: Application, number: int, task: Task, expected: _
 
 
 def _poison_once(letters: Sequence[Record], poison: Mapping[tuple[str, int, int], str]) -> None:
-    """Assert that each bad record has one dead letter, and nothing else but vain labels has one."""
+    """Assert that each bad record has one dead letter, and only unmatched labels have others."""
     found: Counter[tuple[str, int, int, str]] = Counter()
     for one in letters:
         said = json.loads(one.value or b"")

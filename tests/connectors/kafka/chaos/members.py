@@ -1,4 +1,4 @@
-"""Workers in the process of the test, turned by hand, so that what comes between is known."""
+"""Workers in the process of the test, which calls each of their turns."""
 
 from __future__ import annotations
 
@@ -6,30 +6,34 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from abers_connectors.kafka.client import Group, Log, Transactions
-from abers_connectors.kafka.decoding import Decoder
-from abers_connectors.kafka.gathering import Limits
-from abers_connectors.kafka.restoring import Restorer
-from abers_connectors.kafka.service import Service
-from abers_connectors.kafka.serving import home_of
-from abers_connectors.kafka.starting import Beginning
-from abers_connectors.kafka.status import Status
-from abers_connectors.kafka.watchdog import Watchdog
-from abers_connectors.kafka.wording import Wording
-from abers_connectors.running import Tolerance
+from tests.connectors.kafka.brokers import PATIENCE
+
+from abers_connectors.kafka.consumer import GroupConsumer
+from abers_connectors.kafka.producer import TransactionalProducer
+from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.replay.run import DeadLetterLimit
+from abers_connectors.runtime.application import Application as ServiceApplication
+from abers_connectors.runtime.batch_buffer import BatchLimits
+from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.initial_state import InitialState
+from abers_connectors.runtime.restore import Restorer
+from abers_connectors.runtime.serializer import Serializer
+from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.watchdog import Watchdog
+from abers_connectors.runtime.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.connectors.kafka.chaos.application import Application
 
-    from abers_connectors.kafka.restoring import Restored
-    from abers_connectors.kafka.shard import Shard
+    from abers_connectors.runtime.restore import RestoredTask
+    from abers_connectors.runtime.task import StreamTask
 
 __all__ = ["PATIENT", "Member"]
 
-PATIENT = {"watchdog": "120s", "transaction_timeout": "60s"}
-"""Of what is not to end by itself or lose its transaction, however slow the machine is."""
+PATIENT = {"stall_timeout": "120s", "transaction_timeout": "60s", "session_timeout": "60s"}
+"""Of what is not to end by itself, or lose transaction or seat, however slow the machine is."""
 
 
 class Member(ExitStack):
@@ -38,64 +42,69 @@ class Member(ExitStack):
     Parameters
     ----------
     application
-        Whose.
+        The application.
     instance
-        Which seat it takes.
+        Its group instance id.
     kafka
-        More of its section [kafka].
+        Further keys of its section [kafka].
 
     Attributes
     ----------
     log, group, producer, service
         Its parts.
     before_restore
-        Called when a shard is to be restored, with what a restore calls now and then.
+        Called before a task is restored, with the function that a restore calls now and then.
     """
 
     def __init__(self, application: Application, instance: str, **kafka: Any) -> None:  # noqa: ANN401
         """Connect."""
         super().__init__()
         config = application.config(instance, **{**PATIENT, **kafka})
-        home, section = home_of(config), config.kafka
+        home, section = ServiceApplication.of(config), config.kafka
         assert section is not None
-        watchdog = Watchdog(section.watchdog / 1000, print)
+        watchdog = Watchdog(section.stall_timeout / 1000, print)
         self.callback(watchdog.close)
         common: dict[str, Any] = {"settings": application.broker.client, "watchdog": watchdog}
-        self.log = log = Log(section.app, **common)
+        self.log = log = PartitionReader(section.application_id, **common)
         self.callback(log.close)
-        name = f"{section.app}-{instance}"
-        self.producer = Transactions(
+        name = f"{section.application_id}-{instance}"
+        self.producer = TransactionalProducer(
             name,
             topics=sorted({*application.topics.values()} - {*home.inputs}),
-            group=section.app,
+            group=section.application_id,
             timeout=section.transaction_timeout / 1000,
             compression="lz4",
             **common,
         )
         self.callback(self.producer.close)
-        self.group = Group(home.inputs, section.app, name, session=120, **common)
+        self.group = GroupConsumer(
+            home.inputs, section.application_id, name, session_timeout=120, **common
+        )
         self.callback(self.group.close)
-        begin = Beginning(home, log, section.start).shard
-        self._inputs = [one for n in range(application.partitions) for one in home.partitions(n)]
-        self._restorer = Restorer(home, log, None, begin, lambda _: False, say=print)
+        begin = InitialState(home, log, section.starting_offset).create
+        self._inputs = [
+            one for n in range(application.partitions) for one in home.input_partitions(n)
+        ]
+        self._restorer = Restorer(home, log, None, begin, lambda _: False, warn=print)
         self.before_restore: Callable[[Callable[[], None]], None] = lambda _: None
         topics = application.topics
-        self.service = Service(
+        self.service = Worker(
             home,
             consumer=self.group,
             producer=self.producer,
             reader=log,
             restore=self._restore,
-            decoder=Decoder(config, partitions=application.partitions),
-            wording=Wording(max_bytes=1_000_000),
+            deserializer=Deserializer(config, partitions=application.partitions),
+            serializer=Serializer(max_bytes=1_000_000),
             topics={key: topics[key] for key in ("predictions", "outcomes", "dead_letters")},
-            limits=Limits(section.max_records, section.max_bytes, 0.01, 0.05),
-            tolerance=Tolerance(),
-            seat=60.0,
+            limits=BatchLimits(section.max_records, section.max_bytes, 0.01, 0.05),
+            stop_on_dead_letter=False,
+            require_few_dead=DeadLetterLimit().require,
+            stall_timeout=60.0,
             status=Status(60.0),
         )
 
-    def turn_until(self, done: Callable[[], bool], within: float = 180) -> None:
+    def turn_until(self, done: Callable[[], bool], within: float = PATIENCE) -> None:
         """Take turns until something is so."""
         deadline = time.monotonic() + within
         while not done():
@@ -103,13 +112,17 @@ class Member(ExitStack):
             self.service.turn()
 
     def owns(self) -> bool:
-        """Tell whether anything is assigned to it, by all that it has heard."""
+        """Return whether any partition is assigned, as of the last poll."""
         return bool(self.group.membership().assigned)
 
     def at_end(self) -> bool:
-        """Tell whether all that is in the inputs is committed."""
-        return all(self.log.committed(one) == self.log.bounds(one).end for one in self._inputs)
+        """Return whether all records of the inputs are committed."""
+        return all(
+            self.log.committed(one) == self.log.offset_range(one).end for one in self._inputs
+        )
 
-    def _restore(self, number: int, kept: Shard | None, tick: Callable[[], None]) -> Restored:
+    def _restore(
+        self, number: int, kept: StreamTask | None, tick: Callable[[], None]
+    ) -> RestoredTask:
         self.before_restore(tick)
         return self._restorer.restore(number, kept, tick)

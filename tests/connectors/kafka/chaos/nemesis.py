@@ -1,4 +1,4 @@
-"""What goes wrong, drawn from a seed."""
+"""Faults, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from kafka import KafkaProducer
-from tests.connectors.kafka.brokers import Broker
+from tests.connectors.kafka.brokers import PATIENCE, Broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,9 +27,11 @@ _SESSION = 3.0  # seconds, as configured
 
 @contextmanager
 def foreign_transaction(application: Application) -> Iterator[None]:
-    """Leave a transaction open on the changelog that is nobody's, and abort it at the end."""
+    """Leave a transaction of another producer open on the changelog, and abort it at the end."""
     producer = KafkaProducer(
-        **application.broker.client, transactional_id=f"{application.name}-foreign"
+        **application.broker.client,
+        transactional_id=f"{application.name}-foreign",
+        transaction_timeout_ms=1000 * PATIENCE,
     )
     producer.init_transactions()
     producer.begin_transaction()
@@ -44,7 +46,7 @@ def foreign_transaction(application: Application) -> Iterator[None]:
 
 
 def spoil(folder: Path) -> int:
-    """Damage the newest snapshot of each shard, and count them."""
+    """Damage the newest snapshot of each task, and count them."""
     shards: dict[Path, list[Path]] = {}
     for one in folder.glob("*/*/*.abers"):
         shards.setdefault(one.parent, []).append(one)
@@ -57,18 +59,18 @@ def spoil(folder: Path) -> int:
 
 
 class Nemesis:
-    """Does harm, and counts it.
+    """Causes faults, and counts them.
 
     Parameters
     ----------
     application
-        To whom.
+        The application.
     supervisor
-        Of its workers.
+        Supervisor of its workers.
     storage
         Folder of its broker.
     seed
-        Of what is drawn.
+        Seed of the draws.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Nemesis:
         storage: Path,
         seed: int,
     ) -> None:
-        """Begin with no harm done."""
+        """Start with no faults."""
         self._application, self._supervisor = application, supervisor
         self._storage = storage
         self._random = Random(seed)  # noqa: S311 - not for secrets
@@ -89,13 +91,13 @@ class Nemesis:
         return self._random.choice([*self._supervisor.workers.values()])
 
     def kill(self) -> None:
-        """End a worker as a power failure does."""
+        """Kill a worker, as a power failure does."""
         self.worker().kill()
         self.done["kills"] += 1
         self._wait(0.5, 3)
 
     def pause(self) -> None:
-        """Stop a worker until its partitions are another's, and let it go on."""
+        """Stop a worker until its partitions are another's, and resume it."""
         worker = self.worker()
         worker.send(signal.SIGSTOP)
         self._wait(_SESSION * 1.5, _SESSION * 2)
@@ -114,9 +116,9 @@ class Nemesis:
         self.done["short pauses"] += 20
 
     def grow_and_shrink(self) -> None:
-        """Add a worker with a folder of its own, and take it away again."""
-        self._supervisor.add("extra", leave_on_stop=True)
-        deadline = time.monotonic() + 60
+        """Add a worker with a folder of its own, and remove it again."""
+        self._supervisor.add("extra", leave_group_on_close=True)
+        deadline = time.monotonic() + PATIENCE
         while not self._application.seated("extra"):
             assert time.monotonic() < deadline
             self._wait(0.1, 0.2)
@@ -142,7 +144,7 @@ class Nemesis:
         broker.kill(node)
         self._wait(1, 8)
         broker.start(node)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE
         while not broker.whole():
             assert time.monotonic() < deadline
             self._wait(0.1, 0.2)
@@ -157,7 +159,7 @@ class Nemesis:
 
     def corrupt(self) -> None:
         """Damage the newest snapshots of all workers, once there is one, and kill a worker."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not any(self._application.folder.glob("snapshots-*/*/*/*.abers")):
             assert time.monotonic() < deadline
             self._supervisor.require_all()
@@ -191,7 +193,7 @@ class Nemesis:
         self.done["disks full"] += 1
 
     def short(self) -> list[Callable[[], None]]:
-        """Give five kills and most of the others, in an order in which each meets work to do."""
+        """Return five kills and most other faults, in an order in which each meets work to do."""
         return [
             self.kill,
             self.grow_and_shrink,
@@ -204,16 +206,16 @@ class Nemesis:
         ]
 
     def failovers(self) -> list[Callable[[], None]]:
-        """Give nine kills of nodes, with some of workers and a pause between them."""
+        """Return nine kills of nodes, with some of workers and a pause between them."""
         third = [self.fail_over, self.fail_over, self.fail_over]
         return [*third, self.kill, *third, self.pause, *third, self.kill]
 
     def brief(self) -> list[Callable[[], None]]:
-        """Give three kills, after which what is restored is not always the newest snapshot."""
+        """Return three kills, after which the restored snapshot is not always the newest."""
         return [self.kill, self.foreign, self.corrupt]
 
     def long(self) -> list[Callable[[], None]]:
-        """Give twenty kills and more, and all others several times, in a drawn order."""
+        """Return twenty kills and more, and all others several times, in a drawn order."""
         times = {
             self.kill: 16,
             self.pause: 3,

@@ -1,4 +1,4 @@
-"""What an application under attack predicts, and what its records say of that."""
+"""The tasks of an application under attack, and their records."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Task(NamedTuple):
     Parameters
     ----------
     sections
-        Of a configuration, those that say what it is.
+        Sections of the configuration that define it.
     asked
-        Draws what an observation brings: a score, scores or features.
+        Draws the content of an observation: a score, scores or features.
     answered
         Draws the label of that.
     bad
-        What an observation may bring instead that is refused, with the reason.
+        Content of an observation that is refused, with the reason.
     """
 
     sections: dict[str, dict[str, Any]]

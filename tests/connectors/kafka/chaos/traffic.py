@@ -1,7 +1,7 @@
-"""What flows: observations, late labels, and everything that a topic should not hold.
+"""Records of a campaign: observations, late labels, and everything that a topic should not hold.
 
-Governing rule: it is made from a seed alone, and each record that is no event is known beforehand
-with the reason that its dead letter must have.
+They are drawn from a seed alone, and the reason that the dead letter of each bad record must have
+is known beforehand.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kafka import KafkaProducer
+from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.tasks import BINARY
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _TOMBSTONE = "tombstone"
 
 
 class Sent(NamedTuple):
-    """A record to be written; with why it is no event, if it is none."""
+    """A record to be written, with the reason if it is not an event."""
 
     topic: str
     key: bytes | None
@@ -47,7 +48,7 @@ class Sent(NamedTuple):
 
 
 def made(seed: int, count: int, task: Task = BINARY) -> Iterator[Sent]:
-    """Make observations and their labels, in the order of their times."""
+    """Return observations and their labels, in the order of their times."""
     random = Random(seed)  # noqa: S311 - not for secrets
     due: list[tuple[int, int, Sent]] = []
     for number in range(count):
@@ -67,7 +68,7 @@ def made(seed: int, count: int, task: Task = BINARY) -> Iterator[Sent]:
 
 
 def _observed(random: Random, number: int, now: int, key: str, task: Task) -> Iterator[Sent]:
-    """Make an observation; a few come twice, and some have no label, several or an early one."""
+    """Return an observation; a few come twice, and some have no label, several or an early one."""
     name, brought = f"o{number}", task.asked(random)
     value = _json(id=name, time=now, model=key, **brought)
     yield Sent("observations", key.encode(), value, now, id=name)
@@ -83,7 +84,7 @@ def _observed(random: Random, number: int, now: int, key: str, task: Task) -> It
 
 
 def _poison(random: Random, number: int, now: int, model: str, task: Task) -> Sent:
-    """Make what is no event, of one of all kinds."""
+    """Return a record that is not an event, of one of all kinds."""
     key, topic = model.encode(), random.choice(["observations", "labels"])
     bare: dict[str, Any] = {"id": f"p{number}", "time": now, "model": model}
     brought, wrong = task.asked(random), [*task.bad]
@@ -118,16 +119,16 @@ def _json(**fields: Any) -> bytes:  # noqa: ANN401
 
 
 class Traffic:
-    """Writes what is made, in chunks that are compressed in turn by each codec.
+    """Writes the records, in chunks that are compressed in turn by each codec.
 
     Attributes
     ----------
     ids
         Observations that were written, and are to be predicted.
     poison
-        Topic, partition and offset of each record that is no event, and the reason.
+        Topic, partition and offset of each record that is not an event, and the reason.
     count
-        Records that were written.
+        Number of records that were written.
     """
 
     def __init__(
@@ -140,13 +141,20 @@ class Traffic:
         self.count = 0
         client = application.broker.client
         self._producers = [
-            KafkaProducer(**client, compression_type=one, linger_ms=20, acks="all")
+            KafkaProducer(
+                **client,
+                compression_type=one,
+                linger_ms=20,
+                acks="all",
+                delivery_timeout_ms=1000 * PATIENCE,
+                max_block_ms=1000 * PATIENCE,
+            )
             for one in _CODECS
         ]
         self._turn = 0
 
     def play(self, count: int, rate: float = 1e9) -> int:
-        """Write so many records, so many a second at most, and return how many there were."""
+        """Write a number of records, at a limited rate, and return the number written."""
         began, written = time.monotonic(), 0
         while written < count:
             chunk = [one for one, _ in zip(self.left, range(min(200, count - written)))]  # noqa: B905
@@ -173,7 +181,7 @@ class Traffic:
             for one in chunk
         ]
         for one, future in zip(chunk, sent, strict=True):
-            there = future.get(timeout=120)  # in order: the next chunk has another producer
+            there = future.get(timeout=PATIENCE)  # in order: the next chunk has another producer
             if one.reason is not None:
                 self.poison[there.topic, there.partition, there.offset] = one.reason
             elif one.id is not None:
@@ -185,5 +193,5 @@ class Traffic:
             one.close()
 
     def kinds(self) -> Counter[str]:
-        """Count the records that are no event, by reason."""
+        """Return the number of records that are not events, by reason."""
         return Counter(self.poison.values())

@@ -1,4 +1,4 @@
-"""Workers as processes, and who starts them again."""
+"""Workers as processes, and their supervisor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from abers_connectors.exits import UNAVAILABLE
+from tests.connectors.kafka.brokers import PATIENCE
+
+from abers_connectors.exit_codes import UNAVAILABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +59,7 @@ class Worker:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
 
-    def ready(self, code: int = 200, within: float = 60) -> None:
+    def ready(self, code: int = 200, within: float = PATIENCE) -> None:
         """Wait until /readyz answers with a code, while the process runs."""
         deadline = time.monotonic() + within
         while self._readyz() != code:
@@ -78,7 +80,7 @@ class Worker:
             return None
 
     def started(self) -> bool:
-        """Tell whether the process has loaded: before, it ends as interrupted if told to stop."""
+        """Return whether the process has loaded: before, it ends as interrupted if stopped."""
         return _STARTED in self.log.read_bytes()[self._before :]
 
     def send(self, number: signal.Signals) -> None:
@@ -86,11 +88,11 @@ class Worker:
         self.process.send_signal(number)
 
     def kill(self) -> None:
-        """End it as a power failure does."""
+        """Kill the process, as a power failure does."""
         self.send(signal.SIGKILL)
 
-    def stop(self, within: float = 30) -> float:
-        """End it in order, and return how many seconds it took; it is not started again."""
+    def stop(self, within: float = PATIENCE) -> float:
+        """Stop the process in order, and return the seconds taken; it is not restarted."""
         self.wanted = False
         began = time.monotonic()
         self.send(signal.SIGCONT)
@@ -98,7 +100,7 @@ class Worker:
         self.ended(within)
         return time.monotonic() - began
 
-    def ended(self, within: float = 180) -> int:
+    def ended(self, within: float = PATIENCE) -> int:
         """Wait until the process ends, and return its code."""
         code = self.process.wait(within)
         if not self.wanted:
@@ -106,7 +108,7 @@ class Worker:
         return code
 
     def tend(self) -> None:
-        """Start it again if it ended and should not have."""
+        """Restart the process if it ended and should not have."""
         code = self.process.poll()
         if code is None or not self.wanted:
             return
@@ -117,12 +119,12 @@ class Worker:
             self.wanted = False
 
     def said(self) -> str:
-        """Give what it wrote to its log."""
+        """Return the log of the process."""
         return self.log.read_text(errors="replace")
 
 
 class Supervisor:
-    """Tends workers in a thread of its own, as a service manager would."""
+    """Restarts workers in a thread of its own, as a service manager would."""
 
     def __init__(self, application: Application) -> None:
         """Start tending."""
@@ -141,8 +143,8 @@ class Supervisor:
         return worker
 
     def retire(self, instance: str) -> float:
-        """Stop a worker for good once it has started, and return how many seconds that took."""
-        deadline = time.monotonic() + 60
+        """Stop a worker finally once it has started, and return the seconds taken."""
+        deadline = time.monotonic() + PATIENCE
         while True:
             with self._lock:  # nobody starts it again now
                 worker = self.workers[instance]
@@ -156,13 +158,13 @@ class Supervisor:
         return worker.stop()
 
     def require_all(self) -> None:
-        """Assert that no worker has ended for good, or show its last words."""
+        """Assert that no worker has ended finally, or show its last log lines."""
         with self._lock:
             gone = [one for one in self.workers.values() if not one.wanted]
         assert not gone, [(one.instance, one.exits, one.said()[-2_000:]) for one in gone]
 
     def close(self) -> None:
-        """End whatever runs."""
+        """End all processes."""
         self._ended.set()
         self._thread.join()
         for worker in [*self.workers.values(), *self.retired]:

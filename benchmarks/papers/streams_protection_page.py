@@ -1,0 +1,116 @@
+"""The part of the page of the streams about protected probabilities.
+
+Every sentence is counted from the answers that are there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.page import table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    Cases = Mapping[tuple[str, int], Mapping[str, Any]]  # by data and delay: answers
+
+__all__ = ["PROTOCOL", "methods", "sentences", "tables"]
+
+PROTOCOL = """\
+- **Protected probabilities** ([what they are](../protection.md)). Of the streams of two classes,
+  with labels 0, 100 and 1,000 observations late; of MNIST the first 50,000. raw is the probability
+  of the scorer, clipped to between 10⁻⁶ and 1 less that; shrunk is one IVAP with a half-life of
+  3,000 predictions, drawn to raw where its interval is wide, and no mixture; protected is
+  `ProtectedVennAbers`. Regret is a log loss less another one; the best expert is chosen afterwards.
+  The price is the bound on the regret to raw, in nats a label; outside is the share of protected
+  probabilities that lie outside the interval of IVAP.
+"""
+_LOG, _BRIER, _ECE = "log", "Brier", "ECE"
+
+
+def methods(cases: Cases) -> dict[tuple[str, int], Mapping[str, Any]]:
+    """Return the scores of each method, by data and delay."""
+    return {key: case["methods"] for key, case in cases.items()}
+
+
+def sentences(cases: Cases) -> Iterator[str]:
+    """Yield what follows: protected and shrunk against raw and IVAP."""
+    if not cases:
+        return
+    n = len(cases)
+    for name in ("protected", "shrunk"):
+        above = _above(cases, name, "raw", _LOG)
+        below, better = _below(above), _below(_above(cases, name, "IVAP", _LOG))
+        yield (
+            f"The log loss of {name} is below that of raw in {below} of {n} cases{_most(above)}; "
+            f"it is below that of IVAP in {better}."
+        )
+        brier = _above(cases, name, "raw", _BRIER)
+        yield f"The Brier score of {name} is below that of raw in {_below(brier)}{_most(brier)}."
+    regrets = [case["methods"]["protected"][_LOG] - _best(case)[1] for case in cases.values()]
+    yield (
+        f"The log loss of protected is below that of the best single expert in {_below(regrets)} "
+        f"of {n} cases{_most(regrets)}."
+    )
+    yield from _errors(cases)
+    shares = [case["outside"] for case in cases.values()]
+    yield (
+        f"Between {min(shares):.0%} and {max(shares):.0%} of the protected probabilities lie "
+        "outside the interval of IVAP.".replace("%", " %")
+    )
+
+
+def _errors(cases: Cases) -> Iterator[str]:
+    """Yield the mean ECE at each delay."""
+    for delay in sorted({delay for _, delay in cases}):
+        at = [case["methods"] for (_, late), case in cases.items() if late == delay]
+        means = {name: sum(one[name][_ECE] for one in at) / len(at) for name in at[0]}
+        listed = ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
+        when = f"with labels {delay:,} late" if delay else "with labels at once"
+        yield f"Mean ECE {when}: {listed}."
+
+
+def _above(cases: Cases, one: str, other: str, score: str) -> list[float]:
+    rows = methods(cases).values()
+    return [row[one][score] - row[other][score] for row in rows]
+
+
+def _below(differences: list[float]) -> int:
+    return sum(one < 0.0 for one in differences)
+
+
+def _most(differences: list[float]) -> str:
+    """Write how far the worst case is above, if one is."""
+    worst = max(differences)
+    return f", and at most {worst:.4f} above it in the others" if worst > 0.0 else ""
+
+
+def _best(case: Mapping[str, Any]) -> tuple[str, float]:
+    """Return the name and the log loss of the best expert."""
+    name = min(case["experts"], key=case["experts"].__getitem__)
+    return name, case["experts"][name]
+
+
+def tables(cases: Cases) -> Iterator[str]:
+    """Yield two tables for each delay: log losses with regrets, and the other scores."""
+    for delay in sorted({delay for _, delay in cases}):
+        at = {data: case for (data, late), case in cases.items() if late == delay}
+        names = [*next(iter(at.values()))["methods"]]
+        yield f"### Protected, delay {delay:,}\n"
+        head = ["log loss", *names, "regret to raw", "best expert", "regret to it", "price"]
+        yield table(head, [_losses(data, case) for data, case in at.items()])
+        scores = [f"{score}, {name}" for score in (_BRIER, _ECE) for name in names]
+        yield table(["", *scores, "outside"], [_scores(data, case) for data, case in at.items()])
+
+
+def _losses(data: str, case: Mapping[str, Any]) -> list[str]:
+    of = {name: row[_LOG] for name, row in case["methods"].items()}
+    expert, least = _best(case)
+    regrets = f"{of['protected'] - of['raw']:+.4f}", expert, f"{of['protected'] - least:+.4f}"
+    return [data, *(f"{one:.4f}" for one in of.values()), *regrets, f"{case['price']:.4f}"]
+
+
+def _scores(data: str, case: Mapping[str, Any]) -> list[str]:
+    rows = case["methods"].values()
+    cells = [f"{row[score]:.4f}" for score in (_BRIER, _ECE) for row in rows]
+    return [data, *cells, f"{case['outside']:.2f}"]

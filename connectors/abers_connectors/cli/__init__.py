@@ -1,0 +1,1 @@
+"""The `abers` command."""

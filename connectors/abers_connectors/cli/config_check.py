@@ -1,0 +1,177 @@
+"""The report of `abers check`: what a configuration means, and how a sample is read.
+
+Everything that would stop a run before its first record is reported at once. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import os
+from ipaddress import ip_address
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from abers.exceptions import ConfigError, ParameterError, RecordError
+from abers.stream import Label, Processor
+from abers_connectors.config.description import described
+from abers_connectors.config.model import load
+from abers_connectors.config.units import moment
+from abers_connectors.config.value_types import shown
+from abers_connectors.http.token import TOKEN
+from abers_connectors.preflight import run_problems
+from abers_connectors.replay.file_checks import unreadable
+from abers_connectors.replay.inputs import open_input
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from abers.stream import DeadLetter, Event
+    from abers.stream.settings import Settings
+    from abers_connectors.config.model import Config
+    from abers_connectors.sources.base import Batch, Origin, Source
+
+__all__ = ["ConfigReport", "Sample", "check", "sampled"]
+
+_MAX_SHOWN_RECORDS = 10
+_READ = 10_000  # records to read at most; a sample may be years of history
+_LONG = 200  # characters of a record
+
+
+class Sample(NamedTuple):
+    """Some records, as a processor reads them."""
+
+    lines: list[str]  # the first valid records, in words
+    records: int  # number of records that were read
+    mistake: str | None  # the first invalid record, and why it is invalid
+
+
+class ConfigReport(NamedTuple):
+    """The result of checking a configuration without mistakes."""
+
+    meaning: dict[str, str]  # in words, by part
+    sample: Sample | None
+    findings: list[str] | None = None  # warnings about the topics, if a broker was asked
+    warnings: Sequence[str] = ()  # about settings that are allowed but may be mistakes
+
+
+def check(
+    path: str,
+    *,
+    sample: str | None = None,
+    connect: bool = False,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> ConfigReport:
+    """Check a configuration, the files or topics that it names, and a sample of records.
+
+    The sample is a file or topic that is read like the first input, or like the second if it is the
+    second. With `connect` the brokers are asked about the topics. Anything that would stop a run
+    before its first record is a ConfigError.
+    """
+    config = load(path, flags=flags, environ=environ)
+    found = [f"{path}: {line}" for line in run_problems(config, environ, path)]
+    if sample is not None and config.kafka is None and (problem := unreadable(sample)):
+        found.append(f"sample: {problem}")
+    if found:
+        raise ConfigError(found)
+    findings = _asked(path, config, environ) if connect else None
+    warnings = [f"{path}: {line}" for line in _exposed(config, environ)]
+    if sample is None:
+        return ConfigReport(described(config), None, findings, warnings)
+    some = sampled(_sample_source(config, sample, environ), config.settings())
+    return ConfigReport(described(config), some, findings, warnings)
+
+
+def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
+    """Warn of a live page that other machines can open without a token."""
+    http = config.http
+    if config.kafka is None or not http.enabled or TOKEN in environ or _is_local(http.host):
+        return
+    yield (
+        f"http.host: other machines can reach {http.host}, and the live page has no token; set "
+        f"{TOKEN} in the environment, or write {shown('127.0.0.1')}"
+    )
+
+
+def _is_local(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _sample_source(config: Config, sample: str, environ: Mapping[str, str]) -> Source:
+    if config.kafka is None:
+        return open_input(config, sample)
+    from abers_connectors.kafka.topic_sample import TopicSample  # noqa: PLC0415 - only with topics
+
+    return TopicSample(config, sample, environ)
+
+
+def _asked(path: str, config: Config, environ: Mapping[str, str]) -> list[str]:
+    from abers_connectors.kafka import topic_checks  # noqa: PLC0415 - only to ask brokers
+
+    found = topic_checks.check(config, environ)
+    lines = [f"{path}: {one}" for one in found]
+    if any(one.fatal for one in found):
+        raise ConfigError(lines)
+    return lines
+
+
+def sampled(source: Source, settings: Settings) -> Sample:
+    """Read some records, at most 10,000, and process them."""
+    lines: list[str] = []
+    records, mistake = 0, None
+    processor = Processor(settings, outcomes=False)
+    try:
+        for batch in source.batches():
+            dead = _dead(batch, processor)
+            right = (row for row in range(len(batch.events)) if row not in dead)
+            lines += [_line(batch, row) for row in islice(right, _MAX_SHOWN_RECORDS - len(lines))]
+            records += batch.records
+            mistake = mistake or _first_mistake(batch, dead)
+            if records >= _READ or (mistake and len(lines) == _MAX_SHOWN_RECORDS):
+                break
+    except (RecordError, ParameterError) as error:
+        mistake = mistake or str(error)
+    return Sample(lines, records, mistake)
+
+
+def _dead(batch: Batch, processor: Processor) -> dict[int, DeadLetter]:
+    """Process a batch and return its dead letters by row."""
+    dead = processor.process_batch(batch.events).dead_letters if batch.events else ()
+    return {one.row: one for _, one in dead if one.row is not None}
+
+
+def _first_mistake(batch: Batch, dead: Mapping[int, DeadLetter]) -> str | None:
+    bad, row = batch.bad[0] if batch.bad else None, min(dead, default=None)
+    # A bad record stands before the event of the same row.
+    if bad is not None and (row is None or bad.row <= row):
+        return _mistake(bad.origin, bad.reason, bad.detail)
+    if row is not None:
+        return _mistake(batch.origin(row), dead[row].reason, dead[row].detail)
+    return None
+
+
+def _mistake(origin: Origin, reason: str, detail: str) -> str:
+    raw = origin.raw if len(origin.raw) <= _LONG else f"{origin.raw[:_LONG]}…"
+    return f"{origin.where}: {reason}: {detail}; the record is {raw!r}"
+
+
+def _line(batch: Batch, row: int) -> str:
+    awaited = batch.events.awaited
+    label = "" if awaited is None else f", label {awaited[row]}"
+    return f"{batch.origin(row).where}: {_event_text(batch.events[row])}{label}"
+
+
+def _event_text(event: Event) -> str:
+    name = f"{shown(event.id)} of model {shown(event.model)}, {moment(event.time)}"
+    if isinstance(event, Label):
+        return f"label {event.value} for {name}"
+    given = {
+        "segment": event.segment or None,
+        "score": event.score,
+        "features": event.x,
+        "passed through": event.extra,
+    }
+    parts = (f"{what} {shown(value)}" for what, value in given.items() if value is not None)
+    return ", ".join([f"observation {name}", *parts])

@@ -1,0 +1,172 @@
+"""The content of a saved state, for `abers inspect`.
+
+Nothing in the file is executed: learners are counted as bytes and not loaded. A sealed file is read
+only with its key.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich import box
+from rich.table import Table
+
+from abers.calibration import VennAbers
+from abers.exceptions import ParameterError, StateError
+from abers.reference.clock import NO_CLOCK
+from abers.serialization import is_keyed
+from abers.stream import make_task, snapshot
+from abers_connectors.replay.score_text import number, score_labels
+from abers_connectors.replay.summary import Means, finite
+from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
+from abers_connectors.state_key import state_key
+from abers_connectors.terminal import console, text_cell
+
+if TYPE_CHECKING:
+    from abers.stream.tasks.base import Task
+
+__all__ = ["Held", "Inspected", "inspected", "show_inspected"]
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Calibrator of one model and segment: its number of labels and its scores."""
+
+    model: str
+    segment: str
+    labels: int
+    scores: Means
+
+
+class Inspected(msgspec.Struct, frozen=True):
+    """Content of a saved state."""
+
+    path: str
+    bytes: int
+    sealed: bool
+    version: str
+    settings: dict[str, Any]
+    position: Any
+    clock: int | None
+    counters: dict[str, int]
+    waiting_for_labels: int
+    waiting_for_observations: int
+    remembered_ids: int
+    learner_bytes: int
+    held: list[Held]
+
+
+def inspected(path: str) -> Inspected:
+    """Read a saved state, or raise a ParameterError if there is no such file.
+
+    A file that is damaged, has an unknown version, is not the state of a processor, or is sealed
+    with another key than the one in the environment is a StateError.
+    """
+    try:
+        blob = Path(path).read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        msg = f"{path}: {error.strerror}; name a file that a run saved as state.path"
+        raise ParameterError(msg) from None
+    try:
+        _refuse_calibrator(blob)
+        sealed = is_keyed(blob)
+        whole, state = snapshot.read(blob, state_key() if sealed else None)
+        held = _held_calibrators(make_task(whole.settings), state)
+    except StateError as error:
+        msg = f"{path}: {error}"
+        raise StateError(msg) from None
+    waiting, early, finished = (len(store.ids.lengths) // 4 for store in state.stores)
+    return Inspected(
+        path=path,
+        bytes=len(blob),
+        sealed=sealed,
+        version=whole.version,
+        settings=msgspec.structs.asdict(whole.settings),
+        position=whole.position,
+        clock=max((one.time for one in state.clocks if one.time != NO_CLOCK), default=None),
+        counters=state.counters,
+        waiting_for_labels=waiting,
+        waiting_for_observations=early,
+        remembered_ids=finished,
+        learner_bytes=len(whole.learners or b""),
+        held=held,
+    )
+
+
+def _refuse_calibrator(blob: bytes) -> None:
+    try:
+        labels = len(VennAbers.from_bytes(blob))
+    except StateError:
+        return
+    msg = (
+        f"the file is a calibrator with {labels:,} labels, not the state of a run; "
+        "VennAbers.from_bytes loads it"
+    )
+    raise StateError(msg)
+
+
+def _held_calibrators(task: Task, state: snapshot.SavedState) -> list[Held]:
+    monitors = state.monitors or [None] * len(state.keys)
+    return [
+        Held(model, segment, len(task.calibrator(calibrator)), _scores(task, monitor))
+        for (model, segment), calibrator, monitor in zip(
+            state.keys, state.calibrators, monitors, strict=True
+        )
+    ]
+
+
+def _scores(task: Task, monitor: Any) -> Means:  # noqa: ANN401 - as it stands in the state
+    return {} if monitor is None else finite(task.monitor(monitor).views()["calibrated"]) or {}
+
+
+def show_inspected(found: Inspected) -> None:
+    """Print the content of a saved state to standard output."""
+    screen = console(stderr=False)
+    size = f"{found.path}, {found.bytes:,} bytes, written by abers {found.version}"
+    table = Table(title=text_cell(size), box=box.SIMPLE, show_header=False)
+    clock = "none" if found.clock is None else f"{found.clock} ({_moment(found.clock)})"
+    rows = {
+        "clock": clock,
+        "position": _position_text(found.position),
+        "waiting for labels": f"{found.waiting_for_labels:,}",
+        "waiting for observations": f"{found.waiting_for_observations:,}",
+        "remembered ids": f"{found.remembered_ids:,}",
+        "learners": f"{found.learner_bytes:,} bytes",
+        "seal": "under the key" if found.sealed else "a checksum, no key",
+        "settings": ", ".join(f"{k}={v}" for k, v in found.settings.items() if v is not None),
+        "counters": ", ".join(f"{k}={v:,}" for k, v in found.counters.items() if v),
+    }
+    for name, text in rows.items():
+        table.add_row(name, text_cell(text))
+    screen.print(table)
+    held = Table("model", "segment", box=box.SIMPLE)
+    names = score_labels({name: None for one in found.held for name in one.scores}, briefly=True)
+    for column in ("labels held", *names.values()):
+        held.add_column(column, justify="right")
+    for one in found.held:
+        scores = (number(one.scores.get(name)) for name in names)
+        held.add_row(text_cell(one.model), text_cell(one.segment), f"{one.labels:,}", *scores)
+    screen.print(held)
+
+
+def _position_text(position: Any) -> str:  # noqa: ANN401 - any position
+    """Describe a position: the checkpoint of a Kafka partition, or the value itself."""
+    try:
+        at = Checkpoint.from_position(position)
+    except StateError:
+        return str(position)
+    observations, labels = at.next_offsets
+    return (
+        f"{at.application_id}[{at.partition}] before batch {at.batch}; the changelog "
+        f"continues @{at.changelog_offset}, observations @{observations}"
+        + ("" if labels == NO_OFFSET else f", labels @{labels}")
+    )
+
+
+def _moment(milliseconds: int) -> str:
+    try:
+        return str(datetime.fromtimestamp(milliseconds / 1000, tz=UTC))
+    except (OverflowError, ValueError, OSError):
+        return "no date"

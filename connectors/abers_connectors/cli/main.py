@@ -1,0 +1,190 @@
+"""The `abers` command.
+
+Data goes to standard output, messages to standard error. Each command imports what it needs when it
+runs, so `abers --help` answers at once.
+"""
+
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from abers_connectors.cli.options import ConfigPath, GroupedCommand, JsonTable
+from abers_connectors.cli.replay_command import replay, report
+from abers_connectors.cli.state_command import state
+from abers_connectors.exit_codes import (
+    CONFIG,
+    FAILURE,
+    USAGE,
+    drop_output,
+    fail,
+    refusal,
+    sentences,
+    show,
+)
+from abers_connectors.printable import printable
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    warnings.showwarning = lambda message, *_: show(f"Warning: {message}", err=True)
+    try:
+        app(prog_name="abers")
+    except OSError as error:
+        drop_output()
+        sys.exit(printable(f"Error: {refusal(error)}"))
+
+
+def _show_version(*, wanted: bool) -> None:
+    if wanted:
+        with sentences():
+            import abers
+
+            typer.echo(f"abers {abers.__version__} ({abers.backend()} backend)")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version, help="Show version and backend."
+        ),
+    ] = False,
+) -> None:
+    """Streaming prediction with exact Venn-Abers calibration.
+
+    Each observation gets a calibrated probability interval at once; its label, which arrives
+    later, improves the next prediction. To start: abers replay Phishing
+    """
+
+
+def run(
+    config: ConfigPath,
+    *,
+    create_topics: Annotated[
+        bool,
+        typer.Option(
+            "--create-topics",
+            help="Kafka: create all missing topics, unless something else prevents a start.",
+        ),
+    ] = False,
+    initial_state: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Kafka: start an application without state from one that a replay saved.",
+        ),
+    ] = None,
+    as_json: JsonTable = False,
+) -> None:
+    """Process a stream: files, standard input, or topics of Kafka.
+
+    With [state] in the configuration, a stopped run continues where it stopped. With [kafka] it
+    serves until it is stopped, and always continues where it stopped.
+    """
+    with sentences(parameter=CONFIG):
+        from abers_connectors.cli.replay import run_job
+        from abers_connectors.config.model import load
+        from abers_connectors.replay.job import job_of_config
+
+        loaded = load(config)
+        if loaded.kafka is not None:
+            from abers_connectors.cli.service import run_service
+
+            run_service(loaded, config, create_topics=create_topics, initial_state=initial_state)
+            return
+        given = {"--create-topics": create_topics, "--initial-state": initial_state}
+        for option in (name for name, value in given.items() if value):
+            fail(f"{option} needs a section [kafka], which {config} does not have", USAGE)
+        webhook = loaded.alerts.webhook
+        run_job(job_of_config(loaded, config), config, as_json=as_json, webhook=webhook)
+
+
+def check(
+    config: ConfigPath,
+    *,
+    sample: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Show how ten records of a file, or topic, are read."),
+    ] = None,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Ask the Kafka brokers whether the topics fit.")
+    ] = False,
+) -> None:
+    """Show what a configuration means, or all mistakes in it."""
+    with sentences():
+        from abers_connectors.cli import config_check
+
+        found = config_check.check(config, sample=sample, connect=connect)
+        for part, meaning in found.meaning.items():
+            show(f"{part}: {meaning}")
+        for line in (*found.warnings, *(found.findings or ())):
+            show(f"Warning: {line}", err=True)
+        if found.findings is not None:
+            typer.echo("topics: a service can use them")
+        if found.sample is not None:
+            for line in found.sample.lines:
+                show(line)
+            if found.sample.mistake is not None:
+                fail(found.sample.mistake, FAILURE)
+
+
+def inspect(
+    snapshot: Annotated[str, typer.Argument(metavar="SNAPSHOT", help="A saved state.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show what a saved state holds, without executing anything in it."""
+    with sentences():
+        import msgspec
+
+        from abers_connectors.cli.inspection import inspected, show_inspected
+
+        found = inspected(snapshot)
+        if as_json:
+            typer.echo(msgspec.json.encode(found))
+        else:
+            show_inspected(found)
+
+
+def prometheus_rules(
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the rules to a file."),
+    ] = None,
+) -> None:
+    """Print recording and alerting rules for Prometheus; see docs/operations.md."""
+    from importlib.resources import files
+
+    text = files("abers_connectors").joinpath("rules.yml").read_text("utf-8")
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        with sentences():
+            from abers_connectors.sinks.destination import write_whole
+
+            write_whole(output, text.encode())
+
+
+for command in (run, check, inspect, prometheus_rules, report, replay):
+    app.command(cls=GroupedCommand)(command)
+app.add_typer(state, name="state")

@@ -1,0 +1,58 @@
+"""Options that several commands share, and help with groups of options."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+__all__ = [
+    "ConfigPath",
+    "GroupedCommand",
+    "JsonTable",
+    "calibrator_option",
+    "input_option",
+    "output_option",
+    "time_option",
+]
+
+
+def _option(group: str, metavar: str | None, text: str, *names: str, **more: Any) -> Any:  # noqa: ANN401 - typer's own
+    """Return an option with a help text, in a group of the help."""
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=group, **more)
+
+
+input_option = partial(_option, "Input")
+calibrator_option = partial(_option, "Calibrator")
+time_option = partial(_option, "Time")
+output_option = partial(_option, "Output")
+
+ConfigPath = Annotated[
+    str, typer.Argument(metavar="CONFIG", help="A TOML file; see deploy/abers.example.toml.")
+]
+JsonTable = Annotated[
+    bool,
+    output_option(
+        None,
+        "Print the final table as JSON, to standard output unless an output goes there.",
+        "--json",
+    ),
+]
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help has a section for each `rich_help_panel`, without importing rich."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
+        """Write arguments and options by section, those without a group last."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if (record := param.get_help_record(ctx)) is not None:
+                kind = "Arguments" if param.param_type_name == "argument" else "Options"
+                name = getattr(param, "rich_help_panel", None) or kind
+                sections.setdefault(name, []).append(record)
+        for name in sorted(sections, key="Options".__eq__):
+            with formatter.section(name):
+                formatter.write_dl(sections[name])

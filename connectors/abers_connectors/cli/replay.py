@@ -1,0 +1,96 @@
+"""Runs of jobs by a command, with progress, summary, report and live page."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from abers_connectors import terminal
+from abers_connectors.dashboard.reporter import Reporter
+from abers_connectors.dashboard.stream_pages import ReplayPage
+from abers_connectors.replay.comparison import compare, windows
+from abers_connectors.replay.summary import summarize_run
+from abers_connectors.sinks.webhook import Webhook
+
+if TYPE_CHECKING:
+    from abers_connectors.replay.job import Job
+    from abers_connectors.replay.pace import Pace
+    from abers_connectors.replay.run import Run
+    from abers_connectors.sources.base import Source
+
+__all__ = ["compare_calibrators", "run_job"]
+
+
+def run_job(  # noqa: PLR0913 - the options of a command
+    job: Job,
+    title: str,
+    *,
+    as_json: bool,
+    pace: Pace | None = None,
+    delay: int | None = None,
+    report: str | None = None,
+    live: bool = False,
+    webhook: str | None = None,
+) -> None:
+    """Run a job under a progress bar, then print its summary.
+
+    The summary comes after the outputs have appeared under their names. As JSON it goes to standard
+    output unless an output goes there. Without a pace the run is as fast as possible; the delay of
+    the labels is in observations. A live page stays until the command is interrupted. Alarms are
+    posted to the URL of the webhook.
+    """
+    job.require_apart(report)
+    piped = "-" in job.outputs.values()
+    with ExitStack() as stack:
+        reporter = stack.enter_context(Reporter(report)) if report is not None else None
+        page = stack.enter_context(ReplayPage(title)) if live else None
+        posts = None if webhook is None else stack.enter_context(closing(Webhook(webhook)))
+        started = perf_counter()
+        if page is not None and pace is not None:
+            pace.meanwhile(page.refresh)
+        with job.start(pace) as running:
+            if posts is not None:
+                running.on_alarm = posts.post
+            before = running.events
+            if reporter is not None:
+                reporter.watch(running)
+            if page is not None:
+                page.watch([running.processor], running.dead, job.source.fraction)
+                running.observers.append(partial(page.take, running.processor))
+            _finish(running, job.source, hidden=piped)
+        summary = summarize_run(running, running.events - before, perf_counter() - started)
+        if reporter is not None:
+            reporter.write(title, job.source, summary, delay)
+        if as_json:
+            typer.echo(msgspec.json.encode(summary), err=piped)
+        else:
+            terminal.show_summary(summary, title, delay)
+            terminal.show_models([running.processor])
+            terminal.show_outputs(summary, job.outputs)
+            if report is not None:
+                terminal.say(f"The report is in {report}.")
+        if page is not None:
+            page.stay()
+
+
+def compare_calibrators(job: Job, names: str, title: str, *, as_json: bool) -> None:
+    """Run a job with several calibrators, and print a table, or JSON, to standard output."""
+    found = compare(job, names, lambda running: _finish(running, job.source, hidden=False))
+    if as_json:
+        typer.echo(msgspec.json.encode(found))
+    else:
+        terminal.show_comparison(found, title)
+        for sentence in windows(names, job.settings):
+            terminal.say(sentence)
+
+
+def _finish(running: Run, source: Source, *, hidden: bool) -> None:
+    """Iterate a run under a progress bar."""
+    with terminal.watching(source, hidden=hidden) as watched:
+        for _ in watched(running.run()):
+            pass

@@ -1,0 +1,296 @@
+"""`abers replay` and `abers report`."""
+
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from abers_connectors.cli.options import (
+    JsonTable,
+    calibrator_option,
+    input_option,
+    output_option,
+    time_option,
+)
+from abers_connectors.exit_codes import CONFIG, USAGE, fail, sentences
+
+__all__ = ["replay", "report"]
+
+_Task = Annotated[
+    str | None,
+    input_option(
+        "TASK",
+        "Task of a file, from its labels: binary (0 or 1, the default) or regression (numbers).",
+    ),
+]
+_Scores = Annotated[
+    Literal["any", "probability", "logit"] | None,
+    input_option(
+        None,
+        "Kind of the scores in a file. Probabilities are also scored themselves, beside the "
+        "calibrated ones. Default: any.",
+        show_default=False,
+    ),
+]
+_Probability = Annotated[
+    Literal["protected", "merged"] | None,
+    calibrator_option(
+        None,
+        "Probability of ivap. protected (default for probabilities and logits) has a bounded "
+        "price against the score, merged is made of the interval alone.",
+        show_default=False,
+    ),
+]
+_Delay = Annotated[
+    int | None,
+    time_option("N", "Release a label after N further observations (default 50).", min=0),
+]
+_Since = Annotated[
+    str | None,
+    time_option("TIME", "Skip earlier events: RFC 3339 or milliseconds, for topics also @OFFSET."),
+]
+_Until = Annotated[str | None, time_option("TIME", "Skip events at this time or later.")]
+
+
+def replay(  # noqa: PLR0913 - the options of the command
+    stream: Annotated[
+        str,
+        typer.Argument(
+            metavar="STREAM",
+            help="A built-in river dataset (binary: Bananas, Phishing, Shuttle; multiclass: "
+            "ImageSegments; regression: AirlinePassengers, ChickWeights, SP500Stocks, "
+            "TrumpApproval, WaterFlow), a file of scores and labels (.csv, .jsonl, .parquet), or "
+            "a configuration (.toml).",
+        ),
+    ],
+    *,
+    from_: Annotated[
+        str | None,
+        input_option(
+            "FILE",
+            "With a configuration: read this file instead of its input. With topics: read this "
+            "topic instead of the observations, or `changelog` for what the service decided.",
+            "--from",
+        ),
+    ] = None,
+    score: Annotated[
+        str | None, input_option("COLUMN", "Score column of a file (default score).")
+    ] = None,
+    label: Annotated[
+        str | None,
+        input_option(
+            "COLUMN",
+            "Label column of a file (default label): 0 or 1, false or true, or numbers.",
+        ),
+    ] = None,
+    id_: Annotated[
+        str | None,
+        input_option("COLUMN", "Id column of a file (default id, or else the row number).", "--id"),
+    ] = None,
+    time: Annotated[
+        str | None,
+        input_option(
+            "COLUMN",
+            "Event time column of a file, in milliseconds or RFC 3339 (default time, or else the "
+            "row number).",
+        ),
+    ] = None,
+    task: _Task = None,
+    scores: _Scores = None,
+    learner: Annotated[
+        str | None,
+        input_option(
+            "NAME",
+            "Learner that scores the standardised features of a dataset. For classes: bayes, "
+            "forest, logistic (default for two), softmax (default for several), tree. For "
+            "numbers: forest, linear (default), tree. Or the full name of a river class.",
+        ),
+    ] = None,
+    calibrator: Annotated[
+        str | None,
+        calibrator_option(
+            "NAME",
+            "Calibrator. Binary: ivap (default), cvap, protected, platt, isotonic, dir, beta, "
+            "uncalibrated. "
+            "Multiclass: one-vs-rest (default), one-vs-one, protected-classes. "
+            "Regression: ivapr.",
+        ),
+    ] = None,
+    probability: _Probability = None,
+    window: Annotated[
+        int | None, calibrator_option("N", "Calibrate on the last N labels only.")
+    ] = None,
+    max_age: Annotated[
+        str | None,
+        calibrator_option("SPAN", 'Forget labels older than SPAN, such as "7d" or "5000ms".'),
+    ] = None,
+    half_life: Annotated[
+        str | None, calibrator_option("SPAN", "Halve the weight of a label every SPAN.")
+    ] = None,
+    distributions: Annotated[
+        bool,
+        calibrator_option(
+            None,
+            "Write the whole predictive distributions of a regression, not only quantiles.",
+            "--distributions",
+        ),
+    ] = False,
+    compare: Annotated[
+        str | None,
+        calibrator_option(
+            "NAMES",
+            "Run several calibrators, separated by commas, and print one table instead of writing "
+            "outputs. Only protected makes protected probabilities, the others merge intervals.",
+        ),
+    ] = None,
+    delay: _Delay = None,
+    since: _Since = None,
+    until: _Until = None,
+    speed: Annotated[
+        str,
+        time_option("N", "1x for the original speed, 10x for ten times that, max for no waiting."),
+    ] = "max",
+    output: Annotated[
+        str | None,
+        output_option(
+            "FILE",
+            "Predictions, as JSON Lines, CSV or Parquet by the suffix; - (the default without a "
+            "configuration, and with topics) is standard output. A file appears when it is "
+            "complete. With topics also kafka:TOPIC.",
+            "--output",
+            "-o",
+        ),
+    ] = None,
+    report: Annotated[
+        str | None,
+        output_option(
+            "FILE", "Write a report: a self-contained page (.html), or its numbers (.json)."
+        ),
+    ] = None,
+    live: Annotated[
+        bool,
+        output_option(
+            None, "Show progress on a local web page until Ctrl-C; see --speed.", "--live"
+        ),
+    ] = False,
+    save_state: Annotated[
+        str | None,
+        output_option(
+            "URL", "With topics: save the final state and offsets for abers run --initial-state."
+        ),
+    ] = None,
+    as_json: JsonTable = False,
+) -> None:
+    """Replay a historical stream: predict, wait for the label, learn.
+
+    Every observation is scored and calibrated before its label is known. The final table scores
+    these predictions as they were issued.
+    """
+    columns = {"score": score, "label": label, "id": id_, "time": time}
+    with sentences():
+        from abers_connectors.replay.options import ReplayOptions, has_topics
+        from abers_connectors.replay.plan import plan_replay
+
+        options = ReplayOptions(
+            stream=stream,
+            delay=delay,
+            output=output,
+            learner=learner,
+            columns=columns,
+            scores=scores,
+            task=task,
+            calibrator=calibrator,
+            probability=probability,
+            distributions=distributions,
+            forgetting={"window": window, "max_age": max_age, "half_life": half_life},
+            from_=from_,
+            since=since,
+            until=until,
+            speed=speed,
+            compare=compare,
+            report=report,
+            live=live,
+            save_state=save_state,
+        )
+        if has_topics(options):
+            from abers_connectors.kafka.topic_replay import replay as replay_topics
+
+            replay_topics(options, as_json=as_json)
+            return
+        plan = plan_replay(options)
+    with sentences(parameter=CONFIG if options.configured and compare is None else USAGE):
+        from abers_connectors.cli.replay import compare_calibrators, run_job
+
+        if compare is not None:
+            compare_calibrators(plan.job, compare, stream, as_json=as_json)
+            return
+        run_job(
+            plan.job,
+            stream,
+            pace=plan.pace,
+            delay=plan.delay,
+            report=report,
+            live=live,
+            as_json=as_json,
+        )
+        if not as_json and not options.configured:
+            from abers_connectors import terminal
+
+            named = columns | {"task": task, "scores": scores}
+            given = [f"--{name}={value}" for name, value in named.items() if value]
+            terminal.show_next([stream, *given])
+
+
+def report(  # noqa: PLR0913 - the options of the command
+    stream: Annotated[
+        str,
+        typer.Argument(metavar="STREAM|FILE|CONFIG", help="The input, as for abers replay."),
+    ],
+    *,
+    task: _Task = None,
+    scores: _Scores = None,
+    probability: _Probability = None,
+    delay: _Delay = None,
+    since: _Since = None,
+    until: _Until = None,
+    output: Annotated[
+        str,
+        output_option(
+            "FILE",
+            "The report: a self-contained page (.html), or its numbers (.json).",
+            "--output",
+            "-o",
+        ),
+    ] = "report.html",
+    as_json: JsonTable = False,
+) -> None:
+    """Replay a stream only for its report, as a page or JSON.
+
+    No predictions are written. For columns, learners and forgetting: abers replay --report.
+    """
+    with sentences():
+        from abers_connectors.replay.options import ReplayOptions, has_topics
+        from abers_connectors.replay.plan import plan_replay
+
+        options = ReplayOptions(
+            stream=stream,
+            delay=delay,
+            output="-",  # unused: the job has no outputs
+            task=task,
+            scores=scores,
+            probability=probability,
+            since=since,
+            until=until,
+            report=output,
+        )
+        if has_topics(options):
+            fail(f"a report reads files, and {stream} has topics", USAGE)
+        plan = plan_replay(options)
+    with sentences(parameter=CONFIG if options.configured else USAGE):
+        from abers_connectors.cli.replay import run_job
+
+        job = plan.job._replace(outputs={})
+        run_job(job, stream, delay=plan.delay, report=output, as_json=as_json)

@@ -1,0 +1,91 @@
+"""`abers run` over Kafka.
+
+Once the configuration is read, every message is a log line. A signal ends the service after the
+current batch.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+from abers_connectors.exit_codes import logged
+from abers_connectors.extras import extra
+from abers_connectors.kafka.assembly import open_worker
+from abers_connectors.logs import for_people, logging_to
+from abers_connectors.preflight import require_ready
+from abers_connectors.runtime.application import Application, kafka_section
+from abers_connectors.systemd import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers_connectors.config.model import Config
+    from abers_connectors.runtime.worker import Worker
+
+__all__ = ["run_service"]
+
+_log = logging.getLogger(__name__)
+
+
+def run_service(
+    config: Config, name: str, *, create_topics: bool = False, initial_state: str | None = None
+) -> None:
+    """Serve a configuration with a section [kafka], by its file name, until SIGTERM or SIGINT.
+
+    If the log is JSON, an error that ends the service is its last line. Missing topics are created
+    only if nothing else prevents a start. The initial state is the URL of snapshots of a replay,
+    from which an application without state starts.
+
+    Raises
+    ------
+    ConfigError
+        If the configuration or a topic is unusable.
+    StateError
+        If state and offsets disagree, or records are lost.
+    BrokerError
+        If the connection to the broker, or the membership in the group, is lost.
+    DeadLettersError
+        If there are too many dead letters.
+    """
+    kafka = kafka_section(config)
+    with (
+        logging_to(sys.stderr, app=kafka.application_id),
+        nullcontext() if for_people(sys.stderr) else logged(_log),
+        _stoppable() as stop,
+    ):
+        require_ready(config, name)
+        extra("kafka", "a section [kafka]", "kafka")
+        supervisor = Supervisor()
+        with open_worker(
+            config, Application.of(config), initial_state, supervisor, create_topics=create_topics
+        ) as worker:
+            stop.worker = worker
+            worker.run()
+            supervisor.stopping()
+        _log.info("stopped: everything read is committed")
+
+
+class _StopSignal:
+    """Stop the service after its current batch, or exit if it has not started."""
+
+    worker: Worker | None = None
+
+    def __call__(self, *_: object) -> None:
+        if self.worker is None:
+            raise SystemExit(0)
+        self.worker.stop()
+
+
+@contextmanager
+def _stoppable() -> Iterator[_StopSignal]:
+    stop = _StopSignal()
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,136 @@
+"""`abers state`: manage the state of a service over Kafka.
+
+`list` and `new-key` change nothing; the other commands need an empty consumer group.
+"""
+
+# ruff: noqa: PLC0415 - a command imports what it needs when it runs
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from abers_connectors.exit_codes import USAGE, fail, sentences, show
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from abers_connectors.kafka.state_admin import StateAdmin
+    from abers_connectors.runtime.partition_status import PartitionStatus
+
+__all__ = ["state"]
+
+state = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+
+_ConfigPath = Annotated[
+    str, typer.Argument(metavar="CONFIG", help="A TOML file with a section [kafka].")
+]
+_Partitions = Annotated[
+    list[int] | None,
+    typer.Option("--partition", metavar="N", help="Only this partition; can be repeated."),
+]
+
+
+@state.callback()
+def _root() -> None:
+    """Manage the state of a service over Kafka: list, rebuild and reset it."""
+
+
+@state.command("list")
+def list_(
+    config: _ConfigPath,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Show the offsets and snapshots of each partition, and the start of a restore."""
+    with sentences():
+        import msgspec
+
+        with _opened(config) as states:
+            standings = [states.status(number) for number in states.numbers()]
+        if as_json:
+            typer.echo(msgspec.json.encode(standings))
+            return
+        for one in standings:
+            _show_partition(one)
+
+
+@state.command()
+def rebuild(
+    config: _ConfigPath,
+    *,
+    from_inputs: Annotated[
+        bool, typer.Option("--from-inputs", help="Rebuild from the input topics.")
+    ] = False,
+    partition: _Partitions = None,
+    allow_truncated_input: Annotated[
+        bool,
+        typer.Option("--allow-truncated-input", help="Rebuild even if the first records are gone."),
+    ] = False,
+) -> None:
+    """Rebuild a lost state up to the committed offsets, without publishing anything.
+
+    The topics are read from their beginning, or from the time in kafka.starting_offset.
+    """
+    with sentences():
+        if not from_inputs:
+            fail("choose what to rebuild from: --from-inputs", USAGE)
+        with _opened(config) as states:
+            lines = states.rebuild(
+                states.numbers(partition or ()), allow_truncated_input=allow_truncated_input
+            )
+        for line in lines:
+            show(line)
+
+
+@state.command()
+def reset(
+    config: _ConfigPath,
+    *,
+    accept_data_loss: Annotated[
+        bool, typer.Option("--accept-data-loss", help="Permanently delete the state.")
+    ] = False,
+    model: Annotated[
+        str | None, typer.Option("--model", help="Reset only this model, in every partition.")
+    ] = None,
+    partition: _Partitions = None,
+) -> None:
+    """Start with an empty state at the committed offsets."""
+    with sentences():
+        with _opened(config) as states:
+            numbers = states.numbers(partition or ())
+            lines = states.reset(numbers, model, accept_data_loss=accept_data_loss)
+        for line in lines:
+            show(line)
+
+
+@state.command("new-key")
+def new_key() -> None:
+    """Print a new key for ABERS_STATE_KEY, which seals all states; it is not saved anywhere."""
+    from abers_connectors.state_key import new_key as made
+
+    typer.echo(made())
+
+
+def _opened(config: str) -> AbstractContextManager[StateAdmin]:
+    from abers_connectors.config.model import load
+    from abers_connectors.kafka.state_admin import open_state_admin
+    from abers_connectors.preflight import require_ready
+
+    loaded = load(config)
+    require_ready(loaded, config)
+    return open_state_admin(loaded)
+
+
+def _show_partition(one: PartitionStatus) -> None:
+    show(f"partition {one.partition}")
+    for name, offset in one.committed.items():
+        show(f"  committed  {name}" + (": nothing" if offset is None else f"@{offset}"))
+    show(f"  changelog  {one.changelog} has @{one.start} to @{one.end}")
+    for kept in one.snapshots:
+        worth = "good" if kept.unfit is None else f"not to be used: {kept.unfit}"
+        show(f"  snapshot   {kept.name}, {kept.size:,} bytes: {worth}")
+    for sentence in one.unread:
+        show(f"  unread     {sentence}")
+    show(f"  a restore starts from {one.restore}")

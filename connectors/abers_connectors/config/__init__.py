@@ -1,0 +1,1 @@
+"""The configuration of a stream processor: sections, layers, rules and errors."""

@@ -1,0 +1,259 @@
+"""The meaning of a configuration, for `abers check`.
+
+There is a sentence for each part, with defaults like other values. Parts without effect have none,
+and passwords are never shown.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from abers.stream.settings import CALIBRATORS
+from abers_connectors.config.units import counted, duration, moment
+from abers_connectors.files.formats import STANDARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers_connectors.config import sections
+    from abers_connectors.config.model import Config
+    from abers_connectors.mapping.fields import Fields
+
+__all__ = ["described"]
+
+_PARTS = {"record:key": "the record key", "record:timestamp": "the record timestamp"}
+_HEADER = "record:header:"
+_SCORES = {
+    "any": "any finite number",
+    "logit": "logits",
+    "probability": "probabilities, scored beside the calibrated ones",
+}
+_STARTS = {"earliest": "at the earliest records", "latest": "at new records"}
+_LOST = {
+    "stop": "stop the run",
+    "earliest": "are skipped, up to the earliest remaining record",
+    "latest": "are skipped, with all others up to the end",
+}
+_FIRST_STOPS = "the first one stops the run"
+
+
+def described(config: Config) -> dict[str, str]:
+    """Return a sentence for each part of a configuration."""
+    kafka = config.kafka
+    learner = f"the learner {config.learner_name()}" if config.learner else "the records"
+    kind = config.calibrator.kind or CALIBRATORS[config.task.kind][0]
+    found = {
+        "task": _task(config),
+        "scores": f"{_SCORES[config.task.scores]}, from {learner}",
+        "calibrator": f"{kind}, {_forgetting(config.calibrator)}{_protection(config)}",
+        **(_files_read(config) if kafka is None else _topics_read(kafka)),
+        **_records(config),
+        **(_files_written(config.output) if kafka is None else _topics_written(config, kafka)),
+        **_limits(config.limits, config.settings().jump),
+        **({"state": _state(config.state)} if kafka is None else _service(config, kafka)),
+        "monitoring": "on" if config.monitoring.enabled else "off",
+    }
+    if (webhook := config.alerts.webhook) is not None:
+        found["alarms"] = f"are sent to {urlsplit(webhook).hostname}"
+    return found
+
+
+def _task(config: Config) -> str:
+    if config.task.kind == "multiclass":
+        return f"the probabilities of {', '.join(config.task.classes)} (multiclass)"
+    if config.task.kind == "regression":
+        levels = ", ".join(f"{level:g}" for level in config.task.quantiles)
+        whole = {"none": "", "scored": "the mean and ", "full": "the distribution, the mean and "}
+        first = whole[config.calibrator.distributions]
+        return f"{first}the quantiles {levels} of the label (regression)"
+    return "the probability of label 1 (binary)"
+
+
+def _protection(config: Config) -> str:
+    return "; its probability is protected" if config.settings().protected else ""
+
+
+def _forgetting(calibrator: sections.CalibratorSection) -> str:
+    if calibrator.window is not None:
+        return f"keeps the last {counted(calibrator.window, 'label')}"
+    if calibrator.max_age is not None:
+        return f"forgets labels after {duration(calibrator.max_age)}"
+    if calibrator.half_life is not None:
+        return f"halves the weight of a label every {duration(calibrator.half_life)}"
+    return "keeps every label"
+
+
+def _files_read(config: Config) -> dict[str, str]:
+    given = config.input
+    if given.observations is None:
+        return {}
+    found = {"observations": f"{_file(given.observations, 'input')}, {_labels(given)}"}
+    if given.labels is not None:
+        found["labels"] = f"{_file(given.labels, 'input')}, merged by event time"
+    return found
+
+
+def _labels(given: sections.InputSection) -> str:
+    if given.labels is not None:
+        return "without labels"
+    if given.delay is None:
+        return "with labels among them"
+    count, span = given.delay
+    late = duration(span or 0) if count is None else counted(count, "observation")
+    return f"each with its label, which is released {late} later"
+
+
+def _topics_read(kafka: sections.KafkaSection) -> dict[str, str]:
+    found = {"brokers": f"{', '.join(kafka.bootstrap_servers)}, {_security(kafka.security)}"}
+    if kafka.labels is None:
+        return found | {"observations": f"topic {kafka.observations}, with labels among them"}
+    return found | {
+        "observations": f"topic {kafka.observations}, without labels",
+        "labels": f"topic {kafka.labels}, merged by record timestamp",
+    }
+
+
+def _security(security: sections.SecuritySection) -> str:
+    found = "encrypted" if security.encrypted else "not encrypted"
+    if security.encrypted and not security.check_hostname:
+        found += ", host names not checked"
+    if security.certfile is not None:
+        found += f", with the certificate {security.certfile}"
+    if security.by_password:
+        found += f", as {security.username} by {security.mechanism}"
+    return found
+
+
+def _records(config: Config) -> dict[str, str]:
+    fields = config.fields()
+    found = {"fields": ", ".join(_fields(fields, scored=config.learner is None))}
+    if config.second_input:
+        second = config.label_fields()
+        names = ("id", "time", "model", "label")
+        found["fields of labels"] = ", ".join(_field(name, getattr(second, name)) for name in names)
+    if config.task.kind != "binary":
+        return found
+    ones = ", ".join(map(repr, config.input.pos_label))
+    found["label 1"] = f"{ones}; all else is 0" if ones else "1 or true; label 0 is 0 or false"
+    return found
+
+
+def _fields(fields: Fields, *, scored: bool) -> Iterator[str]:
+    yield from (_field(name, getattr(fields, name)) for name in ("id", "time", "model"))
+    if fields.segment:
+        yield _field("segment", fields.segment)
+    if scored:
+        paths = {"score": fields.score} if isinstance(fields.score, str) else fields.score
+        yield from (_field(name, path) for name, path in paths.items())
+    else:
+        yield _field("features", " ".join(fields.features))
+    yield _field("label", fields.label)
+    if fields.passthrough:
+        yield _field("passed through", " ".join(fields.passthrough))
+
+
+def _field(name: str, path: str) -> str:
+    if path.startswith("const:"):
+        return f"{name} always {path.removeprefix('const:')}"
+    if path == "row" and name in ("id", "time"):
+        return f"{name} is the record number"
+    return f"{name} in {_PARTS.get(path) or path.replace(_HEADER, 'the header ')}"
+
+
+def _files_written(output: sections.OutputSection) -> dict[str, str]:
+    found = {"predictions": _file(output.predictions, "output")}
+    if output.outcomes is not None:
+        found["outcomes"] = _file(output.outcomes, "output")
+    if output.on_bad_record == "stop":
+        return found | {"bad records": _FIRST_STOPS}
+    file = _file(output.dead_letters_path, "output")
+    return found | {"bad records": f"{file}; {_most(output)}"}
+
+
+def _most(output: sections.OutputSection) -> str:
+    return f"a ratio over {output.max_dead_letter_ratio:g} stops the run"
+
+
+def _topics_written(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
+    output = config.output
+    topics = {name: getattr(kafka, name) for name in ("predictions", "outcomes", "alerts")}
+    ending = _FIRST_STOPS if output.on_bad_record == "stop" else _most(output)
+    return {
+        **{name: f"topic {topic}" for name, topic in topics.items() if topic is not None},
+        "bad records": f"topic {kafka.dead_letters}; {ending}",
+        "changelog": f"topic {kafka.changelog}",
+    }
+
+
+def _state(state: sections.StateSection) -> str:
+    if state.path is None:
+        return "is not saved"
+    return f"{state.path}, every {counted(state.snapshot_every, 'record')}"
+
+
+def _file(path: str, direction: str) -> str:
+    return f"standard {direction}" if path == STANDARD else path
+
+
+def _limits(limits: sections.LimitsSection, jump: int) -> dict[str, str]:
+    """Describe the limits."""
+    memory = limits.label_timeout if limits.dedup_ttl is None else limits.dedup_ttl
+    silent = ""
+    if limits.retire_after is not None:
+        silent = f"; then those silent for over {duration(limits.retire_after)} are removed"
+    return {
+        "waiting": f"{duration(limits.label_timeout)} for a label or an observation; "
+        f"at most {limits.max_pending:,} observations and {limits.max_early:,} labels",
+        "late": f"an event over {duration(limits.allowed_lateness)} behind the latest one",
+        "too far ahead": f"an event over {duration(limits.max_clock_skew)} ahead of its record",
+        "clocks": f"one event alone advances the clock of its model by at most {duration(jump)}",
+        "duplicates": f"known for {duration(memory + limits.allowed_lateness)}, among the last "
+        f"{limits.dedup_max_ids:,} finished ids",
+        "models": f"at most {limits.max_models:,}, and as many segments in all{silent}",
+        "lengths": f"ids of at most {limits.max_id_bytes:,} bytes; models, segments and classes "
+        f"of at most {limits.max_name_bytes:,}",
+    }
+
+
+def _service(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
+    """Describe the service and its Kafka settings."""
+    return {
+        "application": f"{kafka.application_id}, instance {kafka.group_instance_id}",
+        "starts": _start(kafka),
+        "lost records": _LOST[kafka.on_offset_out_of_range],
+        "batches": f"at most {counted(kafka.max_records, 'record')} or {kafka.max_bytes:,} bytes, "
+        f"or what arrives within {duration(kafka.commit_interval)}; "
+        f"compression {kafka.compression}",
+        "waits": f"{duration(kafka.max_task_idle)} for the other input, "
+        f"{duration(kafka.transaction_timeout)} for a transaction; "
+        f"exits after {duration(kafka.stall_timeout)} without progress",
+        "state": _snapshots(config.state),
+        "health and metrics": _http(config.http),
+    }
+
+
+def _start(kafka: sections.KafkaSection) -> str:
+    start = kafka.starting_offset
+    found = _STARTS[start] if isinstance(start, str) else f"at the records from {moment(start)}"
+    found += ", or at its committed offsets"
+    if kafka.publish_from is not None:
+        found += f"; predictions before {moment(kafka.publish_from)} are not published"
+    return found
+
+
+def _snapshots(state: sections.StateSection) -> str:
+    if state.path is None:
+        return "the changelog, without snapshots"
+    where = "shared by all machines" if state.shared else "of this machine"
+    return (
+        f"the changelog, and snapshots in {state.path} {where}: "
+        f"the last {state.retain:,}, one every {counted(state.snapshot_every, 'record')}"
+    )
+
+
+def _http(http: sections.HttpSection) -> str:
+    if not http.enabled:
+        return "off"
+    host = f"[{http.host}]" if ":" in http.host else http.host
+    return f"http://{host}:{http.port or 'any free port'}"

@@ -1,0 +1,163 @@
+"""Rules between the keys of a service, and between these and the keys for files.
+
+A key that would have no effect is refused, not ignored: files or topics, TLS or no TLS.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from abers_connectors.config.raw_values import INPUTS, OUTPUTS
+from abers_connectors.config.sections import KafkaSection
+from abers_connectors.config.units import milliseconds
+from abers_connectors.config.value_types import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from abers_connectors.config.raw_values import Found, RawValues
+
+__all__ = ["kafka_conflicts"]
+
+_FILES_ONLY = {
+    **{path: f"with [kafka], set kafka.{path.split('.')[1]} instead" for path in INPUTS + OUTPUTS},
+    "input.format": "records in topics are JSON, so remove it",
+    "input.delay": "labels in topics are records, so remove it",
+}
+_TOPICS_ONLY = ("state.shared", "state.retain", "http")
+_TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
+_TLS_PROTOCOLS, _SASL_PROTOCOLS = ("SSL", "SASL_SSL"), ("SASL_PLAINTEXT", "SASL_SSL")
+_PROTOCOLS = ("PLAINTEXT", *_TLS_PROTOCOLS, *_SASL_PROTOCOLS)
+_RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")
+_OF_ROW = {"id": "key", "time": "timestamp"}
+_URL_WITH_LOGIN = re.compile(r"\w+://[^/@]*:[^/@]*@.*", re.DOTALL)
+
+
+def kafka_conflicts(values: RawValues) -> Found:
+    """Return the contradictions in the sections of a service, and the keys that need one."""
+    yield from _paths(values)
+    yield from _alarms(values)
+    if values.get("kafka") is None:
+        yield from _without_kafka(values)
+        return
+    for path, problem in _FILES_ONLY.items():
+        if values.get(path) is not None:
+            yield path, f"applies only to files; {problem}"
+    for check in (_topics, _timeouts, _tls, _login):
+        yield from check(values)
+    if any(map(_URL_WITH_LOGIN.fullmatch, values.names("state.path").values())):
+        yield "state.path", "contains a password; the storage reads it from the environment"
+
+
+def _alarms(values: RawValues) -> Found:
+    """Refuse a receiver of alarms if no alarm can be raised."""
+    switches = ("monitoring.enabled", "monitoring.tests")
+    off = [path for path in switches if values.get(path) is False]
+    for path in ("kafka.alerts", "alerts.webhook"):
+        if off and values.get(path) is not None:
+            yield path, f"never gets an alarm, because {off[0]} = false; remove one of the two"
+
+
+def _without_kafka(values: RawValues) -> Found:
+    given = values.get("input")
+    if values.get("input.observations") is None and (given is None or isinstance(given, Mapping)):
+        yield (
+            "input.observations",
+            'is missing; write a file, "-" for standard input, or topics in a section [kafka]',
+        )
+    for path in _TOPICS_ONLY:
+        if values.get(path) is not None:
+            yield path, "applies only to topics, in a section [kafka]; remove it"
+
+
+def _topics(values: RawValues) -> Found:
+    """Yield topics that have two roles."""
+    app = values.get("kafka.application_id")
+    names = {name: values.get(f"kafka.{name}") for name in (*_TOPIC_KEYS, "changelog")}
+    for name, suffix in (("dead_letters", "dead-letters"), ("changelog", "changelog")):
+        names[name] = names[name] or f"{app if isinstance(app, str) else 'abers'}.{suffix}"
+    seen: dict[str, str] = {}
+    for name, topic in names.items():
+        if not isinstance(topic, str) or not topic:
+            continue
+        if other := seen.get(topic):
+            remedy = "name another topic"
+            if (other, name) == ("observations", "labels"):
+                remedy = "if it holds both, remove kafka.labels"
+            yield f"kafka.{name}", f"{shown(topic)} is already kafka.{other}; {remedy}"
+        seen.setdefault(topic, name)
+
+
+def _timeouts(values: RawValues) -> Found:
+    def timeout(name: str) -> int | None:
+        given = values.get(f"kafka.{name}")
+        return milliseconds(KafkaSection.model_fields[name].default if given is None else given)
+
+    stall, transaction = timeout("stall_timeout"), timeout("transaction_timeout")
+    if stall is not None and transaction is not None and stall <= transaction:
+        yield "kafka.stall_timeout", "must be longer than kafka.transaction_timeout"
+
+
+def _tls(values: RawValues) -> Found:
+    """Yield TLS settings of a protocol without TLS, and a key without its certificate."""
+    given = {
+        name: values.get(f"kafka.security.{name}")
+        for name in ("cafile", "certfile", "keyfile", "check_hostname")
+    }
+    protocol = _protocol(values)
+    if protocol in _PROTOCOLS and protocol not in _TLS_PROTOCOLS:
+        remedy = 'set protocol = "SSL" or "SASL_SSL", or remove it'
+        for name, value in given.items():
+            if value not in (None, True):
+                yield f"kafka.security.{name}", f"applies only to TLS; {remedy}"
+    elif given["keyfile"] is not None and given["certfile"] is None:
+        yield "kafka.security.keyfile", "needs a certificate; set kafka.security.certfile"
+
+
+def _login(values: RawValues) -> Found:
+    protocol = _protocol(values)
+    for name, example in (("mechanism", "SCRAM-SHA-512"), ("username", "abers")):
+        path = f"kafka.security.{name}"
+        value = values.get(path)
+        if protocol in _SASL_PROTOCOLS and value is None:
+            need = f"protocol {shown(protocol)} needs one, such as {shown(example)}"
+            yield path, f"is missing; {need}"
+        elif protocol in _PROTOCOLS and protocol not in _SASL_PROTOCOLS and value is not None:
+            yield path, 'applies only to SASL; set protocol = "SASL_SSL", or remove it'
+
+
+def _protocol(values: RawValues) -> object:
+    found = values.get("kafka.security.protocol")
+    return "PLAINTEXT" if found is None else found
+
+
+def _paths(values: RawValues) -> Found:
+    """Check the fields that are read from the key, the timestamp or the headers of a record."""
+    topics = values.get("kafka") is not None
+    for section in ("input.fields", "input.label_fields"):
+        given = values.get(section)
+        for name, paths in given.items() if isinstance(given, Mapping) else ():
+            for path in _strings(paths):
+                if problem := _path(name, path, topics=topics):
+                    yield f"{section}.{name}", problem
+
+
+def _strings(paths: object) -> Iterator[str]:
+    """Return the paths of a key: one, a list, or one for each class."""
+    several = [*paths.values()] if isinstance(paths, Mapping) else paths
+    listed = several if isinstance(several, list | tuple) else [several]
+    yield from (one for one in listed if isinstance(one, str))
+
+
+def _path(name: str, path: str, *, topics: bool) -> str | None:
+    if path.startswith("record:"):
+        if _RECORD.fullmatch(path) is None:
+            forms = '"record:key", "record:timestamp" or "record:header:NAME"'
+            return f"{shown(path)} is not a part of a record; write {forms}"
+        if not topics:
+            return f"{shown(path)} applies only to topics; without [kafka], name a field"
+    if topics and path == "row" and name in _OF_ROW:
+        return f'"row" applies only to files; name a field, or write "record:{_OF_ROW[name]}"'
+    return None

@@ -1,0 +1,136 @@
+"""The configuration of a stream processor.
+
+A flag beats the environment, which beats the file, which beats the default. All mistakes are
+reported at once. deploy/abers.example.toml explains every key.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError, model_validator
+
+from abers.exceptions import ConfigError
+from abers.learners.river_adapters import USUAL
+from abers.stream.settings import Settings
+from abers_connectors.config import sections
+from abers_connectors.config.layers import Layers, Problem
+from abers_connectors.config.problems import problems_of
+from abers_connectors.config.rules import conflicts
+from abers_connectors.config.value_types import Section
+from abers_connectors.mapping import values
+from abers_connectors.mapping.fields import Fields
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from abers_connectors.mapping.values import ValueReaders
+
+__all__ = ["Config", "load"]
+
+
+class Config(Section):
+    """A whole configuration; usually made by `load`.
+
+    >>> config = Config(input=sections.InputSection(observations="scores.jsonl"))
+    >>> config.settings().label_timeout
+    604800000
+    """
+
+    task: sections.TaskSection = sections.TaskSection()
+    calibrator: sections.CalibratorSection = sections.CalibratorSection()
+    learner: sections.LearnerSection | None = None
+    input: sections.InputSection = sections.InputSection()
+    output: sections.OutputSection = sections.OutputSection()
+    kafka: sections.KafkaSection | None = None
+    limits: sections.LimitsSection = sections.LimitsSection()
+    state: sections.StateSection = sections.StateSection()
+    http: sections.HttpSection = sections.HttpSection()
+    monitoring: sections.MonitoringSection = sections.MonitoringSection()
+    alerts: sections.AlertsSection = sections.AlertsSection()
+
+    @model_validator(mode="after")
+    def _agree(self) -> Config:
+        """Refuse keys that contradict each other."""
+        given = self.model_dump(exclude_unset=True)
+        if found := [f"{path}: {text}" for path, text in conflicts(given)]:
+            raise ConfigError(found)
+        return self
+
+    def settings(self) -> Settings:
+        """Return the settings of the processor, with durations in milliseconds."""
+        return Settings(
+            task=self.task.kind,
+            classes=self.task.classes,
+            quantiles=self.task.quantiles,
+            calibrator=self.calibrator.kind,
+            scores=self.task.scores,
+            learner=self.learner_name(),
+            monitors=self.monitoring.enabled,
+            **self.monitoring.model_dump(exclude={"enabled"}),
+            **self.calibrator.model_dump(exclude={"kind"}),
+            **self.limits.model_dump(),
+        )
+
+    @property
+    def second_input(self) -> bool:
+        """Whether labels come from a file or a topic of their own."""
+        return (self.input.labels if self.kafka is None else self.kafka.labels) is not None
+
+    def learner_name(self) -> str | None:
+        """Return the name of the learner, by default the usual one of the task, or None."""
+        return (self.learner.name or USUAL[self.task.kind]) if self.learner else None
+
+    def reads(self) -> ValueReaders:
+        """Return how scores and labels are read."""
+        if self.task.kind == "multiclass":
+            return values.multiclass(self.task.classes)
+        if self.task.kind == "regression":
+            return values.regression()
+        if self.calibrator.kind == "cvap":
+            return values.cross(self.input.pos_label)
+        return values.binary(self.input.pos_label)
+
+    def fields(self) -> Fields:
+        """Return the fields of the first input; a learner finds its features at "x" by default."""
+        given = self.input.fields.model_dump()
+        if self.learner and given["x"] is None:
+            given["x"] = "x"
+        return Fields(**given)
+
+    def label_fields(self) -> Fields:
+        """Return the fields of the second input, by default those of the first."""
+        return replace(self.fields(), **self.input.label_fields.model_dump(exclude_none=True))
+
+
+def load(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Config:
+    """Read a configuration; a ConfigError lists all mistakes.
+
+    The path is that of a TOML file, or None if flags and environment suffice. Flags are values by
+    dotted path, which beat all others: ``{"input.delay": 50}``. In the environment
+    ``ABERS_INPUT__DELAY=50`` is the same; a variable without a double underscore is not read.
+
+    >>> config = load(flags={"input.observations": "scores.csv", "input.delay": "2d"}, environ={})
+    >>> config.input.delay
+    Lateness(observations=None, span=172800000)
+    """
+    layers = Layers.read(path, environ, flags or {})
+    found = list(layers.problems)
+    try:
+        config = Config.model_validate(layers.values)
+    except ValidationError as error:
+        found += [layers.line(one) for one in problems_of(error, Config)]
+    found += [
+        layers.line(Problem(tuple(path.split(".")), text))
+        for path, text in conflicts(layers.values)
+    ]
+    if found:
+        raise ConfigError(found)
+    return config

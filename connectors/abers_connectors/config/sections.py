@@ -1,0 +1,257 @@
+"""The sections of a configuration and their defaults.
+
+deploy/abers.example.toml explains every key. Secrets are not keys: they come from the environment,
+so a configuration can be shown to anybody.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from abers.stream.settings import QUANTILES
+from abers_connectors.config.value_types import (
+    MAX_COUNT,
+    Bootstrap,
+    Count,
+    Delay,
+    Duration,
+    Features,
+    File,
+    Label,
+    LabelValues,
+    Moment,
+    Name,
+    Names,
+    Numbers,
+    Pause,
+    Port,
+    Score,
+    Section,
+    Span,
+    Start,
+    Topic,
+    Url,
+    Wait,
+)
+from abers_connectors.files.formats import STANDARD
+
+__all__ = [
+    "AlertsSection",
+    "CalibratorSection",
+    "HttpSection",
+    "InputFieldsSection",
+    "InputSection",
+    "KafkaSection",
+    "LabelFieldsSection",
+    "LearnerSection",
+    "LimitsSection",
+    "MonitoringSection",
+    "OutputSection",
+    "SecuritySection",
+    "StateSection",
+    "TaskSection",
+    "dead_letters_beside",
+]
+
+_SECOND, _DAY = 1000, 86_400_000
+
+
+class TaskSection(Section):
+    """Section [task]: the kind of prediction."""
+
+    kind: Literal["binary", "multiclass", "regression"] = "binary"
+    scores: Literal["any", "probability", "logit"] = "any"
+    classes: Names = ()
+    quantiles: Numbers = QUANTILES
+
+
+class CalibratorSection(Section):
+    """Section [calibrator]: the calibrator and its forgetting."""
+
+    kind: Name | None = None
+    probability: Literal["protected", "merged"] | None = None
+    raw_weight: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.25
+    folds: Annotated[int, Field(ge=2, le=100)] = 5
+    grid: Numbers = ()
+    distributions: Literal["none", "scored", "full"] = "none"
+    support: Numbers = ()
+    window: Count | None = None
+    max_age: Span | None = None
+    half_life: Span | None = None
+
+
+class LearnerSection(Section):
+    """Section [learner]: the learner that scores features."""
+
+    name: Name | None = None
+
+
+class InputFieldsSection(Section):
+    """Section [input.fields]: the fields of a record."""
+
+    id: Name = "id"
+    time: Name = "time"
+    model: Name = "model"
+    segment: Name | None = None
+    score: Score = "score"
+    x: Features | None = None
+    label: Name = "label"
+    passthrough: Names = ()
+
+
+class LabelFieldsSection(Section):
+    """Section [input.label_fields]: the fields of the second input, where they differ."""
+
+    id: Name | None = None
+    time: Name | None = None
+    model: Name | None = None
+    label: Name | None = None
+
+
+class InputSection(Section):
+    """Section [input]: the observations and the labels."""
+
+    observations: File | None = None
+    labels: File | None = None
+    format: Literal["csv", "jsonl", "parquet"] | None = None
+    delay: Delay | None = None
+    pos_label: LabelValues = ()
+    max_record_bytes: Count = 1 << 20
+    fields: InputFieldsSection = InputFieldsSection()
+    label_fields: LabelFieldsSection = LabelFieldsSection()
+
+
+class OutputSection(Section):
+    """Section [output]: predictions, outcomes and dead letters."""
+
+    predictions: File = "-"
+    outcomes: File | None = None
+    dead_letters: File | None = None
+    on_bad_record: Literal["dead-letter", "stop"] = "dead-letter"
+    max_dead_letter_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
+
+    @property
+    def dead_letters_path(self) -> str:
+        """File of the dead letters, by default beside the predictions."""
+        return self.dead_letters or dead_letters_beside(self.predictions)
+
+
+class LimitsSection(Section):
+    """Section [limits]: how long and how much is kept; durations in event time."""
+
+    label_timeout: Duration = 7 * _DAY
+    allowed_lateness: Duration = 0
+    max_clock_skew: Duration = 300 * _SECOND
+    max_jump: Duration | None = None
+    dedup_ttl: Duration | None = None
+    dedup_max_ids: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 1_000_000
+    max_pending: Count = 1_000_000
+    max_early: Count = 100_000
+    max_bytes: Annotated[int, Field(ge=0)] = 1 << 29
+    max_models: Count = 1_000
+    retire_after: Duration | None = None
+    max_id_bytes: Count = 256
+    max_name_bytes: Count = 256
+
+
+class StateSection(Section):
+    """Section [state]: the saved state from which a stopped run continues."""
+
+    path: File | None = None
+    snapshot_every: Count = 100_000
+    shared: bool = False
+    retain: Count = 3
+
+
+class MonitoringSection(Section):
+    """Section [monitoring]: scores of the predictions, and tests of their calibration."""
+
+    enabled: bool = True
+    tests: bool = True
+    grace_period: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 200
+    average_run_length: Annotated[int, Field(ge=2, le=MAX_COUNT)] = 1_000_000
+    cooldown: Count = 10_000
+
+
+class SecuritySection(Section):
+    """Section [kafka.security]: TLS and SASL settings, without passwords."""
+
+    protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    cafile: File | None = None
+    certfile: File | None = None
+    keyfile: File | None = None
+    check_hostname: bool = True
+    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    username: Name | None = None
+
+    @property
+    def encrypted(self) -> bool:
+        """Whether the connection uses TLS."""
+        return self.protocol.endswith("SSL")
+
+    @property
+    def by_password(self) -> bool:
+        """Whether a user logs in with a password."""
+        return self.protocol.startswith("SASL")
+
+
+def _topic_by_suffix(suffix: str) -> Any:  # noqa: ANN401 - pydantic's type of a default
+    """Return a default topic that is named after the application."""
+    return Field(default_factory=lambda given: f"{given.get('application_id', 'abers')}.{suffix}")
+
+
+class KafkaSection(Section):
+    """Section [kafka]: the topics, and how to read and write them; durations in wall-clock time."""
+
+    bootstrap_servers: Bootstrap
+    application_id: Label = "abers"
+    group_instance_id: Label = "0"
+    observations: Topic
+    labels: Topic | None = None
+    predictions: Topic
+    outcomes: Topic | None = None
+    dead_letters: Topic = _topic_by_suffix("dead-letters")
+    changelog: Topic = _topic_by_suffix("changelog")
+    alerts: Topic | None = None
+    starting_offset: Start = "earliest"
+    publish_from: Moment | None = None
+    on_offset_out_of_range: Literal["stop", "earliest", "latest"] = "stop"
+    max_records: Count = 2_000
+    max_bytes: Count = 4 << 20
+    commit_interval: Pause = 10
+    max_task_idle: Pause = 50
+    session_timeout: Wait = 10 * _SECOND
+    transaction_timeout: Wait = 10 * _SECOND
+    stall_timeout: Wait = 60 * _SECOND
+    leave_group_on_close: bool = False
+    compression: Literal["none", "gzip", "lz4", "snappy", "zstd"] = "lz4"
+    replication_factor: Annotated[int, Field(ge=1, le=32_767)] = 1
+    partitions: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    security: SecuritySection = SecuritySection()
+
+
+class HttpSection(Section):
+    """Section [http]: the server of health, metrics and the live page."""
+
+    enabled: bool = True
+    host: Name = "127.0.0.1"
+    port: Port = 8090
+    hosts: Names = ()
+    check_host: bool = False
+
+
+class AlertsSection(Section):
+    """Section [alerts]: receivers of alarms besides the topic of alarms."""
+
+    webhook: Url | None = Field(default=None, repr=False)
+
+
+def dead_letters_beside(predictions: str) -> str:
+    """Return the default file of dead letters for a file of predictions.
+
+    >>> dead_letters_beside("out/scores.jsonl.gz"), dead_letters_beside("-")
+    ('out/scores.jsonl.gz.dead.jsonl', 'abers.dead.jsonl')
+    """
+    return f"{'abers' if predictions == STANDARD else predictions}.dead.jsonl"

@@ -1,0 +1,317 @@
+"""The types of configuration values.
+
+Each type reads the forms that TOML can have. An error shows the value and says what to write
+instead; values that may hold a password are not shown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from datetime import date, time
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn, TypeAlias
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+from abers_connectors.config.units import is_time, milliseconds
+from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.mapping.values import time as event_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "MAX_COUNT",
+    "Bootstrap",
+    "Count",
+    "Delay",
+    "Duration",
+    "Features",
+    "File",
+    "Label",
+    "LabelValues",
+    "Lateness",
+    "Moment",
+    "Name",
+    "Names",
+    "Numbers",
+    "Pause",
+    "Port",
+    "Score",
+    "Section",
+    "Span",
+    "Start",
+    "Topic",
+    "Url",
+    "Wait",
+    "is_number",
+    "shown",
+]
+
+MAX_COUNT = 2**31 - 1
+"""The largest count: the processor numbers what it holds with 32 bits."""
+
+_HOUR = 3_600_000
+_MAX_SHOWN_CHARACTERS = 60  # of a value in a message
+_DURATIONS = '"250ms", "5s", "5m", "2h" or "7d"'
+_TIMES = 'whole milliseconds since 1970, or RFC 3339 such as "2026-01-31T12:00:00Z"'
+_MAX_TOPIC_CHARACTERS = 249  # the limit of Kafka
+_NAME_PATTERN = re.compile(r"[\w.-]+", re.ASCII)
+_ADDRESS = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\]):(\d{1,5})", re.ASCII)
+_GRAPHIC = re.compile(r"[!-~]+")
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+_PORTS = range(1, 1 << 16)
+
+
+class Section(BaseModel):
+    """A section of a configuration: immutable, and without unknown keys."""
+
+    # strict: 5 is not a string, "5" is not a number, and true is neither.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Lateness(NamedTuple):
+    """How late a label comes after its observation; exactly one of the two is set."""
+
+    observations: int | None = None  # a number of further observations
+    span: int | None = None  # milliseconds of event time
+
+
+def shown(value: object) -> str:
+    """Write a value much as TOML does, in one line, shortened if it is long.
+
+    >>> shown("7 days"), shown(True), shown([1, "a"])
+    ('"7 days"', 'true', '[1, "a"]')
+    """
+    written = json.dumps(value, ensure_ascii=False, default=_text)
+    return (
+        written if len(written) <= _MAX_SHOWN_CHARACTERS else f"{written[:_MAX_SHOWN_CHARACTERS]}…"
+    )
+
+
+def _text(value: object) -> str:
+    return value.isoformat() if isinstance(value, date | time) else str(value)
+
+
+def is_number(value: object) -> bool:
+    """Return whether this is a finite number; true and false are not.
+
+    >>> is_number(5), is_number(True), is_number(math.inf), is_number(10**400)
+    (True, False, False, False)
+    """
+    try:
+        return type(value) in {int, float} and math.isfinite(value)  # type: ignore[arg-type]
+    except OverflowError:
+        return False
+
+
+def _refuse(message: str, value: object) -> NoReturn:
+    text = message.replace("{value}", shown(value))
+    raise PydanticCustomError("abers", "{text}", {"text": text})
+
+
+def _read_by(read: Callable[[Any], Any], message: str) -> PlainValidator:
+    """Read a value by a function that returns None for what it cannot read."""
+
+    def validate(value: Any) -> Any:  # noqa: ANN401 - any TOML value
+        found = read(value)
+        return _refuse(message, value) if found is None else found
+
+    return PlainValidator(validate)
+
+
+def _require(test: Callable[[Any], bool], message: str) -> AfterValidator:
+    """Refuse a value of the right type that does not pass a test."""
+
+    def validate(value: Any) -> Any:  # noqa: ANN401
+        return value if test(value) else _refuse(message, value)
+
+    return AfterValidator(validate)
+
+
+def _read_delay(value: object) -> Lateness | None:
+    if isinstance(value, Lateness):
+        return value
+    if isinstance(value, int):
+        return Lateness(observations=value) if is_time(value) else None
+    span = milliseconds(value)
+    return None if span is None else Lateness(span=span)
+
+
+def _read_features(value: object) -> str | tuple[str, ...] | None:
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not names or not all(map(_is_path, names)):
+        return None
+    return value if isinstance(value, str) else tuple(names)
+
+
+def _read_score(value: object) -> object:
+    paths = list(value.values()) if isinstance(value, dict) else [value]
+    return value if paths and all(map(_is_path, paths)) else None
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _read_numbers(value: object) -> tuple[float, ...] | None:
+    listed = isinstance(value, list | tuple) and all(map(is_number, value))
+    return tuple(map(float, value)) if listed else None  # type: ignore[call-overload]
+
+
+def _label_value(value: object) -> object:
+    finite = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+    return value if finite or isinstance(value, str) else None
+
+
+def _is_topic(name: str) -> bool:
+    return (
+        _NAME_PATTERN.fullmatch(name) is not None
+        and name not in (".", "..")
+        and len(name) <= _MAX_TOPIC_CHARACTERS
+    )
+
+
+def _read_label(value: object) -> str | None:
+    # The ordinal of a pod is 0 in the environment, and means "0".
+    name = str(value) if type(value) is int and value >= 0 else value
+    # Topics are named after an application, so its own name must be shorter.
+    short = isinstance(name, str) and _is_topic(name) and len(name) <= _MAX_TOPIC_CHARACTERS // 3
+    return name if short else None  # type: ignore[return-value]
+
+
+def _read_bootstrap(value: object) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not given or not all(map(_is_address, given)):
+        _refuse(
+            '{value} is not a broker address; write host and port, "localhost:9092", or a list '
+            "of these",
+            "…@…" if "@" in str(value) else value,  # a password may stand before the @
+        )
+    return tuple(given)
+
+
+def _is_address(value: object) -> bool:
+    found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    return found is not None and int(found[1]) in _PORTS
+
+
+def _read_moment(value: object) -> int | None:
+    try:
+        found = event_time(value)
+    except BadRecordError:
+        return None
+    return found if found >= 0 else None  # negative times are codes of Kafka
+
+
+def _read_start(value: object) -> object:
+    return value if value in ("earliest", "latest") else _read_moment(value)
+
+
+def _is_url(value: object) -> bool:
+    if not isinstance(value, str) or _GRAPHIC.fullmatch(value) is None:
+        return False
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    local = parts.scheme == "http" and host in _LOCAL
+    return bool(host) and "@" not in parts.netloc and (local or parts.scheme == "https")
+
+
+_AT_MOST_AN_HOUR = _require(lambda span: span <= _HOUR, 'must be at most "1h"')
+
+Count: TypeAlias = Annotated[int, Field(ge=1, le=MAX_COUNT)]
+Duration: TypeAlias = Annotated[
+    int,
+    _read_by(
+        milliseconds,
+        f"{{value}} is not a duration; write {_DURATIONS}, or a whole number of milliseconds",
+    ),
+]
+Span: TypeAlias = Annotated[
+    Duration, _require(lambda span: span > 0, f"must be longer than zero; write {_DURATIONS}")
+]
+Pause: TypeAlias = Annotated[Duration, _AT_MOST_AN_HOUR]
+Wait: TypeAlias = Annotated[Span, _AT_MOST_AN_HOUR]
+Delay: TypeAlias = Annotated[
+    Lateness,
+    _read_by(
+        _read_delay, f"{{value}} is not a delay; write a number of observations, or {_DURATIONS}"
+    ),
+]
+Moment: TypeAlias = Annotated[
+    int, _read_by(_read_moment, f"{{value}} is not a time; write {_TIMES}")
+]
+Start: TypeAlias = Annotated[
+    Literal["earliest", "latest"] | int,
+    _read_by(_read_start, f'{{value}} is not a time; write "earliest", "latest", {_TIMES}'),
+]
+Name: TypeAlias = Annotated[str, Field(min_length=1)]
+Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]
+Numbers: TypeAlias = Annotated[
+    tuple[float, ...],
+    _read_by(
+        _read_numbers, "{value} is not a list of finite numbers; write a list such as [0.1, 0.5]"
+    ),
+]
+File: TypeAlias = Annotated[
+    Name, _require(lambda path: "\0" not in path, "{value} must not contain a null character")
+]
+Score: TypeAlias = Annotated[
+    str | dict[str, str],
+    _read_by(
+        _read_score,
+        '{value} is not a field path; write one path, or one for each class: {cat = "p_cat"}',
+    ),
+]
+Features: TypeAlias = Annotated[
+    str | tuple[str, ...],
+    _read_by(
+        _read_features,
+        '{value} is not a field path; write one path, or a list of them: ["amount", "age"]',
+    ),
+]
+LabelValues: TypeAlias = Annotated[
+    tuple[
+        Annotated[
+            str | int | float,
+            _read_by(
+                _label_value, "{value} is not a label; write a string, a number, true or false"
+            ),
+        ],
+        ...,
+    ],
+    Field(strict=False),
+]
+Bootstrap: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_read_bootstrap)]
+Topic: TypeAlias = Annotated[
+    Name,
+    _require(
+        _is_topic,
+        f"{{value}} is not a topic name; use up to {_MAX_TOPIC_CHARACTERS} of a-z, A-Z, 0-9, "
+        "dots, _ and -",
+    ),
+]
+Label: TypeAlias = Annotated[
+    str,
+    _read_by(
+        _read_label,
+        f"{{value}} is not a name; use up to {_MAX_TOPIC_CHARACTERS // 3} of a-z, A-Z, 0-9, "
+        "dots, _ and -, "
+        'such as "fraud-1"',
+    ),
+]
+Port: TypeAlias = Annotated[int, Field(ge=0, le=65_535)]
+Url: TypeAlias = Annotated[
+    str,
+    _read_by(
+        lambda value: value if _is_url(value) else None,
+        "must be a URL that begins with https://, or with http:// on this machine, and has no "
+        "user and password",
+    ),
+]

@@ -1,0 +1,1 @@
+"""The dashboard: the live page, and the report, which is the live page frozen."""

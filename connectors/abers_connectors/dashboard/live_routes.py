@@ -1,0 +1,124 @@
+"""Routes of the live page: the document, its style, its scripts, and its events.
+
+The page requests nothing but these, from the server it came from, and runs no other script; its
+content security policy says so.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from abers_connectors.dashboard.access import TokenGuard
+from abers_connectors.dashboard.document import Document
+from abers_connectors.dashboard.page_assets import PageAssets
+from abers_connectors.dashboard.page_cache import PageCache
+from abers_connectors.dashboard.server_events import EventStreams
+from abers_connectors.http.connections import STREAM
+from abers_connectors.http.middleware import ConcurrencyLimit, HostCheck
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from abers_connectors.dashboard.feed import Feed
+    from abers_connectors.dashboard.models import Key
+
+__all__ = ["live_routes"]
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_SAFE = {
+    "content-security-policy": _POLICY,
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+}
+_SCRIPT = "text/javascript"
+_NO_CACHE = {"cache-control": "no-cache"}
+_FOREVER = {"cache-control": "public, max-age=31536000, immutable"}  # its version is in its name
+
+
+def live_routes(
+    feed: Feed,
+    closing: Callable[[Callable[[], None]], object],
+    names: Collection[str],
+    token: str | None,
+) -> list[Route]:
+    """Return the routes of a page: "/", and all below "/live/".
+
+    `closing` registers a function to call at the end. The names are host names of the server,
+    beside addresses and localhost. Without a token anyone may see the page.
+    """
+    assets = PageAssets("the live page", "http")
+    plotly = f"plotly-{version('plotly')}.min.js"
+    cache = PageCache(feed)
+    closing(cache.close)
+    streams = EventStreams(feed, cache)
+
+    async def listen(request: Request) -> Any:  # noqa: ANN401 - any ASGI application will do
+        if request.method == "HEAD":  # which would be an answer without an end or a body
+            return Response()
+        if streams.full:
+            return PlainTextResponse("Too many pages are open.", 503, {"retry-after": "10"})
+        try:
+            key = _key(request.query_params.get("model"))
+        except msgspec.DecodeError:
+            return PlainTextResponse("There is no such model.", 400)
+        return streams.response(key)
+
+    def route(path: str, response: Callable[[], Response]) -> Route:
+        async def answer(_: Request) -> Response:
+            return response()
+
+        made = Route(path, answer)
+        made.app = ConcurrencyLimit(made.app)
+        return made
+
+    def text(body: str | bytes, kind: str, cached: dict[str, str]) -> Callable[[], Response]:
+        return lambda: Response(body, headers=_SAFE | cached, media_type=kind)
+
+    page = assets.render(
+        live={"plotly": plotly, "style_names": _style_names(assets.plotly.read_text("utf-8"))},
+        head=Document(title=feed.title),
+        scripts=[],
+    )
+    ours = [
+        route("/", text(page, "text/html", {"cache-control": "no-store"})),
+        route("/live/page.css", text(assets.style, "text/css", _NO_CACHE)),
+        route("/live/page.js", text(assets.script, _SCRIPT, _NO_CACHE)),
+        route(
+            f"/live/{plotly}",
+            lambda: FileResponse(str(assets.plotly), headers=_SAFE | _FOREVER, media_type=_SCRIPT),
+        ),
+        Route(STREAM, listen),  # which counts its readers itself
+    ]
+    return [_guarded(route, names, token) for route in ours]
+
+
+def _guarded(route: Route, names: Collection[str], token: str | None) -> Route:
+    guarded: ASGIApp = route.app if token is None else TokenGuard(route.app, token)
+    route.app = HostCheck(guarded, names)
+    return route
+
+
+def _key(text: str | None) -> Key | None:
+    return None if text is None else msgspec.json.decode(text, type=tuple[str, str])
+
+
+def _style_names(script: str) -> list[str]:
+    """Return the ids of the styles that plotly would add.
+
+    Plotly adds no style if an element with its id exists: the page has an empty element for each
+    part of plotly, and its own style sheet has the class that asks for no more.
+    """
+    return sorted({*re.findall(r'getElementById\("([0-9a-f]{64})"\)', script)})

@@ -1,0 +1,113 @@
+"""Models of a stream, with their segments: how they are found, ordered and named.
+
+Wherever models are listed, the one with most labels is first, and each has the same name, however
+many processors share the stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from abers_connectors.replay.score_text import score_cell, score_labels
+from abers_connectors.replay.summary import finite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from abers.monitoring import TaskMonitor
+    from abers.stream import Processor
+    from abers_connectors.replay.summary import Means
+
+__all__ = [
+    "CHANGE",
+    "Key",
+    "ModelStatus",
+    "calibrated_means",
+    "key_id",
+    "key_name",
+    "listed_name",
+    "model_monitors",
+    "model_statuses",
+    "model_table",
+]
+
+Key: TypeAlias = tuple[str, str]
+"""Model and segment."""
+
+CHANGE = "change"
+"""Name of the test whose incidents raise alarms."""
+
+
+class ModelStatus(msgspec.Struct, frozen=True):
+    """Model and segment as an entry of a list."""
+
+    key: Key
+    labels: int  # number of predictions scored
+    active: bool  # whether its alarm is active
+
+
+def model_monitors(processors: Iterable[Processor]) -> dict[Key, list[TaskMonitor]]:
+    """Return the monitors of each model and segment, one a processor that has it."""
+    found: dict[Key, list[TaskMonitor]] = {}
+    for processor in processors:
+        for key, monitor in zip(processor.keys, processor.monitors, strict=False):
+            found.setdefault(key, []).append(monitor)
+    return found
+
+
+def model_statuses(models: Mapping[Key, Sequence[TaskMonitor]]) -> list[ModelStatus]:
+    """Return the status of each model, the one with most labels first."""
+    some = (
+        ModelStatus(
+            key,
+            sum(one.count for one in monitors),
+            any(test.active for one in monitors for test in one.tests if test.name == CHANGE),
+        )
+        for key, monitors in models.items()
+    )
+    return sorted(some, key=lambda one: (-one.labels, one.key))
+
+
+def calibrated_means(monitors: Sequence[TaskMonitor]) -> Means | None:
+    """Return the mean scores of the calibrated predictions of a model."""
+    return finite(type(monitors[0]).total(monitors).views()["calibrated"])
+
+
+def key_id(key: Key) -> str:
+    """Return a key as an address has it."""
+    return msgspec.json.encode(key).decode()
+
+
+def key_name(key: Key) -> str:
+    """Return the name of a key; the only model of a stream may have an empty one."""
+    model, segment = key
+    return f"{model} · {segment}" if segment else model
+
+
+def listed_name(key: Key, *, active: bool) -> str:
+    """Return the name of a key in a list, with a mark if its alarm is active."""
+    return (key_name(key) or "default") + (" (alarm)" if active else "")
+
+
+def model_table(
+    models: Sequence[tuple[str, int, Means | None]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return the column names and the rows of a table of models.
+
+    Each has a name, the number of predictions scored, and calibrated means.
+
+    Examples
+    --------
+    >>> model_table([("fraud", 1200, {"brier": 0.25}), ("spam", 0, None)])
+    (['model', 'labels', 'Brier score'], [['fraud', '1,200', '0.2500'], ['spam', '0', '-']])
+    """
+    names = score_labels(
+        {name: None for _, _, means in models for name in means or ()}, briefly=True
+    )
+    rows = [
+        [title, f"{labels:,}", *(score_cell(means, name, labels) for name in names)]
+        for title, labels, means in models
+    ]
+    return ["model", "labels", *names.values()], rows

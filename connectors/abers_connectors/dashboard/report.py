@@ -1,0 +1,201 @@
+"""Report of a replay, in numbers, as its JSON has them; see docs/report.md.
+
+None of them says when, how fast, or on what machine the report was made, so the same replay gives
+the same report.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+import abers
+from abers.monitoring import BinaryMonitor, RegressionMonitor, experts
+from abers.stream.settings import CALIBRATORS
+from abers_connectors.replay.summary import expert_numbers, finite
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers.monitoring import Diagram, Evidence, TaskMonitor
+    from abers.stream.processor import Processor
+    from abers_connectors.dashboard.history import ModelHistory
+    from abers_connectors.dashboard.models import Key
+    from abers_connectors.dashboard.observer import ObservedModel, Observer
+    from abers_connectors.replay.summary import Summary
+    from abers_connectors.sources.base import Source
+
+__all__ = ["NO_FINDINGS", "FinishedReplay"]
+
+NO_FINDINGS: dict[str, Any] = {
+    "labels": 0,
+    "raw": None,
+    "calibrated": None,
+    "mean_width": None,
+    "over_time": [],
+    "reliability": None,
+    "diagrams": None,
+    "tests": [],
+    "evidence": [],
+    "alarms": [],
+    "experts": {},
+    "experts_over_time": [],
+    "intervals": None,
+    "pit": None,
+    "outcomes": None,
+}
+"""Findings without any prediction: all keys, in their order."""
+
+_SEVERAL = 2  # models
+
+
+class FinishedReplay(NamedTuple):
+    """All that is known of a replay at its end, for a report."""
+
+    title: str  # command-line arguments that named the stream
+    delay: int | None  # how many observations late the labels were, if that was the rule
+    source: Source
+    processor: Processor
+    summary: Summary
+    history: ModelHistory  # of all models together
+    observer: Observer  # of each model and segment
+
+    def models(self) -> tuple[dict[Key, ObservedModel], int]:
+        """Return the models, and how many are left out; none if the only one is the whole."""
+        if (count := len(self.observer.models())) < _SEVERAL:
+            return {}, 0
+        kept = self.observer.kept()
+        return kept, count - len(kept)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was replayed; files are named without their directories."""
+        settings, summary = self.processor.settings, self.summary
+        return {
+            "abers": abers.__version__,
+            "stream": Path(self.title).name,
+            "inputs": " and ".join(Path(name).name for name in self.source.name.split(" and ")),
+            "task": settings.task,
+            "calibrator": settings.calibrator or CALIBRATORS[settings.task][0],
+            "delay": self.delay,
+            "settings": msgspec.to_builtins(settings),
+            "records": summary.records,
+            "dead_letters": summary.dead_letters,
+            "observations": summary.observations,
+            "waiting": summary.waiting,
+            "counters": self.processor.counters,
+        }
+
+    def numbers(self) -> dict[str, Any]:
+        """Return the report as its JSON has it."""
+        monitor = self.processor.monitor
+        whole = NO_FINDINGS if monitor is None else _findings(monitor, self.history)
+        found = whole | {"labels": self.summary.labels} | self.facts()
+        models, left_out = self.models()
+        if models:
+            found["models"] = [
+                _findings(*one) | {"model": model, "segment": segment}
+                for (model, segment), one in models.items()
+            ]
+            found["models_left_out"] = left_out
+        return found
+
+
+def _findings(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
+    """Return the numbers of the predictions of a monitor and a history."""
+    found = {
+        "labels": monitor.count,
+        **_scores(monitor),
+        "mean_width": monitor.mean_width if math.isfinite(monitor.mean_width) else None,
+        "over_time": [
+            {
+                "labels": window.end,
+                "over": window.labels,
+                **_scores(window.monitor),
+                "mean_width": window.monitor.mean_width,
+            }
+            for window in history.windowed.recent()
+        ],
+        "tests": [_test(one) for one in monitor.tests],
+        "experts": expert_numbers(experts(monitor.numbers_beside())),
+        "experts_over_time": [
+            {"labels": labels, "experts": expert_numbers(found)}
+            for labels, found in history.experts.points
+        ],
+        "evidence": [{"labels": n, "log_wealth": height} for n, height in history.trail.points],
+        "alarms": [
+            {
+                "labels": labels,
+                "episode": one.episode,
+                "time": one.time,
+                "log_wealth": one.log_wealth,
+                "message": one.message,
+            }
+            for labels, one in history.trail.alarms
+        ],
+    }
+    return NO_FINDINGS | found | _of_task(monitor, history)
+
+
+def _scores(monitor: TaskMonitor) -> dict[str, Any]:
+    views = monitor.views()
+    return {"raw": finite(views.get("raw")), "calibrated": finite(views["calibrated"])}
+
+
+def _test(one: Evidence) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "log_wealth": one.log_wealth,
+        "log_threshold": one.log_threshold,
+        "active": one.active,
+        "incidents": one.incidents,
+        "since": None if one.last is None else one.last.first,
+        "guarantee": one.guarantee,
+        "skipped": one.skipped,
+    }
+
+
+def _of_task(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
+    """Return the findings that only one task has."""
+    if isinstance(monitor, BinaryMonitor):
+        views = monitor.scores()
+        return {
+            "reliability": {name: [one._asdict() for one in v.bins()] for name, v in views.items()},
+            "diagrams": {
+                name: _diagram(name, view.reliability.diagram(), history)
+                for name, view in views.items()
+                if view.reliability is not None
+            },
+        }
+    if isinstance(monitor, RegressionMonitor):
+        pit = monitor.pit_histogram
+        return {
+            "intervals": [one._asdict() for one in monitor.intervals],
+            "pit": None if pit is None else pit.tolist(),
+            "outcomes": {
+                "first": history.first,
+                "levels": history.levels,
+                "quantiles": history.quantiles.tolist(),
+                "scores": history.scores.tolist(),
+                "labels": history.labels.tolist(),
+            },
+        }
+    return {}
+
+
+def _diagram(view: str, diagram: Diagram, history: ModelHistory) -> dict[str, Any]:
+    blocks = (diagram.lower, diagram.upper, diagram.probability, diagram.count)
+    return {
+        "blocks": _rows(("lower", "upper", "share", "labels"), blocks),
+        "band": _rows(("forecast", "lower", "upper"), history.bands(view, diagram)),
+        "brier": diagram.decomposition()._asdict(),
+    }
+
+
+def _rows(names: Sequence[str], columns: Sequence[NDArray[Any]]) -> list[dict[str, float]]:
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]

@@ -1,0 +1,142 @@
+"""HTTP server of health, metrics and the live page, in a thread of its own.
+
+No client can block the service or make it grow: connections, the size of a request and the time for
+it are bounded, and a supervisor gets its response whatever other clients do.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from abers.exceptions import AbersError, ConfigError
+from abers_connectors.extras import extra
+from abers_connectors.http.token import token_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp
+
+    from abers_connectors.config.sections import HttpSection
+    from abers_connectors.dashboard.feed import Feed
+    from abers_connectors.runtime.status import Status
+
+__all__ = ["serving"]
+
+_PAGE = ("plotly", "jinja2")  # libraries of the live page
+_PATIENCE = 10.0  # seconds for a request to arrive
+_WAITING = 128  # connections that wait to be taken: fewer than are open at once
+_END = 5.0  # seconds for the thread to end
+
+
+@contextmanager
+def serving(
+    http: HttpSection,
+    status: Status | None,
+    feed: Feed | None = None,
+    *,
+    patience: float = _PATIENCE,
+) -> Iterator[str]:
+    """Serve health and metrics, and the live page, in a `with` block; yield the address.
+
+    The status is None for a replay, and the feed is None for no page. A client has `patience`
+    seconds for its request, and for taking the response. An AbersError is raised if the port is in
+    use; a ConfigError, if there is no such host, the port may not be used, or the token cannot be
+    sent; a MissingExtraError, if a library is not installed.
+    """
+    for module in ("starlette", "uvicorn", "prometheus_client", *(_PAGE if feed else ())):
+        extra(module, "a section [http]", "http")
+    with ExitStack() as stack:
+        app = _app(http, status, feed, stack)
+        listener = stack.enter_context(_bound(http))
+        server = _server(app, patience)
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [listener]}, name="http", daemon=True
+        )
+        thread.start()
+        try:
+            yield _url(listener)
+        finally:
+            if feed is not None:
+                feed.close()
+            server.should_exit = True
+            thread.join(_END)
+
+
+def _app(http: HttpSection, status: Status | None, feed: Feed | None, stack: ExitStack) -> ASGIApp:
+    """Return the application; its resources are closed with the stack."""
+    from starlette.applications import Starlette  # noqa: PLC0415 - an extra
+    from starlette.routing import Route  # noqa: PLC0415 - likewise
+
+    from abers_connectors.http.middleware import RequestLimits  # noqa: PLC0415 - likewise
+    from abers_connectors.metrics.health import health_routes  # noqa: PLC0415 - it needs the extra
+
+    pages, names = list[Route](), {http.host, *http.hosts}
+    if feed is not None:
+        from abers_connectors.dashboard.live_routes import live_routes  # noqa: PLC0415 - likewise
+
+        pages += live_routes(feed, stack.callback, names, token_of())
+    if status is not None:
+        pages += health_routes(status, stack.callback, names if http.check_host else None)
+    app = Starlette(routes=pages)
+    # A redirection would lead to the host name that the client has sent.
+    app.router.redirect_slashes = False
+    return RequestLimits(app)
+
+
+def _server(app: ASGIApp, patience: float) -> Any:  # noqa: ANN401 - a uvicorn.Server
+    """Return a uvicorn server of the app."""
+    import uvicorn  # noqa: PLC0415 - an extra
+
+    from abers_connectors.http.connections import PARSED, protocol  # noqa: PLC0415 - likewise
+
+    settings = uvicorn.Config(
+        app,
+        http=protocol(patience),
+        ws="none",
+        lifespan="off",
+        loop="asyncio",
+        log_config=None,
+        log_level="error",  # mistakes of clients are not logged
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_WAITING,
+        h11_max_incomplete_event_size=PARSED,
+        timeout_keep_alive=int(_PATIENCE),
+        timeout_graceful_shutdown=1,
+    )
+    return uvicorn.Server(settings)
+
+
+def _bound(http: HttpSection) -> socket.socket:
+    """Return a socket that listens at the configured address."""
+    where = f"http.host = {http.host}, http.port = {http.port}"
+    try:
+        found = socket.getaddrinfo(http.host, http.port, type=socket.SOCK_STREAM)
+    except OSError:
+        msg = f"http.host: {http.host} must be an address of this machine; write its IP address"
+        raise ConfigError([msg]) from None
+    family, kind, number, _, address = found[0]
+    listener = socket.socket(family, kind, number)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_WAITING)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            msg = f"{where}: another process listens there; end it, or write another port"
+            raise AbersError(msg) from None
+        msg = f"{where}: {error.strerror}; write an address of this machine, and a port above 1023"
+        raise ConfigError([msg]) from None
+    return listener
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

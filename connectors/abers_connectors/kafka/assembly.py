@@ -1,0 +1,244 @@
+"""Assembly of a service from its configuration.
+
+Everything that is opened here is closed here. A process that ends stays a member of its group
+unless the configuration says otherwise, so that a restart moves no partition.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, ParamSpec
+
+from abers.exceptions import BrokerError, ConfigError, StateError
+from abers_connectors.dashboard.stream_pages import ServicePage
+from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
+from abers_connectors.kafka.settings import client_settings
+from abers_connectors.kafka.topic_checks import require_durable_changelog
+from abers_connectors.kafka.topic_creation import create_topics_if
+from abers_connectors.replay.run import DeadLetterLimit
+from abers_connectors.runtime.application import kafka_section
+from abers_connectors.runtime.batch_buffer import BatchLimits
+from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.initial_state import InitialState
+from abers_connectors.runtime.maintenance import Maintenance
+from abers_connectors.runtime.offset_gap import skip_gap
+from abers_connectors.runtime.restore import Restorer
+from abers_connectors.runtime.serializer import ALERTS, Serializer
+from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.transport import open_transport
+from abers_connectors.runtime.watchdog import Watchdog
+from abers_connectors.runtime.worker import Worker
+from abers_connectors.sinks.webhook import Webhook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from abers_connectors.config.model import Config
+    from abers_connectors.config.sections import AlertsSection, KafkaSection
+    from abers_connectors.runtime.application import Application
+    from abers_connectors.runtime.task import BatchResult, StreamTask
+    from abers_connectors.runtime.transport import Consumer, Reader
+    from abers_connectors.systemd import Supervisor
+
+__all__ = ["close_or_leave", "open_worker", "partition_count", "snapshot_store"]
+
+_MAX_BYTES = 1_000_000  # of a record; clients and brokers reject larger ones by default
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+
+
+@contextmanager
+def open_worker(
+    config: Config,
+    application: Application,
+    initial_state: str | None,
+    supervisor: Supervisor,
+    *,
+    create_topics: bool = False,
+) -> Iterator[Worker]:
+    """Open a worker in a `with` block; see `run_command.run_service`, which runs it."""
+    from abers_connectors.dashboard.server import serving  # noqa: PLC0415 - an extra
+
+    kafka = kafka_section(config)
+    stall_timeout, session_timeout = kafka.stall_timeout / 1000, kafka.session_timeout / 1000
+    status = Status(stall_timeout, supervisor.alive, session_timeout=session_timeout)
+    page = ServicePage(kafka.application_id, status)
+    with ExitStack() as stack:
+        if config.http.enabled:
+            url = stack.enter_context(serving(config.http, status, page.feed))
+            _log.info("health, metrics and the live page at %s/", url)
+        watchdog = stack.enter_context(closing(Watchdog(stall_timeout, _log.critical)))
+        transport = open_transport(kafka, watchdog)
+        reader = stack.enter_context(closing(transport.reader(kafka.application_id)))
+        snapshots = snapshot_store(config)
+        store = (
+            None if initial_state is None else SnapshotStore(initial_state, kafka.application_id)
+        )
+        initial = InitialState(application, reader, kafka.starting_offset, store)
+        if create_topics:
+            for topic in create_topics_if(config, partial(initial.check, snapshots)):
+                _log.info("topic %s is created", topic)
+        partitions, topics = partition_count(reader, application), _output_topics(kafka)
+        outputs = _partition_counts(reader, topics.values())
+        require_durable_changelog(config)
+        initial.save(snapshots, partitions)
+        identity = f"{kafka.application_id}-{kafka.group_instance_id}"
+        producer = transport.producer(
+            identity,
+            topics=sorted({*topics.values(), application.changelog}),
+            group=kafka.application_id,
+            timeout=kafka.transaction_timeout / 1000,
+            compression=kafka.compression,
+        )
+        stack.callback(producer.close)
+        consumer = transport.consumer(
+            application.inputs, kafka.application_id, identity, session_timeout=session_timeout
+        )
+        stack.push(close_or_leave(consumer, leave=kafka.leave_group_on_close))
+        maintenance = Maintenance(
+            application,
+            snapshots,
+            every=config.state.snapshot_every,
+            consumer=consumer,
+            producer=producer,
+            outputs=outputs,
+            status=status,
+            supervisor=supervisor,
+            trim=_trim(config, application, snapshots),
+        )
+        stack.callback(maintenance.close)
+        restorer = Restorer(
+            application,
+            reader,
+            snapshots,
+            initial.create,
+            partial(skip_gap, application, reader, kafka.on_offset_out_of_range, _log.warning),
+            warn=_log.warning,
+        )
+        yield Worker(
+            application,
+            consumer=consumer,
+            producer=producer,
+            reader=reader,
+            restore=restorer.restore,
+            deserializer=Deserializer(
+                config, partitions=partitions, now=lambda: time.time_ns() // 1_000_000
+            ),
+            serializer=Serializer(max_bytes=_MAX_BYTES, publish_from=kafka.publish_from),
+            topics=topics,
+            limits=BatchLimits(
+                kafka.max_records,
+                kafka.max_bytes,
+                kafka.commit_interval / 1000,
+                kafka.max_task_idle / 1000,
+            ),
+            stop_on_dead_letter=config.output.on_bad_record == "stop",
+            require_few_dead=DeadLetterLimit(ratio=config.output.max_dead_letter_ratio).require,
+            stall_timeout=stall_timeout,
+            status=status,
+            on_commit=_each(_alert(config.alerts, status, stack), page.take),
+            housekeeping=_each(maintenance, page.refresh),
+        )
+
+
+def close_or_leave(consumer: Consumer, *, leave: bool) -> Callable[..., None]:
+    """Return the end of a `with` block that closes a consumer, or leaves the group if asked to.
+
+    It does not leave after a BrokerError: the member may be that of the process that took over, or
+    the process will be restarted.
+    """
+
+    def end(_: object, error: BaseException | None, __: object) -> None:
+        if leave and not isinstance(error, BrokerError):
+            consumer.leave()
+        else:
+            consumer.close()
+
+    return end
+
+
+def _each(*calls: Callable[P, object]) -> Callable[P, None]:
+    """Return a function that calls some others, one after the other."""
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> None:
+        for call in calls:
+            call(*args, **kwargs)
+
+    return called
+
+
+def _alert(
+    alerts: AlertsSection, status: Status, stack: ExitStack
+) -> Callable[[StreamTask, BatchResult], object]:
+    """Return a function that sends committed alarms to the webhook, if there is one."""
+    if alerts.webhook is None:
+        return lambda *_: None
+    webhook = Webhook(alerts.webhook, status.webhook_called)
+    stack.callback(webhook.close)
+
+    def send(_: StreamTask, result: BatchResult) -> None:
+        for one in result.output_records:
+            if one.sink == ALERTS:
+                webhook.post(one.value)
+
+    return send
+
+
+def partition_count(reader: Reader, application: Application) -> int:
+    """Return the number of partitions of the inputs and the changelog, which must be equal."""
+    counts = _partition_counts(reader, [*application.inputs, application.changelog])
+    if len({*counts.values()}) > 1:
+        found = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
+        msg = (
+            f"the inputs and the changelog must have equally many partitions: {found}. If "
+            "partitions were added to a topic, start a new application: a label would no longer "
+            "meet its observation"
+        )
+        raise StateError(msg)
+    return next(iter(counts.values()))
+
+
+def _partition_counts(reader: Reader, topics: Iterable[str]) -> dict[str, int]:
+    """Return the number of partitions of topics, all of which must exist."""
+    counts = {topic: reader.partition_count(topic) for topic in topics}
+    if missing := [topic for topic, count in counts.items() if not count]:
+        lines = [f"there is no topic {topic}" for topic in missing]
+        fix = "create it, or let `abers run --create-topics` create what is missing"
+        raise ConfigError([*lines, fix])
+    return counts
+
+
+def snapshot_store(config: Config) -> SnapshotStore | None:
+    """Open the store of snapshots of a configuration; None if it names none."""
+    kafka = config.kafka
+    if config.state.path is None or kafka is None:
+        return None
+    # Half of the time after which /livez fails: a storage that hangs is skipped before that.
+    timeout = kafka.stall_timeout / 2000
+    return SnapshotStore(config.state.path, kafka.application_id, config.state.retain, timeout)
+
+
+def _trim(
+    config: Config, application: Application, snapshots: SnapshotStore | None
+) -> Callable[[int], None]:
+    """Return a function that trims the changelog, if the configuration allows it."""
+    if snapshots is None or not config.state.shared:
+        return lambda _: None
+    settings = client_settings(kafka_section(config))
+    return ChangelogTrimmer(application, snapshots, settings).trim
+
+
+def _output_topics(kafka: KafkaSection) -> dict[str, str]:
+    topics = {
+        "predictions": kafka.predictions,
+        "outcomes": kafka.outcomes,
+        "dead_letters": kafka.dead_letters,
+        ALERTS: kafka.alerts,
+    }
+    return {sink: topic for sink, topic in topics.items() if topic is not None}

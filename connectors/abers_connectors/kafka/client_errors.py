@@ -1,0 +1,66 @@
+"""Errors of kafka-python, and the errors of abers that replace them.
+
+Every error of the client is raised as one of ours: a ConfigError if a permission is missing, and
+otherwise a BrokerError, after which the process should end.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from kafka import errors
+
+from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.runtime.transport import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["FENCED", "retried", "translated_errors"]
+
+T = TypeVar("T")
+
+# A newer process of the same identity has fenced this one.
+FENCED = (
+    errors.ProducerFencedError,
+    errors.InvalidProducerEpochError,
+    errors.FencedInstanceIdError,
+    errors.TransactionCoordinatorFencedError,
+)
+
+
+@contextmanager
+def translated_errors(doing: str) -> Iterator[None]:
+    """Translate the errors of the client; `doing` is the phrase for its action, "reading"."""
+    try:
+        yield
+    except errors.OffsetOutOfRangeError as error:
+        names = ", ".join(TopicPartition(*one).at(at) for one, at in dict(error.args[0]).items())
+        msg = f"{names}: the topic has no such offset; records were deleted before they were read"
+        raise BrokerError(msg) from error
+    except FENCED as error:
+        msg = (
+            f"{doing}: another process took the place of this one ({type(error).__name__}); "
+            "no two processes may have the same kafka.group_instance_id"
+        )
+        raise BrokerError(msg) from error
+    except errors.AuthorizationError as error:
+        why = f"a permission is missing ({type(error).__name__})"
+        raise ConfigError([f"{doing}: {why}; `abers check --connect` says which"]) from error
+    except errors.KafkaError as error:
+        msg = f"{doing}: {error or type(error).__name__}"
+        raise BrokerError(msg) from error
+
+
+def retried(ask: Callable[[], T], seconds: float) -> T:
+    """Retry while the brokers create their internal topics, which the first request triggers."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return ask()
+        except errors.RetriableError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)

@@ -1,0 +1,135 @@
+"""Clients of kafka-python, and the errors of connecting to the brokers.
+
+kafka-python is an extra, so it is imported when a client is opened.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.extras import extra
+from abers_connectors.kafka.settings import PASSWORD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from abers_connectors.runtime.transport import TopicPartition
+
+__all__ = [
+    "TIMEOUT",
+    "connection_errors",
+    "new_consumer",
+    "new_producer",
+    "open_admin",
+    "to_client",
+]
+
+TIMEOUT = 10.0  # seconds of a request of the admin client
+_REFUSED = "ECONNREFUSED"  # no process listens there
+# A consumer commits nothing and starts nowhere by itself.
+_CONSUMER = {
+    "isolation_level": "read_committed",
+    "enable_auto_commit": False,
+    "auto_offset_reset": "none",
+    "allow_auto_create_topics": False,
+    "fetch_max_wait_ms": 100,  # the longest wait for a resumed partition
+    "metrics_enabled": False,
+}
+
+
+def _client(module: str = "kafka") -> Any:  # noqa: ANN401 - the client has no types
+    return extra(module, "a section [kafka]", "kafka")
+
+
+def to_client(partition: TopicPartition) -> Any:  # noqa: ANN401 - the client has no types
+    """Return the client's own object for a partition."""
+    return _client().TopicPartition(*partition)
+
+
+def new_consumer(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: ANN401 - no types
+    """Open a consumer of committed records, which commits and seeks only by explicit calls."""
+    return _client().KafkaConsumer(**{**_CONSUMER, **settings, **options})
+
+
+def new_producer(settings: Mapping[str, Any], compression: str, **options: Any) -> Any:  # noqa: ANN401 - no types
+    """Open a producer, whose compression may be "none"."""
+    return _client().KafkaProducer(
+        compression_type=None if compression == "none" else compression,
+        allow_auto_create_topics=False,
+        metrics_enabled=False,
+        **settings,
+        **options,
+    )
+
+
+@contextmanager
+def open_admin(settings: Mapping[str, Any]) -> Iterator[Any]:
+    """Open an admin client in a `with` block, and translate its errors."""
+    timeout = int(1000 * TIMEOUT)
+    with (
+        connection_errors(settings),
+        _client().KafkaAdminClient(
+            **settings, bootstrap_timeout_ms=timeout, request_timeout_ms=timeout
+        ) as admin,
+    ):
+        yield admin
+
+
+class _CauseHandler(logging.Handler):
+    """Keeps the error that the client logs before it raises only a timeout."""
+
+    def __init__(self, raised: type[Exception], vague: type[Exception]) -> None:
+        super().__init__(logging.WARNING)
+        self._raised, self._vague = raised, vague
+        self.error: Exception | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep an error among the arguments; a lost connection says less than its cause."""
+        for one in record.args if isinstance(record.args, tuple) else ():
+            known = self.error is not None and not isinstance(self.error, self._vague)
+            if isinstance(one, Exception) and not isinstance(one, self._raised) and not known:
+                self.error = one
+
+
+@contextmanager
+def connection_errors(settings: Mapping[str, Any]) -> Iterator[None]:
+    """Raise a BrokerError if no broker answers, and a ConfigError if the brokers reject the user.
+
+    A MissingExtraError is raised if kafka-python is not installed.
+    """
+    errors = _client("kafka.errors")
+    log = logging.getLogger("kafka")
+    cause = _CauseHandler(errors.KafkaTimeoutError, errors.KafkaConnectionError)
+    log.addHandler(cause)
+    try:
+        yield
+    except errors.KafkaError as error:
+        known = cause.error if isinstance(error, errors.KafkaTimeoutError) else None
+        raise _translated(known or error, settings) from None
+    finally:
+        log.removeHandler(cause)
+
+
+def _translated(error: Exception, settings: Mapping[str, Any]) -> ConfigError | BrokerError:
+    """Translate an error of the client into one that names the setting to check."""
+    errors = _client("kafka.errors")
+    if isinstance(error, errors.SaslAuthenticationFailedError):
+        user = f"{settings['sasl_plain_username']!r} ({settings['sasl_mechanism']})"
+        msg = (
+            f"kafka.security.username: the brokers reject user {user}, or the password in the "
+            f"environment variable {PASSWORD}"
+        )
+        return ConfigError([msg])
+    if isinstance(error, errors.UnsupportedSaslMechanismError):
+        mechanism = settings["sasl_mechanism"]
+        return ConfigError([f"kafka.security.mechanism: the brokers do not offer {mechanism}"])
+    servers = ", ".join(settings["bootstrap_servers"])
+    why = " ".join(map(str, error.args)) or type(error).__name__  # without the error's number
+    # A broker that expects another protocol only disconnects.
+    password = f", and that they accept {PASSWORD}" if "sasl_mechanism" in settings else ""
+    hint = f"; check that kafka.security is what the brokers expect{password}"
+    hint = "" if _REFUSED in why else hint
+    return BrokerError(f"no answer from a broker at {servers}: {why}{hint}")

@@ -1,0 +1,242 @@
+"""Checks of an application's topics and permissions.
+
+A check changes nothing. All findings are reported at once, each in a sentence that says how to fix
+it. Each function in `CHECKS` finds one kind of mistake in what the brokers have described.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from abers.exceptions import ConfigError
+from abers_connectors.config.units import duration
+from abers_connectors.kafka.connection import TIMEOUT, open_admin
+from abers_connectors.kafka.copartition_check import copartition_findings
+from abers_connectors.kafka.settings import client_settings
+from abers_connectors.kafka.topics import (
+    CHANGELOG,
+    INPUTS,
+    NEEDED,
+    NO_TOPIC,
+    NOT_AUTHORIZED,
+    Finding,
+    Topic,
+    describe_topics,
+)
+from abers_connectors.runtime.application import kafka_section
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from abers_connectors.config.model import Config
+    from abers_connectors.config.sections import KafkaSection
+
+__all__ = [
+    "CHECKS",
+    "check",
+    "existence_findings",
+    "identity_findings",
+    "require_durable_changelog",
+]
+
+_HOUR = 3_600_000  # the default of brokers since Kafka 4
+_MAX_BATCH_BYTES = 1 << 20  # of a batch of records in the changelog
+
+Topics = dict[str, Topic]
+
+
+def existence_findings(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Find topics that do not exist, or that we may not see."""
+    from kafka import errors  # noqa: PLC0415
+
+    del config
+    for one in topics.values():
+        if one.error == NO_TOPIC:
+            fix = "create it, or let `abers run --create-topics` create it"
+            yield Finding(one.where, f"there is no topic {one.name}; {fix}")
+        elif one.error == NOT_AUTHORIZED:
+            yield Finding(one.where, f"permission DESCRIBE on topic {one.name} is missing")
+        elif one.error:
+            name = errors.for_code(one.error).__name__
+            yield Finding(one.where, f"topic {one.name} cannot be used: {name}")
+
+
+def _permissions(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Yield missing permissions on the topics."""
+    trims = config.state.path is not None and config.state.shared
+    for role, one in topics.items():
+        missing = [right for right in NEEDED[role] if right not in one.allowed]
+        if one.error == 0 and missing:
+            rights = " and ".join(missing)
+            yield Finding(one.where, f"permission {rights} on topic {one.name} is missing")
+        elif one.error == 0 and not one.settings:
+            text = f"topic {one.name} cannot be checked: permission DESCRIBE_CONFIGS is missing"
+            yield Finding(one.where, text, fatal=False)
+        if one.error == 0 and role == "changelog" and trims and "DELETE" not in one.allowed:
+            text = (
+                f"permission DELETE on topic {one.name} is missing, which state.shared = true uses "
+                "to trim it; without it the topic grows without bound"
+            )
+            yield Finding(one.where, text, fatal=False)
+
+
+def _partitions(topics: Topics, config: Config) -> Iterator[Finding]:
+    del config
+    first = topics["observations"]
+    for role, why in _COPARTITIONED.items():
+        one = topics.get(role)
+        if one is None or one.error or first.error or one.partitions == first.partitions:
+            continue
+        counts = f"{one.partitions} partitions, and topic {first.name} has {first.partitions}"
+        yield Finding(one.where, f"topic {one.name} has {counts}; {why}")
+
+
+_COPARTITIONED = {
+    "labels": "a label meets its observation only if both have equally many; recreate one of them",
+    "changelog": (
+        "each input partition has its state in the changelog partition of the same number; after "
+        "a change of the inputs, start again with another kafka.application_id"
+    ),
+}
+
+
+def changelog_findings(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Find settings of the changelog that can lose state."""
+    del config
+    one = topics["changelog"]
+    if not one.settings:
+        return
+    wrong = {key: value for key, value in CHANGELOG.items() if one.settings.get(key) != value}
+    if int(one.settings["max.message.bytes"]) < _MAX_BATCH_BYTES:
+        wrong["max.message.bytes"] = str(_MAX_BATCH_BYTES)
+    if wrong:
+        now = ", ".join(f"{key}={one.settings.get(key)}" for key in wrong)
+        fix = ",".join(f"{key}={value}" for key, value in wrong.items())
+        text = (
+            f"topic {one.name} has {now}, with which state can be lost; run: kafka-configs.sh "
+            f"--alter --entity-type topics --entity-name {one.name} --add-config {fix}"
+        )
+        yield Finding(one.where, text)
+
+
+def _retention(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Find inputs that delete records which may not have been read."""
+    wait = config.limits.label_timeout
+    for one in (topics[role] for role in INPUTS if role in topics):
+        kept = int(one.settings.get("retention.ms", -1))
+        if 0 <= kept < wait:
+            text = (
+                f"topic {one.name} keeps its records for {duration(kept)}, and "
+                f"limits.label_timeout is {duration(wait)}; a lost state could not be rebuilt from "
+                f"the inputs, so set retention.ms={wait} or more"
+            )
+            yield Finding(one.where, text, fatal=False)
+        if "compact" in one.settings.get("cleanup.policy", ""):
+            text = (
+                f"topic {one.name} is compacted, which keeps only the last record of a key, "
+                "perhaps before the others are read; set cleanup.policy=delete"
+            )
+            yield Finding(one.where, text, fatal=False)
+
+
+def _times(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Find outputs that would reject the timestamp of a record that an input accepted."""
+    del config
+    inputs = [topics[role] for role in INPUTS if role in topics]
+    outputs = [one for role, one in topics.items() if NEEDED[role] == ("WRITE",)]
+    for side in ("before", "after"):
+        key = f"message.timestamp.{side}.max.ms"
+        accepted = max((int(one.settings[key]) for one in inputs if key in one.settings), default=0)
+        for one in outputs:
+            if int(one.settings.get(key, accepted)) < accepted:
+                text = (
+                    f"topic {one.name} has {key}={one.settings[key]}, less than an input's; "
+                    f"outputs keep the timestamps of their records, so set it to {accepted}"
+                )
+                yield Finding(one.where, text)
+
+
+def _clocks(topics: Topics, config: Config) -> Iterator[Finding]:
+    """Find inputs that accept records of a producer whose clock is far ahead."""
+    del config
+    key = "message.timestamp.after.max.ms"
+    for one in (topics[role] for role in INPUTS if role in topics):
+        created = one.settings.get("message.timestamp.type") == "CreateTime"
+        if created and int(one.settings.get(key, _HOUR)) > _HOUR:
+            text = (
+                f"topic {one.name} has {key}={one.settings[key]} and accepts records whose "
+                "timestamp is far ahead, which come after all others where inputs are merged; set "
+                f"it to {_HOUR} or less"
+            )
+            yield Finding(one.where, text, fatal=False)
+
+
+CHECKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
+    existence_findings,
+    _permissions,
+    _partitions,
+    changelog_findings,
+    _retention,
+    _times,
+    _clocks,
+)
+
+
+def check(
+    config: Config, environ: Mapping[str, str] = os.environ, *, keys: bool = True
+) -> list[Finding]:
+    """Return the findings about all topics of a configuration, in the order of its keys.
+
+    With `keys`, a sample of both inputs is read to compare the partitions of their keys.
+    """
+    kafka = kafka_section(config)
+    settings = client_settings(kafka, environ)
+    with open_admin(settings) as admin:
+        topics = describe_topics(admin, kafka, NEEDED)
+        found = [one for check in CHECKS for one in check(topics, config)]
+        found += identity_findings(admin, kafka)
+        inputs = {one.where: one for one in topics.values() if one.where.endswith(INPUTS)}
+        counts = {one.partitions for one in inputs.values()}
+        readable = all("READ" in one.allowed and one.error == 0 for one in inputs.values())
+        if keys and readable and len(counts) == 1:
+            names = {where: one.name for where, one in inputs.items()}
+            found += copartition_findings(settings, names, counts.pop())
+    return found
+
+
+def require_durable_changelog(config: Config, environ: Mapping[str, str] = os.environ) -> None:
+    """Raise a ConfigError if a setting of the changelog topic can lose state.
+
+    A topic that does not exist, or whose settings we may not see, passes.
+    """
+    kafka = kafka_section(config)
+    with open_admin(client_settings(kafka, environ)) as admin:
+        topics = describe_topics(admin, kafka, ["changelog"])
+        found = [*changelog_findings(topics, config)]
+    if found:
+        raise ConfigError([*map(str, found)])
+
+
+def identity_findings(admin: Any, kafka: KafkaSection) -> Iterator[Finding]:  # noqa: ANN401 - untyped
+    """Check the permissions to join the group and to write in transactions."""
+    from kafka import errors  # noqa: PLC0415
+
+    from abers_connectors.kafka.client_errors import retried  # noqa: PLC0415 - it needs the extra
+
+    for where, what, name, ask in (
+        ("kafka.application_id", "READ on group", kafka.application_id, admin.describe_groups),
+        (
+            "kafka.group_instance_id",
+            "WRITE on transactional id",
+            f"{kafka.application_id}-{kafka.group_instance_id}",
+            admin.describe_transactions,
+        ),
+    ):
+        try:
+            retried(partial(ask, [name]), TIMEOUT)
+        except errors.AuthorizationError:
+            yield Finding(where, f"permission {what} {name} is missing")
+        except (errors.GroupIdNotFoundError, errors.TransactionalIdNotFoundError):
+            continue  # the first start creates it

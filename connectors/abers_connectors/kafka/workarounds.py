@@ -1,0 +1,212 @@
+"""Workarounds for kafka-python 3.0.12: the only module that uses the private parts of the client.
+
+They keep a process alive when a broker fails: every request of a transaction is answered or sent
+again, no loop runs without a pause, and a member notices that it was fenced from the group.
+Each change applies only to the client at hand. pyproject.toml allows no version of kafka-python
+whose private parts may differ.
+"""
+
+# ruff: noqa: SLF001 - kafka-python has no public call for any of this
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kafka import TopicPartition, errors
+from kafka.future import Future
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from kafka import KafkaConsumer, KafkaProducer
+
+__all__ = [
+    "add_partitions",
+    "cluster_metadata",
+    "connections",
+    "coordinator_known",
+    "heartbeats_stopped",
+    "keep_join_response",
+    "last_heartbeat",
+    "patch_consumer",
+    "patch_producer",
+    "producer_epoch",
+    "release_resumed",
+    "take_join_response",
+]
+
+_COORDINATOR_RETRY = 0.02  # seconds between two lookups of a transaction's coordinator
+_GROUP_RETRY = 0.1  # seconds between two lookups of a group's coordinator
+
+# Errors of requests that were not answered; for some of them the client gives up for good.
+_UNANSWERED = (errors.RequestTimedOutError, errors.NodeNotReadyError, errors.Cancelled)
+
+
+# The producer
+
+
+def patch_producer(producer: KafkaProducer) -> None:
+    """Make a new producer send every unanswered request of a transaction again."""
+    client = producer._sender._client
+    client.await_ready = _without_raising(client.await_ready)
+    client.send = _as_lost_connection(client.send)
+
+
+def _without_raising(await_ready: Callable[..., bool]) -> Callable[..., bool]:
+    """Return False for a node that is not ready, where the client raises an error.
+
+    The error makes the client drop the request, and whoever waits for the response never gets it.
+    For a node that is not ready the client finds the coordinator anew, and asks that one.
+    """
+
+    def ready(node: object, timeout_ms: float) -> bool:
+        with suppress(errors.KafkaConnectionError):
+            return await_ready(node, timeout_ms)
+        time.sleep(_COORDINATOR_RETRY)
+        return False
+
+    return ready
+
+
+def _as_lost_connection(send: Callable[..., Future]) -> Callable[..., Future]:
+    """Make every unanswered request fail like one whose connection was lost.
+
+    The client sends such a request again. A broker recognizes records by their sequence numbers,
+    and repeats its decision about a transaction as often as it is asked.
+    """
+
+    def sent(node: object, request: object, **more: object) -> Future:
+        response = Future()
+
+        def fail(error: Exception) -> None:
+            unanswered = isinstance(error, _UNANSWERED)
+            response.failure(errors.KafkaConnectionError(str(error)) if unanswered else error)
+
+        send(node, request, **more).add_callback(response.success).add_errback(fail)
+        return response
+
+    return sent
+
+
+def connections(producer: KafkaProducer) -> frozenset[Any]:
+    """Return the open connections; a connection that was lost is never used again."""
+    return frozenset(producer._sender._client._manager._conns.copy().values())
+
+
+def producer_epoch(producer: KafkaProducer) -> Any:  # noqa: ANN401 - has no types
+    """Return the id and epoch of a producer, which the client may silently replace."""
+    return producer._transaction_manager.producer_id_and_epoch
+
+
+def cluster_metadata(producer: KafkaProducer) -> Any:  # noqa: ANN401 - has no types
+    """Return the metadata of the cluster, which the client updates in the background."""
+    return producer._metadata
+
+
+def add_partitions(producer: KafkaProducer, topics: Sequence[str]) -> None:
+    """Add all partitions of some topics to the open transaction, without a record."""
+    manager = producer._transaction_manager
+    for topic in topics:
+        for number in producer.partitions_for(topic):
+            manager.maybe_add_partition_to_transaction(TopicPartition(topic, number))
+    with manager._lock:
+        request = manager._add_partitions_to_transaction_handler()
+        manager._enqueue_request(request)
+    producer._sender.wakeup()
+    request.result.wait()
+
+
+# The consumer
+
+
+def patch_consumer(consumer: KafkaConsumer) -> None:
+    """Keep a new member of a group from using a whole core while its coordinator is gone."""
+    coordinator = consumer._coordinator
+    # A poll would return when a heartbeat is due, and at once while one is overdue. Heartbeats are
+    # sent by a task that needs no poll.
+    coordinator.time_to_next_poll = lambda: math.inf
+    lookup = coordinator._send_group_coordinator_request
+
+    async def paced_lookup() -> object:
+        # While the brokers still name a coordinator that is gone, the client asks again at once,
+        # with a warning, hundreds of times a second.
+        node = await lookup()
+        if coordinator._client.connection_delay(node) > 0:
+            await coordinator._net.sleep(_GROUP_RETRY)
+        return node
+
+    coordinator._send_group_coordinator_request = paced_lookup
+
+
+def release_resumed(consumer: KafkaConsumer) -> None:
+    """Make the fetched records of a resumed partition available.
+
+    The client searches for them only if no partition is next in line, and an exhausted one counts.
+    If nothing else is fetched, they would never be returned.
+    """
+    fetcher = consumer._fetcher
+    if not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
+
+
+class _JoinResponse:
+    """A pending join whose response counts even if it arrives between two polls.
+
+    The client ignores such a response: it joins again, which causes another rebalance of the whole
+    group, or it considers itself joined and waits endlessly for its assignment.
+    """
+
+    is_done = False  # as the client sees it, until `take_join_response`
+
+    def __init__(self, future: Any) -> None:  # noqa: ANN401 - has no types
+        self.add_callback, self.add_errback = future.add_callback, future.add_errback
+        self._future = future
+
+    def __await__(self) -> Any:  # noqa: ANN401 - has no types
+        return self._future.__await__()
+
+    @property
+    def arrived(self) -> bool:
+        return bool(self._future.is_done)
+
+
+def keep_join_response(consumer: KafkaConsumer) -> None:
+    """Keep a response to a join that arrives before the next poll; call it after each poll."""
+    coordinator = consumer._coordinator
+    task = coordinator._join_task
+    if task is not None and not isinstance(task, _JoinResponse):
+        coordinator._join_task = _JoinResponse(task)
+
+
+def take_join_response(consumer: KafkaConsumer) -> None:
+    """Process a response to a join that arrived since the last poll; call it before each poll."""
+    coordinator = consumer._coordinator
+    task = coordinator._join_task
+    if isinstance(task, _JoinResponse) and task.arrived:
+        coordinator.request_rejoin()
+
+
+def heartbeats_stopped(consumer: KafkaConsumer) -> bool:
+    """Return whether the brokers rejected a heartbeat, since another process has our name.
+
+    The client then stops sending heartbeats, without an error. Otherwise it stops only while it
+    joins.
+    """
+    coordinator = consumer._coordinator
+    with coordinator._lock:
+        stopped = not coordinator._heartbeat_enabled
+        return bool(stopped and coordinator.stable() and not coordinator.rejoining)
+
+
+def coordinator_known(consumer: KafkaConsumer) -> bool:
+    """Return whether the client knows a coordinator of its group."""
+    return not consumer._coordinator.coordinator_unknown()
+
+
+def last_heartbeat(consumer: KafkaConsumer) -> float:
+    """Return when a heartbeat was last answered, or the group was found or joined."""
+    heartbeat = consumer._coordinator.heartbeat
+    return float(max(heartbeat.last_receive, heartbeat.last_reset))

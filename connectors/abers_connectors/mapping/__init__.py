@@ -1,0 +1,1 @@
+"""Record fields to columns of events."""

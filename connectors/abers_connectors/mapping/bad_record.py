@@ -1,0 +1,69 @@
+"""Why a record cannot become an event, and the checks on its raw bytes.
+
+A record is checked before its fields are read: it must be within the size limit and UTF-8, and
+not in the format of a schema registry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from abers.exceptions import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["BadRecordError", "checked", "not_utf8", "too_large"]
+
+T = TypeVar("T")
+
+_WIRE_HEAD = 5  # a zero byte and the schema id, before what a schema registry's client writes
+
+
+class BadRecordError(RecordError):
+    """A record that cannot become an event."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason  # short name from a fixed set, by which counters group bad records
+        self.detail = detail  # what is wrong, and how to fix it
+
+
+def too_large(size: int, limit: int) -> BadRecordError:
+    """Return the error for a record that exceeds the size limit."""
+    detail = (
+        f"{size} bytes, but input.max_record_bytes = {limit}; "
+        "raise it if the record is as it should be"
+    )
+    return BadRecordError("too-large", detail)
+
+
+def not_utf8(error: UnicodeDecodeError, what: str = "") -> BadRecordError:
+    """Return the error for a text, named `what` in the message, that is not UTF-8."""
+    byte = f"byte {error.object[error.start]:#04x} at position {error.start + 1}"
+    return BadRecordError("not-utf8", f"{byte}{what} is not UTF-8; write it as UTF-8")
+
+
+def checked(raw: bytes, read: Callable[[bytes], T]) -> T:
+    """Return what `read` makes of a record, or raise a BadRecordError if it is not UTF-8.
+
+    Bytes that begin as a schema registry's clients write them get an error that says so.
+    """
+    try:
+        raw.decode()
+        return read(raw)
+    except (UnicodeDecodeError, BadRecordError) as error:
+        if raw[:1] == b"\0" and len(raw) >= _WIRE_HEAD:
+            raise _schema_registry(raw) from None
+        if isinstance(error, UnicodeDecodeError):
+            raise not_utf8(error) from None
+        raise
+
+
+def _schema_registry(raw: bytes) -> BadRecordError:
+    schema = int.from_bytes(raw[1:_WIRE_HEAD])
+    detail = (
+        f"the record begins as a schema registry's clients write it (schema {schema}), "
+        "not as text; write it as JSON without a schema"
+    )
+    return BadRecordError("schema-registry", detail)

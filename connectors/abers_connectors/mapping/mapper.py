@@ -1,0 +1,227 @@
+"""Compiled mappings of record fields to events.
+
+A mapping is compiled once per input. A batch whose fields are plain is converted column by column;
+any other batch goes record by record, which gives the same events and says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from abers.exceptions import ParameterError
+from abers.stream import Label, Observation
+from abers_connectors.mapping import columns, values
+from abers_connectors.mapping.fields import Fields, missing, optional, required, root
+from abers_connectors.mapping.rows import LabelledObservation, Row
+from abers_connectors.mapping.typed_record import TypedRecord, typed_record
+from abers_connectors.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from abers_connectors.mapping.columns import EventBuilder
+    from abers_connectors.mapping.fields import Record
+    from abers_connectors.mapping.values import ValueReaders
+
+__all__ = ["Mapper", "MapperFactory", "labelled", "labels", "mixed"]
+
+T = TypeVar("T")
+FromRecord: TypeAlias = Callable[["Record", int], T]
+
+
+@dataclass(frozen=True)
+class Mapper:
+    """A compiled mapping."""
+
+    row: FromRecord[Row]
+    """Maps a record and its number to a row, or raises a BadRecordError."""
+    columns: EventBuilder
+    typed: TypedRecord | None  # type that plain JSON is decoded into, if the mapping is plain
+    reads: frozenset[str]  # top-level fields
+    needs: tuple[tuple[str, ...], ...]  # a record has at least one path of each group
+
+    def require_columns(self, name: str, columns: Sequence[str]) -> None:
+        """Raise a ParameterError for an input without a column that the mapping needs."""
+        for paths in self.needs:
+            roots = [root(path) for path in paths]
+            if any(not names or not set(names).isdisjoint(columns) for names in roots):
+                continue
+            hint = next(filter(None, (did_you_mean(path, columns) for path in paths)), "")
+            msg = (
+                f"{name} has no column {' or '.join(paths)}; its columns are "
+                f"{', '.join(columns)}; name the right one in [input.fields]{hint}"
+            )
+            raise ParameterError(msg)
+
+
+class MapperFactory(Protocol):
+    """Compiles the mapping of one kind of records: `mixed`, `labels` or `labelled`."""
+
+    def __call__(
+        self, fields: Fields, readers: ValueReaders | None = None, *, text: bool = False
+    ) -> Mapper:
+        """Compile a mapping."""
+        ...
+
+
+def mixed(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
+    """Compile the mapping of an input whose records are observations or labels.
+
+    A record with a score or features is an observation, one with only a label is a label. If all
+    values are text, as in CSV, features that parse as numbers are numbers. By default scores and
+    labels are those of a binary task.
+
+    >>> row = mixed(Fields()).row
+    >>> row({"id": "a1", "time": 5, "score": 0.5}, 1).score
+    0.5
+    >>> row({"id": "a1", "time": 9, "label": True}, 2).value
+    1
+    """
+    readers = readers or values.binary()
+    observation, label = (
+        _observation_reader(fields, readers, text=text),
+        _label_reader(fields, readers),
+    )
+    scored = fields.scored
+    get_scored = [optional(path, values.unchanged) for path in scored]
+    get_label = optional(fields.label, values.unchanged)
+
+    def row(record: Record, number: int) -> Row:
+        if any(get(record, number) is not None for get in get_scored):
+            return observation(record, number)
+        if get_label(record, number) is not None:
+            return label(record, number)
+        raise missing(*scored, fields.label)
+
+    return _new_mapper(fields, readers, row, columns.mixed, (*scored, fields.label))
+
+
+def labels(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
+    """Compile the mapping of an input that has labels only; see `mixed`."""
+    del text  # a label reads the same either way
+    readers = readers or values.binary()
+    read = replace(fields, segment=None, passthrough=())  # which no label has
+    return _new_mapper(
+        read, readers, _label_reader(fields, readers), columns.labels, (fields.label,)
+    )
+
+
+def labelled(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
+    """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
+    readers = readers or values.binary()
+    observation = _observation_reader(fields, readers, text=text)
+    value = required(fields.label, readers.label)
+
+    def row(record: Record, number: int) -> Row:
+        return LabelledObservation(observation(record, number), value(record, number))
+
+    return _new_mapper(fields, readers, row, columns.labelled, fields.scored, (fields.label,))
+
+
+def _new_mapper(
+    fields: Fields,
+    readers: ValueReaders,
+    row: FromRecord[Row],
+    build: Callable[[Fields, ValueReaders], EventBuilder],
+    *needs: tuple[str, ...],
+) -> Mapper:
+    """Return the mapping that needs a path of each of some groups, besides id and time."""
+    given = [fields.model, *fields.passthrough, *([fields.segment] if fields.segment else [])]
+    needs = ((fields.id,), (fields.time,), *needs)
+    reads = frozenset(name for path in chain(given, *needs) for name in root(path))
+    return Mapper(row, build(fields, readers), typed_record(fields, readers), reads, needs)
+
+
+def _observation_reader(
+    fields: Fields, readers: ValueReaders, *, text: bool
+) -> FromRecord[Observation]:
+    """Compile the conversion of a record to an observation."""
+    identity, time = required(fields.id, values.identity), required(fields.time, values.time)
+    model, segment = _name(fields.model, "model"), _name(fields.segment, "segment")
+    score, x = _score(fields, readers), _features(fields, text=text)
+    extra = _present(fields.passthrough, text=text)
+
+    def observation(record: Record, number: int) -> Observation:
+        """Return the observation of a record."""
+        value, found = score(record, number), x(record, number)
+        if value is None and found is None:
+            raise missing(*fields.scored)
+        return Observation(
+            identity(record, number),
+            time(record, number),
+            model(record, number) or values.DEFAULT_MODEL,
+            value,
+            found,
+            segment(record, number) or "",
+            None,
+            extra(record, number),
+        )
+
+    return observation
+
+
+def _label_reader(fields: Fields, readers: ValueReaders) -> FromRecord[Label]:
+    """Compile the conversion of a record to a label."""
+    identity, time = required(fields.id, values.identity), required(fields.time, values.time)
+    model, label = _name(fields.model, "model"), required(fields.label, readers.label)
+
+    def event(record: Record, number: int) -> Label:
+        return Label(
+            identity(record, number),
+            time(record, number),
+            model(record, number) or values.DEFAULT_MODEL,
+            label(record, number),
+        )
+
+    return event
+
+
+def _score(fields: Fields, readers: ValueReaders) -> FromRecord[Any]:
+    """Compile the reader of the score, or of the scores by class."""
+    if isinstance(fields.score, str):
+        return optional(fields.score, readers.score)
+    found = [(name, path, optional(path, values.score)) for name, path in fields.score.items()]
+
+    def scores(record: Record, number: int) -> dict[str, float] | None:
+        given = [(name, path, get(record, number)) for name, path, get in found]
+        absent = [path for _, path, value in given if value is None]
+        if absent and len(absent) < len(found):
+            raise missing(*absent)
+        return {name: value for name, _, value in given if value is not None} or None
+
+    return scores
+
+
+def _name(path: str | None, name: str) -> FromRecord[str | None]:
+    if path is None:
+        return lambda _record, _number: None
+    return optional(path, lambda value: values.text(value, name, "bad-model"))
+
+
+def _features(fields: Fields, *, text: bool) -> FromRecord[dict[str, Any] | None]:
+    if isinstance(fields.x, str):
+        return optional(fields.x, values.features)
+    present, names = _present(fields.features, text=text), fields.features
+
+    def found(record: Record, number: int) -> dict[str, Any] | None:
+        features = present(record, number)
+        if features is not None and len(features) < len(names):
+            raise missing(next(name for name in names if name not in features))
+        return features
+
+    return found
+
+
+def _present(paths: Sequence[str], *, text: bool) -> FromRecord[dict[str, Any] | None]:
+    """Compile a reader of the fields that have a value; it returns None if none has."""
+    read = values.number_or_text if text else values.unchanged
+    found = [(path, optional(path, read)) for path in paths]
+
+    def present(record: Record, number: int) -> dict[str, Any] | None:
+        given = {path: get(record, number) for path, get in found}
+        if None in given.values():
+            given = {path: value for path, value in given.items() if value is not None}
+        return given or None
+
+    return present

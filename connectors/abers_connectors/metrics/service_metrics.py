@@ -1,0 +1,162 @@
+"""Metrics of a service, as Prometheus scrapes them.
+
+Nothing is kept here: each scrape makes all samples of one view of the status, so counting costs the
+loop no more than adding numbers. No label has an unbounded number of values.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Sample
+from prometheus_client.registry import Collector
+
+import abers
+from abers.monitoring import TESTS
+from abers_connectors.metrics.definitions import METRICS, Definition
+from abers_connectors.runtime.model_totals import BINS, PIT, WIDTHS
+from abers_connectors.runtime.status import INPUTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from prometheus_client import Metric
+
+    from abers_connectors.metrics.definitions import Row
+    from abers_connectors.runtime.counters import Histogram
+    from abers_connectors.runtime.model_totals import ModelTotals
+    from abers_connectors.runtime.status import Status, StatusView
+
+__all__ = ["registry_of"]
+
+_SNAPSHOTS = ("saved", "failed")
+_WEBHOOK = ("sent", "failed", "dropped")
+_BOUNDS = {"width": WIDTHS, "pit": PIT}
+
+
+def registry_of(status: Status) -> CollectorRegistry:
+    """Return a registry with the metrics of a service and of its process."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Service(status))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+class _Service(Collector):
+    def __init__(self, status: Status) -> None:
+        self._status = status
+
+    def describe(self) -> list[Metric]:
+        """Return no names: no other collector has these."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics with their current samples."""
+        view = self._status.view()
+        rows = _rows(view)
+        calibration = _CalibrationMetrics(view.counts.model_totals)
+        for one in METRICS:
+            yield calibration.metric(one) if one.sums else one.family(rows[one.name])
+        yield from _gauges(view)
+
+
+def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
+    """Return the samples of each metric of the service."""
+    counts, gauges = view.counts, {str(n): one for n, one in view.gauges.items()}
+    clocks = {n: one.clock for n, one in gauges.items() if one.clock is not None}
+    tests = [(model, one.name) for model, many in view.evidence.items() for one in many]
+    return {
+        "abers_build": [((), {"version": abers.__version__, "backend": abers.backend()})],
+        "abers_records": _by(counts.records, INPUTS),
+        "abers_predictions": [((), counts.written["predictions"])],
+        "abers_outcomes": [((), counts.written["outcomes"])],
+        "abers_dead_letters": _by(counts.dead),
+        "abers_tombstones": [((), counts.tombstones)],
+        "abers_transactions_committed": [((), counts.commits)],
+        "abers_transactions_aborted": [((), counts.aborts)],
+        "abers_rebalances": [((), counts.assignments)],
+        "abers_state_restores": [((), counts.restores)],
+        "abers_snapshots": _by(counts.snapshots, _SNAPSHOTS),
+        "abers_webhook": _by(counts.webhook, _WEBHOOK),
+        "abers_commit_seconds": _buckets(counts.commit_seconds),
+        "abers_label_delay_seconds": _buckets(counts.label_delay),
+        "abers_pending_observations": [((n,), one.pending) for n, one in gauges.items()],
+        "abers_early_labels": [((n,), one.early) for n, one in gauges.items()],
+        "abers_event_time_lag_seconds": [
+            ((n,), (view.now - clock) / 1000) for n, clock in clocks.items()
+        ],
+        "abers_consumer_lag_records": [
+            ((topic, str(n)), lag) for (topic, n), lag in view.lags.items()
+        ],
+        "abers_assigned_partitions": [((), len(view.assigned))],
+        "abers_restored_partitions": [((), len(view.restored))],
+        "abers_alarm_episodes": (dict.fromkeys(tests, 0) | counts.alarms).items(),
+    }
+
+
+def _by(values: Mapping[str, int], always: Iterable[str] = ()) -> list[Row]:
+    known = {**dict.fromkeys(always, 0), **values}
+    return [((key,), known[key]) for key in sorted(known)]
+
+
+def _buckets(seen: Histogram) -> list[Row]:
+    return [((), (seen.cumulated(), seen.sum))]
+
+
+def _gauges(view: StatusView) -> Iterator[Metric]:
+    """Yield the gauges that monitors define."""
+    labels = ("model", "test")
+    known = {
+        one.metric: Definition("gauge", one.metric, one.unit, one.help, labels) for one in TESTS
+    }
+    rows: dict[str, list[Row]] = {name: [] for name in known}
+    for model, number in view.gauges_of_monitors():
+        named = {"model": model, **({"view": number.view} if number.view else {}), **number.labels}
+        if (name := number.metric) not in known:
+            known[name] = Definition("gauge", name, number.unit, number.help, (*named,))
+        rows.setdefault(name, []).append(((*named.values(),), number.value))
+    yield from (one.family(rows[name]) for name, one in known.items())
+
+
+class _CalibrationMetrics:
+    """Metrics of calibration: sums over predictions whose labels came, by model."""
+
+    def __init__(self, totals: ModelTotals) -> None:
+        self._totals = totals
+
+    def metric(self, one: Definition) -> Metric:
+        """Return a metric with its samples."""
+        if one.sums in _BOUNDS:
+            return one.family(self._histograms(one.sums, _BOUNDS[one.sums]))
+        sums = self._sums(one.sums)
+        if "bin" not in one.labels:
+            return one.family(((model, which), value) for model, which, (value,) in sums)
+        family, values = one.family([]), chain.from_iterable(row for _, _, row in sums)
+        pairs = zip(self._bins, values, strict=True)
+        family.samples = [Sample(f"{family.name}_total", labels, value) for labels, value in pairs]
+        return family
+
+    @cached_property
+    def _bins(self) -> list[dict[str, str]]:
+        """Labels of the samples in bins: the most of all samples, which share these."""
+        bins = [f"{number / BINS:g}" for number in range(BINS)]
+        known = self._sums("predictions")
+        return [{"model": m, "view": view, "bin": name} for m, view, _ in known for name in bins]
+
+    def _sums(self, table: str) -> Iterator[tuple[str, str, list[float]]]:
+        """Yield the sums of each model, and of each view or level."""
+        for (name, which), sums in self._totals.tables.items():
+            if name == table:
+                for model, row in zip(self._totals.rows, sums.tolist(), strict=True):
+                    yield model, which, row
+
+    def _histograms(self, table: str, bounds: Sequence[float]) -> Iterator[Row]:
+        names = [*map(str, bounds), "+Inf"]
+        rows = zip(self._sums(table), self._sums(f"{table}_sum"), strict=True)
+        for (model, _, counts), (_, _, (total,)) in rows:
+            up_to = [*accumulate(counts)]
+            up_to += up_to[-1:] * (len(names) - len(up_to))
+            yield (model,), ([*zip(names, up_to, strict=True)], total)

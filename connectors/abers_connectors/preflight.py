@@ -1,0 +1,56 @@
+"""Checks before a run: files, topics, libraries and secrets.
+
+A run writes nothing before all of these pass.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from abers.exceptions import ConfigError
+from abers_connectors.http.token import token_problem
+from abers_connectors.kafka.requirements import missing_requirements
+from abers_connectors.replay.file_checks import file_problems, state_problems, unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from abers_connectors.config.model import Config
+    from abers_connectors.config.sections import SecuritySection
+
+__all__ = ["require_ready", "run_problems"]
+
+
+def require_ready(config: Config, name: str) -> None:
+    """Raise a ConfigError with everything that would stop a run; `name` is that of the file."""
+    if found := [f"{name}: {line}" for line in run_problems(config, name=name)]:
+        raise ConfigError(found)
+
+
+def run_problems(
+    config: Config, environ: Mapping[str, str] = os.environ, name: str | None = None
+) -> Iterator[str]:
+    """Yield what would stop a run before its first record: a dotted path, and what is wrong.
+
+    The secrets are in the environment; `name` is that of the configuration file, if there is one.
+    """
+    if config.kafka is None:
+        yield from file_problems(config, name)
+    else:
+        yield from _service_problems(config, config.kafka.security, environ)
+    yield from state_problems(config, environ)
+
+
+def _service_problems(
+    config: Config, security: SecuritySection, environ: Mapping[str, str]
+) -> Iterator[str]:
+    yield from missing_requirements(config)
+    if config.http.enabled and (problem := token_problem(environ)):
+        yield problem
+    for key in ("cafile", "certfile", "keyfile"):
+        path = getattr(security, key)
+        if path is not None and (problem := unreadable(path)):
+            yield f"kafka.security.{key}: {problem}"
+    if security.by_password and not environ.get("ABERS_KAFKA_PASSWORD"):
+        yield "kafka.security.username: set the user's password in ABERS_KAFKA_PASSWORD"

@@ -1,0 +1,1 @@
+"""Replays of historical streams: from the options of the command to the run."""

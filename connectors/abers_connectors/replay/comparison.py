@@ -1,0 +1,91 @@
+"""Comparison of several calibrators on one stream.
+
+Each calibrator processes the whole stream exactly as it would alone, and nothing is written. A
+calibrator of several folds keeps as many labels as the others: its folds share the window. Only the
+one named "protected" makes protected probabilities.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from abers import registry
+from abers.exceptions import ParameterError
+from abers.stream.settings import CALIBRATORS
+from abers_connectors.replay.summary import summarize_run
+from abers_connectors.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abers.stream import Settings
+    from abers_connectors.replay.job import Job
+    from abers_connectors.replay.run import Run
+    from abers_connectors.replay.summary import Summary
+
+__all__ = ["compare", "contestants", "windows"]
+
+
+def contestants(names: str, settings: Settings) -> list[Settings]:
+    """Return the settings with each of the named calibrators, or raise a ParameterError."""
+    named = [name.strip() for name in names.split(",")]
+    known = CALIBRATORS[settings.task]
+    for row, name in enumerate(named):
+        if name not in known and not registry.is_path(name):
+            msg = f"--compare: {name!r} is not a calibrator of a {settings.task} task; "
+            msg += f"these are {', '.join(known)}{did_you_mean(name, known)}"
+            raise ParameterError(msg)
+        if name in named[:row]:
+            msg = f"--compare: {name} is named twice; name it once"
+            raise ParameterError(msg)
+    try:
+        return [_settings(settings, name) for name in named]
+    except ParameterError as error:
+        msg = f"--compare: {error}"
+        raise ParameterError(msg) from None
+
+
+def _settings(settings: Settings, name: str) -> Settings:
+    window = settings.window
+    if window is not None and registry.capabilities(name).score == "folds":
+        window = max(1, window // settings.folds)
+    probability = "protected" if name == "protected" else "merged"
+    return msgspec.structs.replace(
+        settings, calibrator=name, probability=probability, window=window
+    )
+
+
+def windows(names: str, settings: Settings) -> list[str]:
+    """Return a sentence for each calibrator whose window is split among folds."""
+    return [
+        f"{one.calibrator} keeps the last {one.window:,} labels of each of {one.folds} folds, "
+        f"{one.window * one.folds:,} in all."
+        for one in contestants(names, settings)
+        if one.window is not None and one.window != settings.window
+    ]
+
+
+def compare(job: Job, names: str, finish: Callable[[Run], None]) -> dict[str, Summary]:
+    """Return the summary of a job with each calibrator, of names with commas between them.
+
+    `finish` iterates a run to its end. An unknown name, or a stream that can be read only once, is
+    a ParameterError.
+    """
+    if job.source.name == "standard input" or Path(job.source.name).is_fifo():
+        msg = "--compare reads the stream once for each calibrator; give a file, no pipe"
+        raise ParameterError(msg)
+    return {
+        str(one.calibrator): _summary(job._replace(settings=one, outputs={}, state=None), finish)
+        for one in contestants(names, job.settings)
+    }
+
+
+def _summary(job: Job, finish: Callable[[Run], None]) -> Summary:
+    started = perf_counter()
+    with job.start() as running:
+        finish(running)
+    return summarize_run(running, running.events, perf_counter() - started)

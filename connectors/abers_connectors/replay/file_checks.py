@@ -1,0 +1,121 @@
+"""Checks of what would stop a run over files before its first record."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from abers.exceptions import ConfigError, MissingExtraError
+from abers.learners.river_adapters import require_river
+from abers_connectors.config.rules import format_of
+from abers_connectors.files.aliases import FileUse, clashes
+from abers_connectors.files.formats import STANDARD, scheme_of
+from abers_connectors.replay.inputs import open_input
+from abers_connectors.replay.state_file import StateFile, orphaned
+from abers_connectors.state_key import KEYLESS, NAME, state_key
+from abers_connectors.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from abers_connectors.config.model import Config
+
+__all__ = ["file_problems", "files_of", "require_files", "state_problems", "unreadable"]
+
+
+def require_files(config: Config, name: str) -> None:
+    """Raise a ConfigError with everything that would stop a run; `name` is that of the file."""
+    found = [*file_problems(config, name), *state_problems(config, os.environ)]
+    if found:
+        raise ConfigError([f"{name}: {problem}" for problem in found])
+
+
+def file_problems(config: Config, name: str | None = None) -> Iterator[str]:
+    """Yield the problems of inputs and outputs, each with its key; `name` is that of the file."""
+    given, output = config.input, config.output
+    for key, path in (("observations", given.observations), ("labels", given.labels)):
+        if path is not None and (problem := unreadable(path) or _unopenable(config, path)):
+            yield f"input.{key}: {problem}"
+    outputs = {
+        "output.predictions": output.predictions,
+        "output.outcomes": output.outcomes,
+        "output.dead_letters": output.dead_letters_path,
+        "state.path": config.state.path,
+    }
+    for key, path in outputs.items():
+        if path is not None and (
+            problem := _unwritable(path, resumed=config.state.path is not None)
+        ):
+            yield f"{key}: {problem}"
+    state = outputs.pop("state.path")
+    if state is not None and not Path(state).exists() and (problem := orphaned(outputs)):
+        yield f"state.path: {state}: {problem}"
+    uses = [] if name is None else [FileUse("the configuration", name, reads=True)]
+    yield from (f"{key}: {problem}" for key, problem in clashes([*uses, *files_of(config)]))
+
+
+def state_problems(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
+    """Yield the problems of the learner and of the secret that seals a state."""
+    if config.learner is not None:
+        try:
+            require_river()
+        except MissingExtraError as error:
+            yield f"learner: {error}"
+        if config.state.path is not None and not environ.get(NAME):
+            yield f"state.path: {KEYLESS}"
+    try:
+        state_key(environ)
+    except ConfigError as error:
+        yield str(error)
+
+
+def files_of(config: Config) -> Iterator[FileUse]:
+    """Yield the files that a run reads and writes: inputs, outputs, and those of the state."""
+    given, output = config.input, config.output
+    for key, path in (("observations", given.observations), ("labels", given.labels)):
+        if path is not None:
+            yield FileUse(f"input.{key}", path, reads=True)
+    yield FileUse("output.predictions", output.predictions)
+    if output.outcomes is not None:
+        yield FileUse("output.outcomes", output.outcomes)
+    derived = output.dead_letters is None
+    yield FileUse("output.dead_letters", output.dead_letters_path, derived=derived)
+    if config.state.path is not None:
+        yield from StateFile(config.state.path, {}).uses()
+
+
+def unreadable(path: str) -> str | None:
+    """Describe why a file cannot be read; None if it can, or if the name is a URL."""
+    file = Path(path)
+    if path == STANDARD or scheme_of(path) is not None:
+        return None
+    try:
+        if stat.S_ISREG(file.stat().st_mode):  # opening a pipe would wait for its writer
+            file.open("rb").close()
+    except FileNotFoundError:
+        siblings = file.parent.iterdir() if file.parent.is_dir() else []
+        return f"{path}: no such file{did_you_mean(file.name, [one.name for one in siblings])}"
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror})"
+    return f"{path} is a directory; name a file in it" if file.is_dir() else None
+
+
+def _unwritable(path: str, *, resumed: bool) -> str | None:
+    file = Path(path)
+    if scheme_of(path) is not None:
+        return None
+    if not file.parent.is_dir():  # that of "-" is the working directory
+        return f"there is no directory {file.parent}; create it first"
+    if file.is_dir() and not (resumed and format_of(path) == "parquet"):  # a directory of parts
+        return f"{path} is a directory; name a file in it"
+    return None
+
+
+def _unopenable(config: Config, path: str) -> str | None:
+    try:
+        open_input(config, path)
+    except MissingExtraError as error:
+        return str(error)
+    return None

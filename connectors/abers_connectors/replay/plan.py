@@ -1,0 +1,121 @@
+"""The plan of `abers replay`: the job and the pace that the options of the command ask for.
+
+A replay reads a configuration, a file or a data set. Options that describe a file or a data set do
+not go with a configuration, which sets all of that itself. A replay of a configuration never
+changes the saved state of that configuration, nor the outputs that belong to the state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers.exceptions import ParameterError
+from abers_connectors.config import model as configuration
+from abers_connectors.config.sections import StateSection, dead_letters_beside
+from abers_connectors.files.aliases import FileUse, is_same
+from abers_connectors.mapping import values
+from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.replay.defaults import job_of_input
+from abers_connectors.replay.file_checks import files_of
+from abers_connectors.replay.job import Job, job_of_config
+from abers_connectors.replay.options import given, report_format, require_in_file
+from abers_connectors.replay.pace import Pace, parse_speed
+from abers_connectors.sources.delayed_labels import DelayedLabels
+from abers_connectors.sources.time_range import TimeRange
+
+if TYPE_CHECKING:
+    from abers_connectors.replay.options import ReplayOptions
+    from abers_connectors.sources.base import Source
+
+__all__ = ["ReplayPlan", "plan_replay"]
+
+
+class ReplayPlan(NamedTuple):
+    """The plan of a replay."""
+
+    job: Job
+    pace: Pace | None  # None for as fast as possible
+    delay: int | None  # of the labels, in observations; None if a configuration sets it
+
+
+def plan_replay(options: ReplayOptions) -> ReplayPlan:
+    """Return the plan of a replay; raise a ParameterError if options contradict each other."""
+    if options.save_state is not None:
+        msg = "--save-state goes with a configuration that has topics, in [kafka]"
+        raise ParameterError(msg)
+    since, until = _ends_of_range(options)
+    _require_compare_alone(options)
+    if options.report is not None:
+        report_format(options.report)  # raises for an unknown one
+    speed = parse_speed(options.speed)
+    job = _stateless_job(options) if options.configured else job_of_input(options)
+    if since is not None or until is not None:
+        job = job._replace(source=_within(job.source, since, until))
+    pace = None if speed is None else Pace(speed)
+    return ReplayPlan(job, pace, None if options.configured else options.label_delay)
+
+
+def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
+    """Return the times of --since and --until; raise a ParameterError if the range is empty."""
+    since, until = _time("since", options.since), _time("until", options.until)
+    if since is not None and until is not None and since >= until:
+        msg = "--until is not after --since, so nothing is left; give a later one"
+        raise ParameterError(msg)
+    return since, until
+
+
+def _time(option: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else values.time(values.number_or_text(text))
+    except BadRecordError as error:
+        msg = f"--{option}: {error}"
+        raise ParameterError(msg) from None
+
+
+def _require_compare_alone(options: ReplayOptions) -> None:
+    """Raise a ParameterError for options that do not go with --compare."""
+    if options.compare is None:
+        return
+    excluded = {
+        "output": options.output,
+        "speed": options.speed != "max" or None,
+        "report": options.report,
+        "live": options.live or None,
+    }
+    for option in given(excluded):
+        msg = f"--{option} does not go with --compare, which writes only its table"
+        raise ParameterError(msg)
+    named = {"calibrator": options.calibrator, "probability": options.probability}
+    for option in given(named):
+        msg = f"--{option} does not go with --compare, which names the calibrators itself"
+        raise ParameterError(msg)
+
+
+def _within(source: Source, since: int | None, until: int | None) -> Source:
+    """Return the events of a source in a time range, as a source."""
+    if isinstance(source, DelayedLabels):  # which keeps the labels of the range's observations
+        return source.part(since, until)
+    return TimeRange(source, since, until)
+
+
+def _stateless_job(options: ReplayOptions) -> Job:
+    """Return the job of a configuration, without its state and apart from that state's files."""
+    require_in_file(options)
+    flags = given({"input.observations": options.from_, "output.predictions": options.output})
+    config = configuration.load(options.stream, flags=flags)
+    stateless = config.model_copy(update={"state": StateSection()})
+    job = job_of_config(stateless, options.stream)
+    if config.state.path is None:
+        return job
+    own = configuration.load(options.stream)  # without the flags, so with its own outputs
+    if options.output is None or is_same(options.output, own.output.predictions):
+        msg = f"{options.stream} keeps a state, to which its outputs belong; name another --output"
+        raise ParameterError(msg)
+    dead = {} if job.limit.stop else {"dead_letters": dead_letters_beside(options.output)}
+    # `reads` protects the files that the configuration writes: this job must not write them.
+    protected = [FileUse(use.name, use.path, reads=True) for use in files_of(own) if not use.reads]
+    return job._replace(
+        outputs={"predictions": options.output, **dead},
+        others=(*job.others, *protected),
+        beside=True,
+    )

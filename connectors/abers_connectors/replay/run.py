@@ -1,0 +1,221 @@
+"""The one loop of a run: batches from a source through the processor into sinks.
+
+A state is saved only after the outputs are durable, together with their positions and that of the
+source. So a run that starts from a state neither repeats nor omits an output, wherever the last run
+stopped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import msgspec
+
+from abers.exceptions import DeadLettersError, RecordError
+from abers.stream import make_task
+from abers_connectors.sinks.alarm_record import AlarmRecord
+from abers_connectors.sinks.dead_letter import TIMED_OUT, DeadLetterRecord
+from abers_connectors.sources.base import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from abers.stream import DeadLetter, Events, Outputs, Processor, Settings
+    from abers_connectors.replay.state_file import StateFile
+    from abers_connectors.sinks.base import Sink
+    from abers_connectors.sources.base import BadRecord, Batch, Position, Source
+
+__all__ = ["DeadLetterLimit", "Run", "at_once", "row_types"]
+
+
+def row_types(settings: Settings) -> dict[str, type[msgspec.Struct]]:
+    """Return the type of the rows of each output, by its name."""
+    task = make_task(settings)
+    return {
+        "predictions": task.prediction,
+        "outcomes": task.outcome,
+        "dead_letters": DeadLetterRecord,
+    }
+
+
+_OBSERVED = 500  # events between calls of observers, for which the evidence of a test is known
+_MIN_RECORDS = 1000  # before the share of dead letters counts
+
+
+class DeadLetterLimit(NamedTuple):
+    """How many dead letters end a run."""
+
+    stop: bool = False  # whether the first one stops the run
+    ratio: float = 1.0  # largest ratio of dead letters to records
+
+    def require(self, dead: Counter[str], records: int) -> None:
+        """Raise a DeadLettersError if too many of the records are dead letters."""
+        count = dead.total()
+        if records >= _MIN_RECORDS and count / records > self.ratio:
+            reasons = ", ".join(f"{number:,} {reason}" for reason, number in dead.most_common())
+            msg = (
+                f"{count:,} of {records:,} records are dead letters ({reasons}), more than "
+                f"output.max_dead_letter_ratio = {self.ratio:g} allows; look at the "
+                "dead letters, and fix the input or its mapping"
+            )
+            raise DeadLettersError(msg)
+
+
+def at_once(events: Events) -> Iterator[Events]:
+    """Yield all events at once, without a pace."""
+    yield events
+
+
+class Run:
+    """A run; a context manager that closes the sinks, or discards them after an error.
+
+    If the processor was restored, the run continues from its position, at which the sinks were
+    opened. They have the names of `row_types`, of which predictions are required; the live ones,
+    such as standard output, are committed after every batch. The pace divides consecutive events
+    into those that are processed together.
+
+    Observers are called with the outputs of the processor once they are written to the sinks, and
+    `on_alarm` with each alarm as JSON once its outputs are committed. `dead` has the numbers of
+    dead letters by reason.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a run
+        self,
+        source: Source,
+        processor: Processor,
+        sinks: Mapping[str, Sink],
+        *,
+        live: Collection[str] = (),
+        limit: DeadLetterLimit = DeadLetterLimit(),  # noqa: B008 - immutable
+        state: StateFile | None = None,
+        every: int = 100_000,
+        pace: Callable[[Events], Iterable[Events]] = at_once,
+    ) -> None:
+        self.processor = processor
+        self.records = 0
+        self.dead: Counter[str] = Counter()
+        self.observers: list[Callable[[Outputs], object]] = []
+        self.alarms: list[AlarmRecord] = []
+        self.on_alarm: Callable[[bytes], object] = lambda _: None
+        self._source, self._sinks, self._limit = source, sinks, limit
+        self._live = [sinks[name] for name in live]
+        self._state, self._every, self._pace = state, every, pace
+        self._read: Position | None = (processor.position or {}).get("source")
+
+    def __enter__(self) -> Self:
+        """Return the run."""
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        """Close the sinks, or discard what was not committed."""
+        left = dict(self._sinks)
+        try:
+            for name, sink in self._sinks.items():
+                # After too many dead letters their file is kept, so that they can be looked at.
+                if error is None or (error is DeadLettersError and name == "dead_letters"):
+                    sink.close()
+                    del left[name]
+        finally:
+            with ExitStack() as stack:
+                for sink in left.values():
+                    stack.callback(sink.discard)
+
+    @property
+    def events(self) -> int:
+        """Number of events processed since the beginning of the state."""
+        counters = self.processor.counters
+        return counters["observations"] + counters["labels_in"]
+
+    def run(self) -> Iterator[int]:
+        """Process the whole source; yield the number of records so far after each batch.
+
+        Raises
+        ------
+        RecordError
+            At a bad record, if the first one stops the run, or if the source cannot go on.
+        DeadLettersError
+            If there are too many.
+        """
+        saved = 0
+        for batch in self._source.batches(self._read):
+            self._process_batch(batch)
+            self._read = batch.position
+            self.records += batch.records
+            self._limit.require(self.dead, self.records)
+            if self._state is not None and self.records - saved >= self._every:
+                self._save()
+                saved = self.records
+            yield self.records
+        self._save()
+
+    def _process_batch(self, batch: Batch) -> None:
+        """Process the events and the bad records of a batch in their order."""
+        done = 0
+        for bad in batch.bad:
+            self._process(batch, done, bad.row)
+            self._write_dead([_dead_letter(bad, bad.origin)])
+            done = bad.row
+        self._process(batch, done, len(batch.events))
+        self._commit_live()
+
+    def _process(self, batch: Batch, start: int, stop: int) -> None:
+        """Process the events of consecutive rows."""
+        if start == stop:
+            return
+        for events in self._parts(batch.events[start:stop]):
+            outputs = self.processor.process_batch(events)
+            self._write("predictions", outputs.predictions)
+            self._write("outcomes", outputs.outcomes or ())
+            self._write_dead([_dead_record(batch, start, one) for _, one in outputs.dead_letters])
+            self._commit_live()
+            for observer in self.observers:
+                observer(outputs)
+            self._report_alarms(outputs)
+            start += len(events)
+
+    def _parts(self, events: Events) -> Iterator[Events]:
+        """Divide events by the pace, and into smaller parts if there are observers."""
+        most = _OBSERVED if self.observers else len(events)
+        for paced in self._pace(events):
+            for first in range(0, len(paced), most):
+                yield paced[first : first + most]
+
+    def _report_alarms(self, outputs: Outputs) -> None:
+        for _, alarm in outputs.alarms:
+            self.alarms.append(AlarmRecord.of(alarm))
+            self.on_alarm(msgspec.json.encode(self.alarms[-1]))
+
+    def _commit_live(self) -> None:
+        for sink in self._live:
+            sink.commit()
+
+    def _write(self, name: str, rows: Sequence[msgspec.Struct]) -> None:
+        if rows and name in self._sinks:
+            self._sinks[name].write(rows)
+
+    def _write_dead(self, records: Sequence[DeadLetterRecord]) -> None:
+        if records and self._limit.stop:
+            msg = f"{records[0].where}: {records[0].detail}"
+            raise RecordError(msg)
+        self.dead.update(one.reason for one in records)
+        self._write("dead_letters", records)
+
+    def _save(self) -> None:
+        """Make the outputs durable, then save the state with their positions."""
+        if self._state is None:
+            return
+        written = {name: sink.commit() for name, sink in self._sinks.items()}
+        self._state.save(self.processor, {"source": self._read, "sinks": written})
+
+
+def _dead_record(batch: Batch, first: int, dead: DeadLetter) -> DeadLetterRecord:
+    """Return a dead letter of the processor with the origin of its record."""
+    if dead.row is not None:
+        return _dead_letter(dead, batch.origin(first + dead.row))
+    return _dead_letter(dead, Origin(TIMED_OUT, msgspec.json.encode(dead.event).decode()))
+
+
+def _dead_letter(of: BadRecord | DeadLetter, origin: Origin) -> DeadLetterRecord:
+    return DeadLetterRecord(of.reason, of.detail, origin.where, raw=origin.raw)

@@ -1,0 +1,98 @@
+"""The summary of a run, in numbers.
+
+The monitors score every prediction once, as it was issued; the summary adds up their totals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from abers.monitoring import experts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from abers.monitoring import Expert
+    from abers.stream import Processor
+    from abers_connectors.replay.run import Run
+    from abers_connectors.sinks.alarm_record import AlarmRecord
+
+__all__ = ["Means", "Summary", "expert_numbers", "finite", "summarize", "summarize_run"]
+
+
+Means: TypeAlias = dict[str, float | None]
+"""Mean scores of one view of the forecasts; None where one is not finite."""
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """Results of a run; observations, labels and counters count from the beginning of its state."""
+
+    records: int
+    dead_letters: dict[str, int]  # by reason
+    observations: int  # predictions
+    labels: int  # learned
+    raw: Means | None  # None if the scores are not declared probabilities
+    calibrated: Means | None
+    mean_width: float | None
+    events_per_second: float
+    waiting: tuple[int, int]  # observations without labels, and labels without observations
+    counters: dict[str, int]  # those that are not 0
+    alarms: list[AlarmRecord] = []
+    experts: dict[str, dict[str, float | None]] = {}  # weight and loss, of protected predictions
+
+
+def summarize_run(run: Run, events: int, seconds: float) -> Summary:
+    """Return the summary of a run; see `summarize`."""
+    summary = summarize([run.processor], run.records, run.dead, events, seconds)
+    return msgspec.structs.replace(summary, alarms=run.alarms)
+
+
+def summarize(
+    processors: Sequence[Processor],
+    records: int,
+    dead: Mapping[str, int],
+    events: int,
+    seconds: float,
+) -> Summary:
+    """Return the summary of processors with equal settings, over all models and segments.
+
+    A run read some records, processed events, and wrote dead letters, by reason, in some seconds.
+    """
+    counters = Counter[str]()
+    for processor in processors:
+        counters.update(processor.counters)
+    monitors = [monitor for processor in processors for monitor in processor.monitors]
+    whole = type(monitors[0]).total(monitors) if monitors else None
+    views = {} if whole is None else whole.views()
+    width = math.nan if whole is None else whole.mean_width
+    trusted = {} if whole is None else experts(whole.numbers_beside())
+    unlabelled, unmatched = zip(*(processor.waiting for processor in processors), strict=True)
+    return Summary(
+        records=records,
+        dead_letters=dict(Counter(dead).most_common()),
+        observations=counters["predictions"],
+        labels=counters["labels"],
+        raw=finite(views.get("raw")),
+        calibrated=finite(views.get("calibrated")),
+        mean_width=width if math.isfinite(width) else None,
+        events_per_second=events / seconds if seconds > 0 else 0.0,
+        waiting=(sum(unlabelled), sum(unmatched)),
+        counters={name: count for name, count in counters.items() if count},
+        experts=expert_numbers(trusted),
+    )
+
+
+def expert_numbers(found: Mapping[str, Expert]) -> dict[str, dict[str, float | None]]:
+    """Return experts as JSON has them: weight, and total log loss in nats."""
+    return {name: one._asdict() for name, one in found.items()}
+
+
+def finite(means: Mapping[str, float] | None) -> Means | None:
+    """Return means with None for what is not finite; None if there are none."""
+    if means is None:
+        return None
+    return {name: mean if math.isfinite(mean) else None for name, mean in means.items()}

@@ -1,0 +1,1 @@
+"""The exactly-once runtime, independent of the Kafka client."""

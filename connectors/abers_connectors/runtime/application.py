@@ -1,0 +1,82 @@
+"""What all tasks of an application share.
+
+Two processes with equal `Application`s can take over each other's tasks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from abers.exceptions import ConfigError
+from abers.stream import Processor
+from abers_connectors.runtime.checkpoint import snapshot_scope
+from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.state_key import state_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from abers.serialization import Piece
+    from abers.stream import Settings
+    from abers_connectors.config.model import Config
+    from abers_connectors.config.sections import KafkaSection
+    from abers_connectors.runtime.checkpoint import Checkpoint
+
+__all__ = ["Application", "kafka_section"]
+
+
+class Application(NamedTuple):
+    """An application."""
+
+    id: str  # also the name of the consumer group
+    inputs: Sequence[str]  # topics of observations and, if there is another one, of labels
+    changelog: str  # its topic
+    settings: Settings
+    outcomes: bool  # whether they are written
+    key: bytes | None  # secret that seals the state
+
+    @classmethod
+    def of(cls, config: Config) -> Application:
+        """Return the application of a configuration; raises a ConfigError without [kafka]."""
+        kafka = kafka_section(config)
+        inputs = [kafka.observations]
+        if config.second_input and kafka.labels is not None:
+            inputs.append(kafka.labels)
+        outcomes = kafka.outcomes is not None
+        return cls(
+            kafka.application_id, inputs, kafka.changelog, config.settings(), outcomes, state_key()
+        )
+
+    def input_partitions(self, partition: int) -> list[TopicPartition]:
+        """Return the input partitions of a task."""
+        return [TopicPartition(topic, partition) for topic in self.inputs]
+
+    def changelog_partition(self, partition: int) -> TopicPartition:
+        """Return the changelog partition of a task."""
+        return TopicPartition(self.changelog, partition)
+
+    def new_processor(self) -> Processor:
+        """Return an empty processor."""
+        return Processor(self.settings, outcomes=self.outcomes)
+
+    def restore_processor(self, blob: bytes, scope: str) -> Processor:
+        """Restore a processor that is sealed for a scope; raises a StateError if it cannot be."""
+        return Processor.restore(
+            blob, self.settings, key=self.key, owner=scope, outcomes=self.outcomes
+        )
+
+    def snapshot(self, processor: Processor, checkpoint: Checkpoint) -> Iterator[Piece]:
+        """Return the snapshot of a processor, in pieces, sealed for its checkpoint."""
+        scope = snapshot_scope(
+            checkpoint.application_id, checkpoint.partition, checkpoint.changelog_offset
+        )
+        return processor.snapshot_pieces(msgspec.to_builtins(checkpoint), self.key, scope)
+
+
+def kafka_section(config: Config) -> KafkaSection:
+    """Return the section [kafka]; raises a ConfigError if there is none."""
+    if config.kafka is None:
+        raise ConfigError(["kafka: missing; a section [kafka] names the topics"])
+    return config.kafka

@@ -1,0 +1,170 @@
+"""Batches of the records that a consumer reads.
+
+A batch opens with the first record that can be applied. It closes when it is full or has been
+open for long enough. It holds each task's records in the order in which they are applied.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers_connectors.runtime.timestamp_merge import MergedRecords, TimestampMerge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from abers_connectors.runtime.transport import Consumer, Record, TopicPartition
+
+__all__ = ["BatchBuffer", "BatchLimits"]
+
+_POLL = 0.1  # seconds of a poll while nothing is queued
+_QUEUED_BATCHES = 4  # batches that may queue of an input before it is paused
+
+
+class BatchLimits(NamedTuple):
+    """When a batch closes, and how long one input waits for the other; times in seconds."""
+
+    records: int  # of a full batch
+    bytes: int  # of a full batch
+    commit_interval: float  # from the first record of a batch to its end
+    max_task_idle: float  # wait for an input that has records, of which none arrives
+
+
+@dataclass
+class _InputState:
+    """One input partition of a task."""
+
+    partition: TopicPartition
+    backlog: int
+    paused: bool = False
+
+
+class _TaskBuffer:
+    """The queued records of a task, and its records in the open batch."""
+
+    def __init__(self, inputs: Sequence[_InputState]) -> None:
+        self.inputs = inputs
+        self.merge = TimestampMerge(len(inputs))
+        self.open = MergedRecords([], [])
+        self.missing_since: float | None = None
+
+
+class BatchBuffer:
+    """The records of all tasks that were read and not yet processed.
+
+    The consumer pauses inputs that are far ahead of the other one. The clock is monotonic.
+    """
+
+    def __init__(
+        self, consumer: Consumer, limits: BatchLimits, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._consumer, self._limits, self._clock = consumer, limits, clock
+        self._tasks: dict[int, _TaskBuffer] = {}
+        self._by_partition: dict[tuple[str, int], tuple[_TaskBuffer, int]] = {}
+        self._since: float | None = None  # when the open batch got its first record
+
+    def reset(self, backlogs: Mapping[int, Mapping[TopicPartition, int]]) -> None:
+        """Drop everything and start with other tasks.
+
+        `backlogs` are the inputs of each task, observations first, each with its end. Up to there
+        the inputs are merged strictly by time, however long that takes.
+        """
+        self._since = None
+        self._tasks = {
+            number: _TaskBuffer([_InputState(partition, end) for partition, end in ends.items()])
+            for number, ends in backlogs.items()
+        }
+        self._by_partition = {
+            one.partition: (task, which)
+            for task in self._tasks.values()
+            for which, one in enumerate(task.inputs)
+        }
+
+    def add(self, records: Mapping[TopicPartition, Sequence[Record]]) -> None:
+        """Add records; those of other tasks are dropped."""
+        for partition, part in records.items():
+            found = self._by_partition.get(partition)
+            if found is not None:
+                task, which = found
+                task.merge.add(which, part)
+        self._fill_all()
+
+    def poll_timeout(self, *, joined: bool = True) -> float:
+        """Return the seconds that the next poll may take; without a group nothing is committed."""
+        if not joined:
+            return _POLL
+        if self.due():
+            return 0.0
+        if self._since is not None:
+            return max(0.0, self._since + self._limits.commit_interval - self._clock())
+        waiting = any(task.merge.missing() is not None for task in self._tasks.values())
+        return min(self._limits.max_task_idle, _POLL) if waiting else _POLL
+
+    def due(self) -> bool:
+        """Return whether the open batch should be processed."""
+        if self._since is None:
+            return False
+        records, size = self._open_size()
+        full = records >= self._limits.records or size >= self._limits.bytes
+        return full or self._clock() - self._since >= self._limits.commit_interval
+
+    def take(self) -> list[tuple[int, MergedRecords]]:
+        """Close the open batch, and return its records by task."""
+        self._since = None
+        batch = [(number, task.open) for number, task in self._tasks.items() if task.open.records]
+        for number, _ in batch:
+            self._tasks[number].open = MergedRecords([], [])
+            self._tasks[number] = self._tasks.pop(number)  # to the end of the queue
+        self._fill_all()  # queued records may already fill the next batch
+        return batch
+
+    def _fill_all(self) -> None:
+        for task in self._tasks.values():
+            self._fill(task)
+            self._pause_or_resume(task)
+
+    def _open_size(self) -> tuple[int, int]:
+        """Return the number of records and bytes in the open batch."""
+        parts = [task.open for task in self._tasks.values()]
+        return sum(len(one.records) for one in parts), sum(one.size for one in parts)
+
+    def _fill(self, task: _TaskBuffer) -> None:
+        """Move the records that can be applied now to the open batch."""
+        records, size = self._open_size()
+        max_records, max_bytes = self._limits.records - records, self._limits.bytes - size
+        if max_records <= 0 or max_bytes <= 0:
+            return
+        merged = task.merge.take(max_records, max_bytes, self._ended(task))
+        if merged.records:
+            task.open += merged
+            self._since = self._clock() if self._since is None else self._since
+
+    def _ended(self, task: _TaskBuffer) -> list[bool]:
+        """Return for each input whether to skip it where it has no record."""
+        if task.merge.missing() is None:
+            task.missing_since = None
+        elif task.missing_since is None:
+            task.missing_since = self._clock()
+        waited = 0.0 if task.missing_since is None else self._clock() - task.missing_since
+        return [self._skipped(one, waited) for one in task.inputs]
+
+    def _skipped(self, one: _InputState, waited: float) -> bool:
+        fetched = self._consumer.fetch_position(one.partition)
+        if fetched.lag is not None and fetched.lag <= 0:
+            return True
+        live = fetched.position is not None and fetched.position >= one.backlog
+        return live and waited >= self._limits.max_task_idle
+
+    def _pause_or_resume(self, task: _TaskBuffer) -> None:
+        """Pause an input that is far ahead of the other, and resume it later."""
+        limits = self._limits
+        for which, one in enumerate(task.inputs):
+            count, size = task.merge.queued(which)
+            full = count > _QUEUED_BATCHES * limits.records or size > _QUEUED_BATCHES * limits.bytes
+            if full and not one.paused:
+                self._consumer.pause(one.partition)
+            elif one.paused and not full:
+                self._consumer.resume(one.partition)
+            one.paused = full

@@ -1,0 +1,57 @@
+"""How far a task has come: its position in the inputs and in its changelog."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import msgspec
+
+from abers.exceptions import StateError
+
+__all__ = ["NO_OFFSET", "Checkpoint", "initial_state_scope", "snapshot_scope"]
+
+NO_OFFSET = -1
+"""The offset of an input that the application does not have."""
+
+
+class Checkpoint(
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename={"application_id": "app", "changelog_offset": "changelog", "next_offsets": "following"},
+):
+    """How far a task has come; a snapshot stores it beside the state."""
+
+    application_id: str
+    partition: int
+    batch: int  # number of the next one
+    changelog_offset: int  # at which the changelog continues
+    next_offsets: tuple[int, int]  # of observations and labels
+
+    @classmethod
+    def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - whatever a snapshot holds
+        """Read the position of a snapshot; raises a StateError if it is not a checkpoint."""
+        try:
+            return msgspec.convert(position, cls)
+        except msgspec.ValidationError:
+            msg = "the snapshot is not one of a Kafka application: a run over files saved it"
+            raise StateError(msg) from None
+
+    def require(self, application_id: str, partition: int, changelog_offset: int) -> Self:
+        """Return the checkpoint; raises a StateError if it is not of this task and offset."""
+        expected = (application_id, partition, changelog_offset)
+        if (self.application_id, self.partition, self.changelog_offset) != expected:
+            mine = snapshot_scope(self.application_id, self.partition, self.changelog_offset)
+            msg = f"the snapshot is of {mine}, not of {snapshot_scope(*expected)}"
+            raise StateError(msg)
+        return self
+
+
+def snapshot_scope(application_id: str, partition: int, changelog_offset: int) -> str:
+    """Return what a snapshot is sealed for: a task, and where its changelog continues."""
+    return f"{application_id}[{partition}]@{changelog_offset}"
+
+
+def initial_state_scope(application_id: str, partition: int) -> str:
+    """Return what an initial state is sealed for: a task that has no state yet."""
+    return f"the seed of {application_id}[{partition}]"

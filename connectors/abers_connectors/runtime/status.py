@@ -1,0 +1,237 @@
+"""Status of a service, which the loop updates and other threads read.
+
+The loop never waits for a reader: a reader gets a copy, made at one moment.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from copy import copy
+from dataclasses import dataclass
+from operator import attrgetter
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abers.monitoring import evidence_numbers, others_total, strongest
+from abers_connectors.runtime.counters import Counters, TaskGauges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from abers.monitoring import Evidence, Number, TaskMonitor
+    from abers_connectors.runtime.task import BatchResult, StreamTask
+
+__all__ = ["INPUTS", "Status", "StatusView"]
+
+INPUTS = ("observations", "labels")
+"""The inputs of an application, by their numbers in the changelog."""
+
+_MAX_HINTS = 20
+
+
+@dataclass(frozen=True)
+class StatusView:
+    """The status at one moment."""
+
+    alive: bool  # the loop makes progress
+    ready: bool  # all assigned tasks run
+    joined: bool  # the process is in its consumer group
+    assigned: list[int]  # partitions
+    restored: list[int]  # partitions whose tasks are restored
+    hints: list[str]  # warnings for the operator, a sentence each
+    counts: Counters
+    gauges: dict[int, TaskGauges]  # by partition
+    lags: dict[tuple[str, int], int]  # records behind, by topic and partition
+    evidence: Mapping[str, Sequence[Evidence]]  # by model; of each test the strongest segment
+    numbers: Mapping[str, Sequence[Number]]  # of other monitors, by model; over all segments
+    now: float  # wall-clock time in milliseconds since 1970
+
+    def gauges_of_monitors(self) -> Iterator[tuple[str, Number]]:
+        """Yield each number of a model that is a gauge, with the model."""
+        for model, tests in self.evidence.items():
+            for number in (*evidence_numbers(tests), *self.numbers.get(model, ())):
+                if number.metric:
+                    yield model, number
+
+
+class Status:
+    """Status of a service.
+
+    After `stall_timeout` seconds without progress the loop counts as hung, and after
+    `session_timeout` seconds without a heartbeat the brokers reassign the partitions. `on_progress`
+    is called whenever the loop makes progress. `clock` is monotonic.
+    """
+
+    def __init__(
+        self,
+        stall_timeout: float,
+        on_progress: Callable[[], None] = lambda: None,
+        *,
+        session_timeout: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.joined = False
+        """Whether the process is in its group, as far as the loop knows."""
+        self.last_heartbeat = -math.inf
+        """When the brokers last answered for the group, by the clock."""
+        self.not_ready_reason: str | None = None
+        """Why the service is not ready although it is in its group; a sentence."""
+        self._stall_timeout, self._session_timeout = stall_timeout, session_timeout
+        self._clock, self._wall = clock, wall
+        self._on_progress, self._progress = on_progress, clock()
+        self._lock = Lock()
+        self._assigned: set[int] = set()
+        self._restored: set[int] = set()
+        self._hints: dict[str, None] = {}
+        self._last_abort: list[str] = []
+        self._counts = Counters()
+        self._retired: set[str] = set()
+        self._gauges: dict[int, TaskGauges] = {}
+        self._lags: dict[tuple[str, int], int] = {}
+        self._evidence: Mapping[str, Sequence[Evidence]] = {}
+        self._numbers: Mapping[str, Sequence[Number]] = {}
+
+    # Updates by the loop
+
+    def progressed(self) -> None:
+        """Record that the loop made progress, even if no record arrived."""
+        self._progress = self._clock()
+        self._on_progress()
+
+    def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Record a new assignment, of which no task is restored yet."""
+        with self._lock:
+            mine = self._assigned = {partition for _, partition in partitions}
+            self._restored = set()
+            self._counts.assignments += 1
+            self._gauges = {one: gauge for one, gauge in self._gauges.items() if one in mine}
+            self._lags = {one: lag for one, lag in self._lags.items() if one[1] in mine}
+            self._evidence, self._numbers = {}, {}
+
+    def restored(self, task: StreamTask) -> None:
+        """Record that a task is restored."""
+        with self._lock:
+            self._restored.add(task.checkpoint.partition)
+            self._counts.restores += 1
+            self._update_gauges(task)
+
+    def batch_committed(self, task: StreamTask, result: BatchResult) -> None:
+        """Count the results of a batch that is committed."""
+        with self._lock:
+            counts, inputs = self._counts, result.changelog_record.inputs
+            for which, name in enumerate(INPUTS):
+                counts.records[name] += inputs.count(which)
+            sinks = Counter(map(attrgetter("sink"), result.output_records))
+            counts.written.update(sinks)
+            if sinks["dead_letters"]:
+                dead = (one for one in result.output_records if one.sink == "dead_letters")
+                counts.dead.update(str(one.reason) for one in dead)
+            counts.tombstones += len(result.decoded.tombstones)
+            self._update_gauges(task)
+            if result.outputs is not None:
+                self._retired.update(result.outputs.retired)
+                counts.alarms.update((one.model, one.test) for _, one in result.outputs.alarms)
+                settled = result.outputs.settled_batch
+                if settled is not None:
+                    counts.label_delay.add_many(np.maximum(settled.delays, 0) / 1000)
+                    models = [model for model, _ in task.processor.keys]
+                    counts.model_totals.add(models, settled.keys, settled.scored)
+
+    def _update_gauges(self, task: StreamTask) -> None:
+        pending, early = task.processor.waiting
+        gauges = TaskGauges(pending, early, task.processor.clock)
+        self._gauges[task.checkpoint.partition] = gauges
+
+    def transaction_committed(self, seconds: float) -> None:
+        """Count a committed transaction, and its duration."""
+        with self._lock:
+            self._counts.commits += 1
+            self._counts.commit_seconds.add(seconds)
+
+    def transaction_aborted(self, why: str) -> None:
+        """Count an aborted transaction."""
+        with self._lock:
+            self._counts.aborts += 1
+            self._last_abort = [f"the last aborted transaction: {why}"]
+
+    def snapshot_finished(self, *, saved: bool) -> None:
+        """Count a snapshot."""
+        with self._lock:
+            self._counts.snapshots["saved" if saved else "failed"] += 1
+
+    def webhook_called(self, result: str) -> None:
+        """Count a call of the webhook."""
+        with self._lock:
+            self._counts.webhook[result] += 1
+
+    def update_lags(self, lags: Mapping[tuple[str, int], int]) -> None:
+        """Update the lags of some partitions."""
+        with self._lock:
+            self._lags.update(lags)
+
+    def update_evidence(self, tasks: Iterable[StreamTask]) -> None:
+        """Update the evidence of all models; call it between batches.
+
+        The totals of retired models that no task has any more are dropped.
+        """
+        found: dict[str, list[TaskMonitor]] = {}
+        known: set[str] = set()
+        for task in tasks:
+            keys, monitors = task.processor.keys, task.processor.monitors
+            known.update(model for model, _ in keys)
+            for (model, _), monitor in zip(keys, monitors, strict=False):
+                found.setdefault(model, []).append(monitor)
+        evidence = {model: strongest([one.tests for one in many]) for model, many in found.items()}
+        numbers = {
+            model: [number for one in others_total(many) for number in one.summary()]
+            for model, many in found.items()
+        }
+        with self._lock:
+            self._evidence, self._numbers = evidence, numbers
+            gone, self._retired = self._retired - known, set()
+            self._counts.model_totals.drop(gone)
+            for one in [one for one in self._counts.alarms if one[0] in gone]:
+                del self._counts.alarms[one]
+
+    def hint(self, sentence: str) -> None:
+        """Add a warning for the operator, once."""
+        with self._lock:
+            if len(self._hints) < _MAX_HINTS:
+                self._hints[sentence] = None
+
+    # Reads by other threads
+
+    def median_label_delay(self) -> float:
+        """Return the median delay of labels in seconds of event time; 0 if unknown."""
+        return self._counts.label_delay.median()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the loop makes progress; reading it takes no lock and copies nothing."""
+        return self._clock() - self._progress <= self._stall_timeout
+
+    def view(self) -> StatusView:
+        """Return the status at this moment."""
+        with self._lock:
+            now, reason = self._clock(), self.not_ready_reason
+            # If the loop hangs in a call, only the time shows that the membership has expired.
+            joined = self.joined and now - self.last_heartbeat <= self._session_timeout
+            return StatusView(
+                self.alive,
+                joined and self._assigned <= self._restored and reason is None,
+                joined,
+                sorted(self._assigned),
+                sorted(self._restored),
+                [*self._hints, *self._last_abort, *([] if reason is None else [reason])],
+                copy(self._counts),
+                dict(self._gauges),
+                dict(self._lags),
+                self._evidence,
+                self._numbers,
+                self._wall() * 1000,
+            )

@@ -1,0 +1,269 @@
+"""The Kafka client that the runtime needs: protocols, and the registry of implementations.
+
+The runtime uses nothing else of a client, so another client can replace the one in
+`abers_connectors.kafka`: it is one module with a function `open_transport`, and one line in
+`TRANSPORTS`. Every call returns after the broker has answered; if a broker does not answer in time,
+the process ends.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+
+from abers.exceptions import BrokerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from abers_connectors.config.sections import KafkaSection
+    from abers_connectors.runtime.watchdog import Watchdog
+
+__all__ = [
+    "TRANSPORTS",
+    "Consumer",
+    "FetchPosition",
+    "GroupMembership",
+    "OffsetRange",
+    "Producer",
+    "Reader",
+    "Record",
+    "TopicPartition",
+    "TransactionError",
+    "Transport",
+    "open_transport",
+]
+
+TRANSPORTS = {"kafka-python": "abers_connectors.kafka.client"}
+"""The module of each client, by the client's name."""
+
+
+class TransactionError(BrokerError):
+    """A transaction was aborted: nothing of it was written, and the state in memory is invalid."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic.
+
+    Examples
+    --------
+    >>> scores = TopicPartition("scores", 2)
+    >>> print(scores, scores.at(17))
+    scores[2] scores[2]@17
+    """
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        """Return the name that messages use."""
+        return f"{self.topic}[{self.partition}]"
+
+    def at(self, offset: int) -> str:
+        """Return the name of a record."""
+        return f"{self}@{offset}"
+
+
+class Record(Protocol):
+    """A record that was read."""
+
+    @property
+    def topic(self) -> str:
+        """Name of the topic."""
+
+    @property
+    def partition(self) -> int:
+        """Number of the partition."""
+
+    @property
+    def offset(self) -> int:
+        """Offset in the partition."""
+
+    @property
+    def timestamp(self) -> int:
+        """Timestamp in milliseconds; -1 if there is none."""
+
+    @property
+    def key(self) -> bytes | None:
+        """Key; None if there is none."""
+
+    @property
+    def value(self) -> bytes | None:
+        """Value; None for a tombstone."""
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]:
+        """Names and values of the headers."""
+
+
+class OffsetRange(NamedTuple):
+    """Offsets of a partition, from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+class FetchPosition(NamedTuple):
+    """How far a consumer has read a partition; None for what is unknown."""
+
+    position: int | None  # offset of the next record
+    end: int | None  # of the partition as far as the consumer knows, open transactions included
+
+    @property
+    def lag(self) -> int | None:
+        """Number of offsets that follow; None if it is unknown."""
+        known = self.position is not None and self.end is not None
+        return self.end - self.position if known else None  # type: ignore[operator]
+
+
+class GroupMembership(NamedTuple):
+    """What a member of the consumer group owns."""
+
+    epoch: int  # grows with every change of the assignment
+    assigned: frozenset[TopicPartition]
+    group_metadata: object | None  # for `Producer.commit`; None while the membership is not stable
+    last_heartbeat: float  # the brokers' last answer for the group, by the monotonic clock
+
+
+class Consumer(Protocol):
+    """Reads committed records of the input topics as a member of the consumer group.
+
+    Calls about a partition that is no longer assigned do nothing.
+    """
+
+    def poll(self, seconds: float, max_records: int) -> Mapping[TopicPartition, Sequence[Record]]:
+        """Return the records that have arrived; the assignment changes only during this call.
+
+        Raises a BrokerError if another process has taken this member's place in the group.
+        """
+
+    def membership(self) -> GroupMembership:
+        """Return the current assignment."""
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Continue reading at an offset."""
+
+    def fetch_position(self, partition: TopicPartition) -> FetchPosition:
+        """Return how far a partition has been read."""
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Stop fetching a partition."""
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Fetch a paused partition again."""
+
+    def close(self) -> None:
+        """Close the client, but stay a member of the group until the session times out."""
+
+    def leave(self) -> None:
+        """Close the client and leave the group."""
+
+
+class Producer(Protocol):
+    """Writes records in transactions."""
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+
+    def send(
+        self,
+        to: TopicPartition,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        timestamp: int | None = None,
+    ) -> Callable[[], int]:
+        """Send a record in the open transaction; the result returns its offset after the commit."""
+
+    def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
+        """Commit the transaction together with input offsets.
+
+        Raises a TransactionError if the transaction was aborted instead.
+        """
+
+    def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions without a leader, as of the last metadata; never waits."""
+
+    def close(self) -> None:
+        """Close the client; the broker aborts an open transaction."""
+
+
+class Reader(Protocol):
+    """Reads partitions without being a member of the group."""
+
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions of a topic; 0 if there is no such topic."""
+
+    def committed(self, partition: TopicPartition) -> int | None:
+        """Return the offset that the group committed, once no transaction on it is open."""
+
+    def offset_range(self, partition: TopicPartition) -> OffsetRange:
+        """Return the first offset and the end, open transactions included."""
+
+    def last_stable_offset(self, partition: TopicPartition) -> int:
+        """Return the offset before which all transactions have ended."""
+
+    def offset_for_time(self, partition: TopicPartition, time: int) -> int | None:
+        """Return the first offset whose record is of a time or later; None if there is none."""
+
+    def read(self, partition: TopicPartition, start: int, end: int) -> Iterator[Sequence[Record]]:
+        """Yield the committed records of a range of offsets, waiting for them.
+
+        While nothing arrives it yields empty sequences, so that the caller keeps control.
+        """
+
+    def close(self) -> None:
+        """Close the client."""
+
+
+class Transport(Protocol):
+    """A Kafka client, connected as the configuration says."""
+
+    def reader(self, group: str) -> Reader:
+        """Open a reader that knows the committed offsets of a group."""
+
+    def producer(
+        self,
+        transactional_id: str,
+        *,
+        topics: Sequence[str],
+        group: str,
+        timeout: float,
+        compression: str,
+    ) -> Producer:
+        """Open a producer, which fences any earlier one of the same transactional id.
+
+        Parameters
+        ----------
+        transactional_id
+            Its identity.
+        topics, group
+            The topics that it writes, and the group whose offsets it commits.
+        timeout
+            Seconds after which the broker aborts a transaction that is left open.
+        compression
+            Compression of the records; "none" for none.
+        """
+
+    def consumer(
+        self, topics: Sequence[str], group: str, instance: str, *, session_timeout: float
+    ) -> Consumer:
+        """Join a consumer group.
+
+        Parameters
+        ----------
+        topics
+            The topics to read; partitions of the same number go to the same member.
+        group, instance
+            Group, and the static name of this member.
+        session_timeout
+            Seconds without a heartbeat after which another member takes over.
+        """
+
+
+def open_transport(
+    kafka: KafkaSection, watchdog: Watchdog, name: str = "kafka-python"
+) -> Transport:
+    """Load a Kafka client by its name in `TRANSPORTS`; the watchdog watches its calls."""
+    module = import_module(TRANSPORTS[name])
+    return cast("Transport", module.open_transport(kafka, watchdog))

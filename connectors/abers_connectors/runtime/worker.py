@@ -1,0 +1,294 @@
+"""The loop of `abers run`: poll, process a batch, commit it in one transaction.
+
+The state in memory is valid only while commits succeed and the partitions stay assigned. After an
+aborted transaction the worker discards all tasks, and restores them from what is committed. After a
+rebalance it restores the tasks that are assigned then. It never retries a batch in memory.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from abers.exceptions import BrokerError, DeadLettersError, StateError
+from abers_connectors.runtime import changelog
+from abers_connectors.runtime.batch_buffer import BatchBuffer
+from abers_connectors.runtime.transport import TopicPartition, TransactionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from abers_connectors.runtime.application import Application
+    from abers_connectors.runtime.batch_buffer import BatchLimits
+    from abers_connectors.runtime.deserializer import Deserializer
+    from abers_connectors.runtime.restore import RestoredTask
+    from abers_connectors.runtime.serializer import Serializer
+    from abers_connectors.runtime.status import Status
+    from abers_connectors.runtime.task import BatchResult, StreamTask
+    from abers_connectors.runtime.timestamp_merge import MergedRecords
+    from abers_connectors.runtime.transport import Consumer, GroupMembership, Producer, Reader
+
+__all__ = ["Worker"]
+
+_log = logging.getLogger(__name__)
+
+_NO_EPOCH = -1  # differs from all epochs, so that the next turn restores the tasks
+
+_POLLED_BATCHES = 4  # batches whose records one poll may return
+
+
+class Worker:
+    """One process of an application.
+
+    `restore` restores the task of a partition, from the task in memory if there is one, and calls
+    its last argument from time to time. `topics` maps sinks to topics; the output of other sinks is
+    dropped. `require_few_dead` raises if the dead letters, counted by reason, are too many for the
+    number of records. The worker fails if it is outside the consumer group for more than
+    `stall_timeout` seconds. `on_commit` is called for each task of a committed batch, and
+    `housekeeping` after each turn of the loop, except a turn that rebalances.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a service
+        self,
+        application: Application,
+        *,
+        consumer: Consumer,
+        producer: Producer,
+        reader: Reader,
+        restore: Callable[[int, StreamTask | None, Callable[[], None]], RestoredTask],
+        deserializer: Deserializer,
+        serializer: Serializer,
+        topics: Mapping[str, str],
+        limits: BatchLimits,
+        stop_on_dead_letter: bool,
+        require_few_dead: Callable[[Counter[str], int], None],
+        stall_timeout: float,
+        status: Status,
+        on_commit: Callable[[StreamTask, BatchResult], object] = lambda *_: None,
+        housekeeping: Callable[[Sequence[StreamTask]], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.status = status
+        self._application, self._restore = application, restore
+        self._consumer, self._producer, self._reader = consumer, producer, reader
+        self._deserializer, self._serializer, self._topics = deserializer, serializer, topics
+        self._stop_on_dead_letter, self._require_few_dead = stop_on_dead_letter, require_few_dead
+        self._on_commit, self._housekeeping = on_commit, housekeeping
+        self._stall_timeout, self._clock = stall_timeout, clock
+        self._buffer = BatchBuffer(consumer, limits, clock)
+        self._max_records = _POLLED_BATCHES * limits.records
+        self._output_partitions = {
+            topic: reader.partition_count(topic) for topic in {*topics.values()}
+        }
+        self._tasks: dict[int, StreamTask] = {}  # by partition
+        self._epoch = _NO_EPOCH  # of the membership for which the tasks were restored
+        self._outside_since: float | None = None  # when the process left the group
+        self._stopping = False
+        self._records = 0  # committed since the start, as are the dead letters
+        self._dead = Counter[str]()  # dead letters by reason
+
+    def stop(self) -> None:
+        """Finish the current batch, and end `run`; safe to call in a signal handler."""
+        self._stopping = True
+
+    def run(self) -> None:
+        """Process batches until `stop` is called.
+
+        Raises a StateError if offsets and state disagree or records are lost, a BrokerError if the
+        broker or the membership is lost, and a DeadLettersError if there are too many dead letters.
+        """
+        with suppress(_StoppedError):
+            while not self._stopping:
+                self.turn()
+
+    def turn(self) -> None:
+        """Poll once, and process and commit a batch if one is due."""
+        timeout = self._buffer.poll_timeout(joined=self._outside_since is None)
+        polled = self._consumer.poll(timeout, self._max_records)
+        self.status.progressed()
+        membership = self._consumer.membership()
+        self._require_group(membership)
+        if membership.epoch != self._epoch:
+            self._reassign(membership)
+            return
+        self.status.joined = membership.group_metadata is not None
+        self.status.last_heartbeat = membership.last_heartbeat
+        self._buffer.add(polled)
+        if membership.group_metadata is not None and self._buffer.due():
+            try:
+                self._process(self._buffer.take(), membership.group_metadata)
+            except TransactionError as error:
+                self._discard(error)
+            self._check_dead_letters()
+        self._housekeeping([*self._tasks.values()])
+
+    # The assignment
+
+    def _keep_alive(self) -> None:
+        """Keep the membership during a restore; raise if it changed or the worker is stopped."""
+        self.status.progressed()
+        if self._stopping:
+            raise _StoppedError
+        self._consumer.poll(0.0, 1)  # everything is paused, so this returns no records
+        if self._consumer.membership().epoch != self._epoch:
+            raise _RebalancedError
+
+    def _require_group(self, membership: GroupMembership) -> None:
+        """Raise a BrokerError if the process has been outside the group for too long.
+
+        This client may hang, and the client of a restarted process may not.
+        """
+        if membership.group_metadata is not None:
+            self._outside_since = None
+            return
+        self._outside_since = self._outside_since or self._clock()
+        if self._clock() - self._outside_since > self._stall_timeout:
+            msg = (
+                f"could not join the group of {self._application.id} within "
+                f"{self._stall_timeout:g} s (kafka.stall_timeout); ending, to be restarted"
+            )
+            raise BrokerError(msg)
+
+    def _reassign(self, membership: GroupMembership) -> None:
+        """Restore the tasks that are assigned now, also those that were assigned before."""
+        previous, self._tasks, self._epoch = self._tasks, {}, membership.epoch
+        self._buffer.reset({})
+        self.status.joined = False  # until all tasks are restored
+        self.status.assign(membership.assigned)
+        for input_partition in membership.assigned:
+            self._consumer.pause(input_partition)
+        try:
+            for partition in self._task_partitions(membership.assigned):
+                task, uncommitted = self._restore(
+                    partition, previous.get(partition), self._keep_alive
+                )
+                if uncommitted:
+                    self._commit_initial_offsets(task, membership.group_metadata)
+                self._tasks[partition] = task
+                self.status.restored(task)
+        except _RebalancedError:
+            self._epoch = _NO_EPOCH
+        except TransactionError as error:
+            self._discard(error)
+        else:
+            self._start_fetching()
+
+    def _discard(self, error: TransactionError) -> None:
+        """Discard all tasks; the next turn restores them."""
+        self.status.joined = False  # until they are restored
+        self.status.transaction_aborted(str(error))
+        _log.warning("%s; restoring", error)
+        self._tasks, self._epoch = {}, _NO_EPOCH
+
+    def _task_partitions(self, assigned: frozenset[TopicPartition]) -> list[int]:
+        """Return the partitions of the tasks; raise a StateError if one lacks an input."""
+        partitions = sorted({one.partition for one in assigned})
+        for partition in partitions:
+            if not assigned.issuperset(self._application.input_partitions(partition)):
+                msg = (
+                    f"partition {partition} of only one input is assigned: another program reads "
+                    f"one of the inputs in the group {self._application.id}; give it, or this "
+                    "application (kafka.application_id), a group of its own"
+                )
+                raise StateError(msg)
+        return partitions
+
+    def _start_fetching(self) -> None:
+        """Fetch from the offsets of the tasks.
+
+        All tasks must be restored by now, because `_keep_alive` drops whatever a poll returns.
+        """
+        backlogs = {
+            partition: {
+                one: self._reader.last_stable_offset(one)
+                for one in self._application.input_partitions(partition)
+            }
+            for partition in self._tasks
+        }
+        self._buffer.reset(backlogs)
+        for input_partition, offset in self._offsets(self._tasks.values()).items():
+            self._consumer.seek(input_partition, offset)
+            self._consumer.resume(input_partition)
+
+    def _commit_initial_offsets(self, task: StreamTask, group_metadata: object | None) -> None:
+        """Commit the first offsets of a new task together with an empty changelog record.
+
+        From then on, the offsets of the group and the changelog agree.
+        """
+        if group_metadata is None:  # the membership is not stable
+            raise _RebalancedError
+        self._producer.begin()
+        offset = self._send_changelog(task, task.empty_record())
+        self._producer.commit(self._offsets([task]), group_metadata)
+        task.changelog_written(offset() + 1)
+
+    # Batches
+
+    def _process(self, batch: Sequence[tuple[int, MergedRecords]], group_metadata: object) -> None:
+        """Process a batch, the records of each task, and commit it in one transaction.
+
+        Raises a TransactionError if the transaction was aborted.
+        """
+        began = self._clock()
+        self._producer.begin()
+        tasks = [self._tasks[partition] for partition, _ in batch]
+        written = [self._write(task, part) for task, (_, part) in zip(tasks, batch, strict=True)]
+        self._producer.commit(self._offsets(tasks), group_metadata)
+        for task, (result, offset) in zip(tasks, written, strict=True):
+            task.changelog_written(offset() + 1)
+            self._records += len(result.changelog_record.inputs)
+            self._dead.update(
+                str(one.reason) for one in result.output_records if one.sink == "dead_letters"
+            )
+            self.status.batch_committed(task, result)
+            self._on_commit(task, result)
+        self.status.transaction_committed(self._clock() - began)
+
+    def _write(
+        self, task: StreamTask, merged: MergedRecords
+    ) -> tuple[BatchResult, Callable[[], int]]:
+        """Process and send; return the result, and the offset as from `_send_changelog`."""
+        result = task.process(merged, self._deserializer, self._serializer)
+        for one in result.output_records:
+            topic = self._topics.get(one.sink)
+            if topic is not None:
+                count = self._output_partitions[topic]  # may be below the number of tasks
+                to = TopicPartition(topic, task.checkpoint.partition % count)
+                self._producer.send(to, one.key, one.value, one.headers, one.timestamp)
+        return result, self._send_changelog(task, result.changelog_record)
+
+    def _send_changelog(
+        self, task: StreamTask, record: changelog.ChangelogRecord
+    ) -> Callable[[], int]:
+        """Send a changelog record; the result returns its last part's offset after the commit."""
+        to = self._application.changelog_partition(task.checkpoint.partition)
+        return [self._producer.send(to, None, value) for value in changelog.encode(record)][-1]
+
+    def _offsets(self, tasks: Iterable[StreamTask]) -> dict[TopicPartition, int]:
+        """Return the next offsets of the inputs of some tasks."""
+        return {
+            input_partition: offset
+            for task in tasks
+            for input_partition, offset in zip(
+                self._application.input_partitions(task.checkpoint.partition),
+                task.checkpoint.next_offsets,
+                strict=False,  # of a single input, the second offset means nothing
+            )
+        }
+
+    def _check_dead_letters(self) -> None:
+        if self._stop_on_dead_letter and self._dead:
+            msg = "a record is a dead letter, and output.on_bad_record says stop; it is committed"
+            raise DeadLettersError(msg)
+        self._require_few_dead(self._dead, self._records)
+
+
+class _StoppedError(Exception):
+    """The worker was stopped during a restore."""
+
+
+class _RebalancedError(Exception):
+    """The assignment changed during a restore."""

@@ -1,0 +1,1 @@
+"""Sinks: rows to files, standard output, memory and webhooks."""

@@ -1,0 +1,119 @@
+"""Alarms posted to a webhook as JSON.
+
+A webhook never delays a stream nor makes it fail: an alarm that cannot be delivered soon is
+dropped and counted. Its URL may be a secret, so messages name only the host.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from http.client import HTTPException
+from queue import Full, Queue
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+import abers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["Webhook"]
+
+_log = logging.getLogger(__name__)
+
+_QUEUED = 100  # alarms
+_TIMEOUT = 10.0  # seconds of an attempt
+_PAUSES = (1.0, 5.0, 30.0)  # seconds before further attempts
+_END = 5.0  # seconds for queued alarms when the process ends
+_RETRIED = {408, 425, 429}  # beside all errors of a server
+_ERROR = 500
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Refuses redirects: an alarm goes to the configured URL only."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+class Webhook:
+    """Posts alarms to a URL in a thread of its own.
+
+    `count` is called with the result of each alarm: "sent", "failed", or "dropped" from a full
+    queue. An attempt may take `timeout` seconds; `pauses` are the seconds before further ones.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        count: Callable[[str], object] = lambda _: None,
+        *,
+        pauses: Sequence[float] = _PAUSES,
+        timeout: float = _TIMEOUT,
+    ) -> None:
+        self._url, self._host, self._count = url, urlsplit(url).hostname, count
+        self._pauses, self._timeout = (0.0, *pauses), timeout
+        self._opener = build_opener(_NoRedirect)
+        self._queue: Queue[bytes | None] = Queue(_QUEUED)
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
+        self._thread.start()
+
+    def post(self, alarm: bytes) -> None:
+        """Queue an alarm; return at once."""
+        try:
+            self._queue.put_nowait(alarm)
+        except Full:
+            self._drop("dropped", f"{_QUEUED} others wait")
+
+    def close(self) -> None:
+        """Try to post the queued alarms once more, for a few seconds."""
+        self._closing.set()
+        try:
+            self._queue.put_nowait(None)
+        except Full:
+            return
+        self._thread.join(_END)
+
+    def _run(self) -> None:
+        for alarm in iter(self._queue.get, None):
+            self._deliver(alarm)
+
+    def _deliver(self, alarm: bytes) -> None:
+        """Send an alarm, with pauses between attempts, and drop it if all fail."""
+        why = ""
+        for pause in self._pauses:
+            if pause and self._closing.wait(pause):
+                break
+            try:
+                self._send(alarm)
+            except HTTPError as error:
+                why = f"it answers {error.code}"
+                error.close()
+                if error.code < _ERROR and error.code not in _RETRIED:
+                    break
+            except (OSError, HTTPException) as error:
+                why = _name(error)
+            else:
+                self._count("sent")
+                return
+        self._drop("failed", why)
+
+    def _send(self, alarm: bytes) -> None:
+        headers = {"Content-Type": "application/json", "User-Agent": f"abers/{abers.__version__}"}
+        request = Request(self._url, alarm, headers, method="POST")  # noqa: S310 - http or https
+        with self._opener.open(request, timeout=self._timeout):
+            pass
+
+    def _drop(self, result: str, why: str) -> None:
+        self._count(result)
+        _log.warning("an alarm could not be posted to %s: %s", self._host, why)
+
+
+def _name(error: Exception) -> str:
+    """Return the type of an error, without its message, which may contain the URL."""
+    reason = error.reason if isinstance(error, URLError) else error
+    return type(reason).__name__ if isinstance(reason, Exception) else "URLError"

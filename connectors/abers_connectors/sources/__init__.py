@@ -1,0 +1,1 @@
+"""Sources: files, data sets and URLs to batches of events."""

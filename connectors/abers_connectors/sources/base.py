@@ -1,0 +1,161 @@
+"""The contract of a source.
+
+A source yields batches of events. A batch has a position, in values that JSON can hold: a source
+that continues from the position of a batch neither repeats nor loses a record. Bad records do not
+end a stream; the batch reports them with their origin.
+
+A source opens its file or connection when `batches` is iterated, not before, and closes it when
+the iterator is exhausted or closed. `sources/registry.py` says how a new source gets its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from abers.exceptions import StateError
+from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.mapping.fields import Fields
+from abers_connectors.mapping.mapper import mixed
+from abers_connectors.mapping.rows import events_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from abers.stream import Events
+    from abers_connectors.mapping.mapper import Mapper, MapperFactory
+    from abers_connectors.mapping.rows import Row
+    from abers_connectors.mapping.values import ValueReaders
+
+__all__ = [
+    "BadRecord",
+    "Batch",
+    "HasFields",
+    "Origin",
+    "Position",
+    "Source",
+    "SourceOptions",
+    "batch_by_row",
+    "require_records",
+    "resume_point",
+]
+
+T = TypeVar("T")
+
+Position: TypeAlias = dict[str, Any]
+"""How far a stream is read or written, in values that JSON can hold."""
+
+
+class Origin(NamedTuple):
+    """Where an event comes from, for messages and dead letters."""
+
+    where: str  # such as "scores.jsonl line 17"
+    raw: str  # text of the record
+
+
+class BadRecord(NamedTuple):
+    """A record that cannot become an event, with what its `BadRecordError` says."""
+
+    row: int  # number of events of the batch before it
+    reason: str
+    detail: str
+    origin: Origin
+
+    @classmethod
+    def of(cls, row: int, error: BadRecordError, origin: Origin) -> BadRecord:
+        """Return the bad record of an error."""
+        return cls(row, error.reason, error.detail, origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Consecutive events of a source, in its order."""
+
+    events: Events  # the labels of historical observations are `awaited`
+    bad: Sequence[BadRecord]  # those among the events, in order
+    position: Position  # after the batch
+    records: int  # number of records read for the batch, without blank lines
+    origin: Callable[[int], Origin]  # of the event of a row; it keeps the texts in memory
+
+
+class Source(Protocol):
+    """A stream of events."""
+
+    @property
+    def name(self) -> str:
+        """Name for messages."""
+        ...
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
+        """Yield the batches after a position, by default all; raise a RecordError if it cannot."""
+        ...
+
+    def fraction(self) -> float | None:
+        """Return the share of the stream that has been read, from 0 to 1; None if unknown."""
+        ...
+
+
+@runtime_checkable
+class HasFields(Protocol):
+    """A source whose first record can be read before its mapping is known."""
+
+    def first_fields(self) -> Sequence[str] | None:
+        """Return the fields of the first record: none if it is bad; None if there is no record."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """How the records of a source become events."""
+
+    fields: Fields = Fields()  # noqa: RUF009 - immutable
+    kind: MapperFactory = mixed  # or `mapper.labels`, or `mapper.labelled`
+    readers: ValueReaders | None = None  # by default those of a binary task
+    format: str | None = None  # "csv", "jsonl" or "parquet", if the name of a file does not say it
+    max_record_bytes: int = 1 << 20  # a larger record is bad; in Parquet, the columns that are read
+    growing: bool = False  # whether an incomplete last line is left for the next run
+
+    def mapper(self, *, text: bool = False) -> Mapper:
+        """Compile the mapping; `text` says that all values are strings, as in CSV."""
+        return self.kind(self.fields, self.readers, text=text)
+
+
+def batch_by_row(
+    records: Iterable[T],
+    read: Callable[[T], Row],
+    origin: Callable[[T], Origin],
+    position: Position,
+) -> Batch:
+    """Return the batch of records that are read one by one; `read` may raise a BadRecordError."""
+    rows: list[Row] = []
+    good: list[T] = []
+    bad: list[BadRecord] = []
+    for record in records:
+        try:
+            rows.append(read(record))
+        except BadRecordError as error:
+            bad.append(BadRecord.of(len(rows), error, origin(record)))
+        else:
+            good.append(record)
+    count = len(rows) + len(bad)
+    return Batch(events_of(rows), bad, position, count, lambda row: origin(good[row]))
+
+
+def resume_point(at: Position | None, known: Position | None) -> Position | None:
+    """Return a position to continue from, with a later one up to which the source was read.
+
+    A source that is read again from an earlier position compares what lies between with what it
+    read before, if its positions have a digest.
+    """
+    comparable = known is not None and not known.keys().isdisjoint({"digest", "known"})
+    return {**(at or {}), "ahead": known} if comparable else at
+
+
+def require_records(name: str, count: int, before: int) -> None:
+    """Raise a StateError for an input that has fewer records than were read of it before."""
+    if count < before:
+        msg = (
+            f"input {name} has {count} records, but {before} were read before; put back what is "
+            "missing, or remove state and outputs to start anew"
+        )
+        raise StateError(msg)

@@ -1,0 +1,230 @@
+"""JSON Lines and CSV: lines to raw records, and raw records to events.
+
+An unreadable record costs no other record. In JSON Lines a line is a record. In CSV a quoted field
+may span lines, but only if that results in a record with as many fields as the header; otherwise
+its first line alone is a bad record.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter, deque
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers.exceptions import RecordError
+from abers.stream.columns import objects
+from abers_connectors.mapping import json_records
+from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.mapping.columns import FieldColumn
+from abers_connectors.mapping.json_records import JsonReader
+from abers_connectors.mapping.rows import Row, events_of
+from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from abers.stream import Events
+    from abers_connectors.mapping.fields import Record
+    from abers_connectors.mapping.mapper import Mapper
+    from abers_connectors.mapping.typed_record import TypedRecord
+
+__all__ = ["UNREADABLE", "CsvFormat", "JsonLinesFormat", "RawRecords"]
+
+UNREADABLE = (*json_records.UNREADABLE, csv.Error)
+"""What `events` of a format raises if the records must be read one by one."""
+
+_FIELD_LIMIT = 2**31 - 1  # of the csv module; the size of records is checked before
+
+
+class RawRecords(NamedTuple):
+    """Raw records, and the numbers of their first lines."""
+
+    numbers: Sequence[int]
+    raws: Sequence[RawLine]
+
+
+class JsonLinesFormat(JsonReader):
+    """One JSON object per line."""
+
+    columns: Sequence[str] | None = None  # JSON has none
+
+    def __init__(self, typed: TypedRecord | None = None) -> None:
+        super().__init__(typed, "a line")
+
+    def records(self, blocks: Iterable[list[RawLine]]) -> Iterator[RawRecords]:
+        """Yield each line as a record, blank ones included."""
+        number = 1
+        for block in blocks:
+            yield RawRecords(range(number, number + len(block)), block)
+            number += len(block)
+
+    def events(self, raws: Sequence[RawLine], mapper: Mapper, done: int) -> Events:
+        """Return the events of raw records, before which `done` were read.
+
+        A bad or blank record among them raises one of `UNREADABLE` or a BadRecordError.
+        """
+        return self.read(raws, mapper, count(done + 1))  # type: ignore[arg-type]
+
+    def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
+        """Return the row of one raw record of valid UTF-8, or raise a BadRecordError."""
+        return self.read_one(raw, mapper, number)
+
+    def is_complete(self, line: RawLine) -> bool:
+        """Return whether a line without its end is a record: no part of an object is an object."""
+        try:
+            self.decode(line)  # type: ignore[arg-type]
+        except UNREADABLE:
+            return False
+        return True
+
+
+class CsvFormat:
+    """Rows below a header with the names of the columns.
+
+    A record has at most `limit` bytes. `keeps` returns whether the lines of a quoted field that has
+    no end, the first of which it takes, count as records.
+    """
+
+    def __init__(
+        self, name: str, limit: int, keeps: Callable[[RawLine], bool] = lambda _: True
+    ) -> None:
+        self.columns: Sequence[str] | None = None
+        self._name, self._limit, self._keeps = name, limit, keeps
+        csv.field_size_limit(_FIELD_LIMIT)
+
+    def records(self, blocks: Iterable[list[RawLine]]) -> Iterator[RawRecords]:
+        """Yield each line as a record, and lines that a quoted field spans as one.
+
+        The `columns` are known with the first records.
+        """
+        open_: list[RawLine] = []  # lines since a quote was opened
+        number = 1
+        for block in blocks:
+            pending = [*open_, *block]
+            found, open_ = self._framed(pending, number, at_end=False)
+            number += len(pending) - len(open_)
+            yield from self._below_header(found)
+        if open_ and self._keeps(open_[0]):
+            yield from self._below_header(self._framed(open_, number, at_end=True)[0])
+
+    def events(self, raws: Sequence[RawLine], mapper: Mapper, done: int) -> Events:
+        """Return the events of raw records; see `JsonLinesFormat.events`."""
+        columns = self.columns or ()
+        rows = _rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
+        if len(rows) != len(raws) or {len(row) for row in rows} != {len(columns)}:
+            raise csv.Error
+        texts = zip(columns, zip(*rows, strict=True), strict=True)
+        events = mapper.columns(
+            {name: FieldColumn(objects(found)) for name, found in texts if name in mapper.reads}
+        )
+        if events is not None:
+            return events
+        records = (dict(zip(columns, row, strict=True)) for row in rows)
+        return events_of(list(map(mapper.row, records, count(done + 1))))
+
+    def row(self, raw: bytes, mapper: Mapper, number: int) -> Row:
+        """Return the row of one raw record of valid UTF-8, or raise a BadRecordError."""
+        return mapper.row(self._record(raw), number)
+
+    def is_complete(self, _line: RawLine) -> bool:
+        """Return False: 0.5 may become 0.57, and there may be one more column."""
+        return False
+
+    def _record(self, raw: bytes) -> Record:
+        """Parse a line of CSV, or raise a BadRecordError."""
+        columns = self.columns or ()
+        try:
+            (row,) = _rows([raw.decode()])
+        except (csv.Error, ValueError) as error:
+            detail = f"{error}; see that every quote is closed"
+            raise BadRecordError("bad-record", detail) from None
+        if len(row) != len(columns):
+            detail = (
+                f"{len(row)} of the header's {len(columns)} fields; "
+                "complete the line, or quote a field that holds a comma"
+            )
+            raise BadRecordError("bad-record", detail)
+        return dict(zip(columns, row, strict=True))
+
+    def _framed(
+        self, found: list[RawLine], number: int, *, at_end: bool
+    ) -> tuple[RawRecords, list[RawLine]]:
+        """Return the records in some lines, and the lines of an incomplete last record."""
+        if not any(b'"' in line for line in found if isinstance(line, bytes)):
+            return RawRecords(range(number, number + len(found)), found), []
+        numbers, raws = [], []
+        rest = deque(found)
+        while rest:
+            size = self._lines_of_record(rest, at_end=at_end)
+            if size is None:
+                break
+            numbers.append(number)
+            raws.append(_joined([rest.popleft() for _ in range(size)]))
+            number += size
+        return RawRecords(numbers, raws), list(rest)
+
+    def _lines_of_record(self, rest: deque[RawLine], *, at_end: bool) -> int | None:
+        """Return the number of lines of the first record; None if its end is missing."""
+        if not _opens(rest[0]):
+            return 1
+        parts: list[bytes] = []
+        length = -1
+        for line in rest:
+            if isinstance(line, OversizedLine):
+                return 1
+            parts.append(line)
+            length += len(line) + 1
+            if length > self._limit:
+                return 1
+            if len(parts) > 1 and line.count(b'"') % 2:
+                return len(parts) if self._is_row(b"\n".join(parts)) else 1
+        return 1 if at_end else None
+
+    def _is_row(self, raw: bytes) -> bool:
+        try:
+            rows = _rows([raw.decode()])
+        except (csv.Error, UnicodeDecodeError):
+            return False
+        return len(rows) == 1 and (self.columns is None or len(rows[0]) == len(self.columns))
+
+    def _below_header(self, records: RawRecords) -> Iterator[RawRecords]:
+        numbers, raws = records
+        if self.columns is None:
+            start = next((row for row, raw in enumerate(raws) if not is_blank(raw)), len(raws))
+            if start == len(raws):
+                return
+            self.columns = self._header(raws[start])
+            numbers, raws = numbers[start + 1 :], raws[start + 1 :]
+        yield RawRecords(numbers, raws)
+
+    def _header(self, raw: RawLine) -> list[str]:
+        try:
+            (header,) = _rows([raw.decode()])  # type: ignore[union-attr]
+        except (AttributeError, ValueError, csv.Error):
+            msg = f"{self._name}: the first line is not a header; write the column names there"
+            raise RecordError(msg) from None
+        repeated = [column for column, count in Counter(header).items() if count > 1 and column]
+        if repeated:
+            msg = f"{self._name}: two columns have the name {repeated[0]}; rename one of them"
+            raise RecordError(msg)
+        return header
+
+
+def _rows(texts: Iterable[str]) -> list[list[str]]:
+    return list(csv.reader(texts, strict=True, skipinitialspace=True))
+
+
+def _opens(line: RawLine) -> bool:
+    """Return whether a quote is opened in a line and not closed."""
+    if isinstance(line, OversizedLine) or line.count(b'"') % 2 == 0:
+        return False
+    try:
+        _rows([line.decode("latin-1")])  # bytes may be wrong; quotes are quotes all the same
+    except csv.Error as error:
+        return "unexpected end" in str(error)
+    return False
+
+
+def _joined(parts: list[RawLine]) -> RawLine:
+    return parts[0] if len(parts) == 1 else b"\n".join(parts)  # type: ignore[arg-type]

@@ -1,0 +1,198 @@
+"""Several inputs merged into one stream by event time.
+
+The order of events is: largest event time of their input so far, labels before observations, input,
+position in the input. Events before the smallest clock of the inputs that are not at their end
+are complete, so they are delivered; what is delivered of an input is always its beginning.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.exceptions import RecordError
+from abers.stream import Events
+from abers_connectors.sources.base import Batch, resume_point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from abers_connectors.sources.base import BadRecord, Origin, Position, Source
+
+    Times = npt.NDArray[np.int64]
+
+__all__ = ["MergedSource"]
+
+_BEFORE_ALL = -(2**63)
+_AFTER_ALL = 2**63 - 1
+_START: Position = {"at": None, "known": None, "clock": _BEFORE_ALL, "events": 0, "bad": 0}
+
+
+class MergedSource:
+    """Inputs merged by event time.
+
+    An event may be `lateness` milliseconds behind the largest time of its input so far. A batch or
+    two of each input is held in memory, and more only where an input has very many events of the
+    same time, whose order is known after the last of them.
+    """
+
+    def __init__(self, sources: Sequence[Source], lateness: int = 0) -> None:
+        self.name = " and ".join(source.name for source in sources)
+        self._sources, self._lateness = sources, lateness
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
+        """Yield the merged batches after a position; an unsorted input is a RecordError."""
+        starts = (position or {}).get("inputs") or [None] * len(self._sources)
+        inputs = [
+            _MergeInput(source, start, self._lateness)
+            for source, start in zip(self._sources, starts, strict=True)
+        ]
+        while any(one.goes_on for one in inputs):
+            min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
+            horizon = min((one.clock for one in inputs if one.goes_on), default=_AFTER_ALL)
+            taken = [one.take(horizon) for one in inputs]
+            if any(one.size or one.bad for one in taken):
+                yield _merged(taken, {"inputs": [one.position() for one in inputs]})
+
+    def fraction(self) -> float | None:
+        """Return the mean of the shares of the inputs; None if one is unknown."""
+        shares = [source.fraction() for source in self._sources]
+        known = [share for share in shares if share is not None]
+        return sum(known) / len(shares) if len(known) == len(shares) else None
+
+
+@dataclass(slots=True)
+class _PendingBatch:
+    """A batch of which so many events and bad records are delivered."""
+
+    batch: Batch
+    times: Times
+    at: Position | None
+    clock: int
+    events: int
+    bad: int
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """Events and bad records that one input delivers; a row of `bad` counts these events."""
+
+    events: list[Events] = field(default_factory=list)
+    size: int = 0
+    times: list[Times] = field(default_factory=list)
+    bad: list[BadRecord] = field(default_factory=list)
+    pieces: list[tuple[int, int, Batch]] = field(default_factory=list)
+
+    def add(self, held: _PendingBatch, stop: int) -> None:
+        """Add the events of a batch up to a row, and the bad records among them."""
+        self.pieces.append((self.size, held.events, held.batch))
+        shift = self.size - held.events
+        bad = [one for one in held.batch.bad[held.bad :] if one.row <= stop]
+        self.bad += [one._replace(row=one.row + shift) for one in bad]
+        self.events.append(held.batch.events[held.events : stop])
+        self.size += stop - held.events
+        self.times.append(held.times[held.events : stop])
+        held.events, held.bad = stop, held.bad + len(bad)
+
+    def origin(self, row: int) -> Origin:
+        """Return the origin of an event."""
+        piece = bisect_right(self.pieces, row, key=lambda piece: piece[0]) - 1
+        first, start, batch = self.pieces[piece]
+        return batch.origin(row - first + start)
+
+
+class _MergeInput:
+    """An input, and what was read of it but is not delivered."""
+
+    def __init__(self, source: Source, start: dict[str, Any] | None, lateness: int) -> None:
+        start = _START | (start or {})
+        self._source, self._lateness = source, lateness
+        self._at, self.clock = start["at"], start["clock"]
+        self._events, self._bad = start["events"], start["bad"]  # which are delivered already
+        self._batches = source.batches(resume_point(self._at, start["known"]))
+        self._held: deque[_PendingBatch] = deque()
+        self.goes_on = True
+
+    def load(self) -> None:
+        """Read one more batch."""
+        batch = next(self._batches, None)
+        if batch is None:
+            self.goes_on = False
+            return
+        times, clock = self._times(batch), self.clock
+        events, bad = min(self._events, len(times)), min(self._bad, len(batch.bad))
+        self._held.append(_PendingBatch(batch, times, self._at, clock, events, bad))
+        self._events, self._bad = self._events - events, self._bad - bad
+        self._at, self.clock = batch.position, int(times[-1]) if len(times) else clock
+
+    def take(self, horizon: int) -> _Delivery:
+        """Deliver the events before a time, and the bad records that come before the next."""
+        taken = _Delivery()
+        while self._held:
+            held = self._held[0]
+            # What an earlier run delivered stays delivered, though less may be complete now.
+            stop = max(held.events, int(np.searchsorted(held.times, horizon)))
+            taken.add(held, stop)
+            if stop < len(held.times):
+                break
+            self._held.popleft()
+        return taken
+
+    def position(self) -> dict[str, Any]:
+        """Return where to continue: after a position of the source, and so many events more."""
+        if not self._held:
+            at, known, clock, events, bad = self._at, None, self.clock, self._events, self._bad
+        else:
+            first = self._held[0]
+            at, known, clock = first.at, first.batch.position, first.clock
+            events, bad = first.events, first.bad
+        return {"at": at, "known": known, "clock": clock, "events": events, "bad": bad}
+
+    def _times(self, batch: Batch) -> Times:
+        """Return the largest time so far at each event."""
+        times = batch.events.times.astype(np.int64, copy=False)
+        largest: Times = np.maximum(np.maximum.accumulate(times), self.clock)
+        behind = largest - times
+        late = np.flatnonzero(behind > self._lateness)
+        if late.size:
+            row = int(late[0])
+            msg = (
+                f"{batch.origin(row).where}: the event is {behind[row]} ms behind an earlier one "
+                f"of its input, more than limits.allowed_lateness = {self._lateness} ms; "
+                "raise limits.allowed_lateness, or sort the file by time"
+            )
+            raise RecordError(msg)
+        return largest
+
+
+def _merged(inputs: Sequence[_Delivery], position: Position) -> Batch:
+    """Merge deliveries into one batch by time, with labels first at equal times."""
+    events = Events.joined([part for one in inputs for part in one.events])
+    times = np.concatenate([part for one in inputs for part in one.times])
+    order = np.lexsort((~events.labels, times))  # stable: then by input, and by position in it
+    firsts = [0, *accumulate(one.size for one in inputs)]
+    rank = np.argsort(order)
+
+    def merged_row(number: int, row: int) -> int:
+        """Return the number of merged events before a bad record."""
+        return int(rank[firsts[number] + row - 1]) + 1 if row else 0
+
+    def origin(row: int) -> Origin:
+        index = int(order[row])
+        number = bisect_right(firsts, index) - 1
+        return inputs[number].origin(index - firsts[number])
+
+    bad = [
+        one._replace(row=merged_row(n, one.row))
+        for n, taken in enumerate(inputs)
+        for one in taken.bad
+    ]
+    bad.sort(key=lambda one: one.row)
+    return Batch(events.take(order), bad, position, len(events) + len(bad), origin)

@@ -1,0 +1,227 @@
+"""Bounds on the memory that reading a Parquet file takes, found before it is read.
+
+In memory are one page and one dictionary of each column of a row group, and some rows. Both stay
+within a limit that grows with their size in the file, so a small file never takes much. Fewer rows
+are read at once where they may be large.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from abers.exceptions import RecordError
+from abers_connectors.extras import extra
+from abers_connectors.sources.parquet_pages import DICTIONARY, chunks, pages
+from abers_connectors.sources.parquet_payload import (
+    DELTA_LENGTH,
+    DELTA_STRINGS,
+    has_excess_lengths,
+    longest,
+    payload,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers_connectors.sources.parquet_pages import Chunk, Page
+
+__all__ = ["BATCH", "opened", "row_groups", "rows_at_once"]
+
+BATCH = 16_384  # rows: fewer would cost a third more for each
+_FEWER = 4  # divides the number of rows until they fit
+_ALLOWED = 128 << 20  # bytes of memory for any file
+_EXPANSION = 4  # further bytes of memory for each byte of the pages in the file
+_MAX_FOOTER_BYTES = 2 << 20  # each byte may take 250 of memory
+_LISTED = 20_000  # columns, or row groups
+_BUFFER = 1 << 16  # bytes read ahead of a column
+_NUMBER = 16  # bytes of a number in a list, with its levels
+_CODES = (2, 8)  # encodings that refer to the dictionary
+_TEXTS, _FIXED = "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
+_MAX_LOOSE_BYTES = 1 << 20  # of strings that need no exact bound
+
+
+def opened(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Open a Parquet file as a stream of pages; refuse a footer that is too large."""
+    parquet = extra("pyarrow.parquet", "Parquet")
+    _footer(path)
+    return parquet.ParquetFile(
+        path,
+        pre_buffer=False,  # which would read all row groups at once
+        buffer_size=_BUFFER,
+        thrift_string_size_limit=_MAX_FOOTER_BYTES,
+        thrift_container_size_limit=_LISTED,
+    )
+
+
+def _footer(path: str) -> bytes:
+    """Return the footer, empty if it is not a Parquet file; refuse one that is too large."""
+    with open(path, "rb") as file:  # noqa: PTH123 - as pyarrow does, with the path as it is
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 8))
+        footer = int.from_bytes(file.read(4), "little")
+        if footer > size - 8:
+            return b""
+        if footer > _MAX_FOOTER_BYTES:
+            msg = (
+                f"the footer has {footer} bytes, more than {_MAX_FOOTER_BYTES}; "
+                "write the file again with larger row groups, or fewer columns"
+            )
+            raise RecordError(msg)
+        file.seek(size - 8 - footer)
+        return file.read(footer)
+
+
+def row_groups(path: str) -> list[list[Chunk]]:
+    """Return the columns of each row group; raise a RecordError if the footer is damaged.
+
+    pyarrow ends the process where a footer contradicts itself.
+    """
+    return chunks(_footer(path))
+
+
+class _ColumnPages(NamedTuple):
+    """The pages of a column in a row group; sizes are of decompressed bytes."""
+
+    name: str
+    codec: int
+    data: list[Page]
+    dictionary: Page | None
+    texts: bool  # whether the values are strings
+    width: int  # of a value that is not a string
+    levels: int  # number of kinds of levels that the values have
+    repeated: bool  # whether a row may have many values
+    text: int  # upper bound on the length of the strings of the dictionary
+
+    def held(self) -> int:
+        """Return the bytes in memory while a page is read."""
+        most = max((page.size + page.packed + self._lengths(page) for page in self.data), default=0)
+        if self.dictionary is not None:
+            copies = 2 if self.texts else 1
+            most += copies * self.dictionary.size + _NUMBER * self.dictionary.values
+        if self.repeated:
+            most += sum(page.values for page in self.data) * (_NUMBER + self.width)
+        return most
+
+    def packed(self) -> int:
+        """Return the bytes of a page and the dictionary in the file."""
+        dictionary = 0 if self.dictionary is None else self.dictionary.packed
+        return dictionary + max((page.packed for page in self.data), default=0)
+
+    def largest(self, rows: int) -> int:
+        """Return an upper bound on the bytes of so many consecutive rows."""
+        if not self.texts:
+            return 0 if self.repeated else rows * self.width
+        sizes = [self._texts(page, rows) for page in self.data]
+        if self.repeated:
+            return sum(sizes)
+        return rows * _NUMBER + _largest([page.values for page in self.data], sizes, rows)
+
+    def _texts(self, page: Page, rows: int) -> int:
+        """Return an upper bound on the bytes of the strings of so many rows in a page."""
+        some = page.values if self.repeated else min(rows, page.values)
+        if page.encoding in _CODES:
+            return some * self.text
+        if page.encoding == DELTA_STRINGS:  # each string may repeat all before it
+            return some * page.size
+        return page.size
+
+    def _lengths(self, page: Page) -> int:
+        return 8 * page.values if page.encoding in {DELTA_LENGTH, DELTA_STRINGS} else 0
+
+
+def _largest(values: list[int], sizes: list[int], rows: int) -> int:
+    """Return the largest sum of the sizes of the pages that consecutive rows can span."""
+    if not values:
+        return 0
+    ends: NDArray[np.int64] = np.cumsum(values, dtype=np.int64)
+    before = np.concatenate([[0], np.cumsum(sizes, dtype=np.float64)])
+    behind = np.searchsorted(ends - values, ends + rows - 1)
+    return int((before[behind] - before[:-1]).max())
+
+
+def rows_at_once(
+    path: str,
+    file: Any,  # noqa: ANN401
+    group: Sequence[Chunk],
+    wanted: Sequence[str],
+) -> int:
+    """Return the number of rows of a row group that may be read at once, at most `BATCH`.
+
+    The file comes from `opened` and the row group from `row_groups`; wanted are the columns that
+    are read. A RecordError says that reading takes too much memory, however few rows are read.
+    """
+    with open(path, "rb") as raw:  # noqa: PTH123
+        end = raw.seek(0, os.SEEK_END)
+        columns = [
+            _read_column_pages(raw, file.schema.column(index), group[index], end)
+            for index in _indices(file, wanted, len(group))
+        ]
+        allowed = _ALLOWED + _EXPANSION * min(end, sum(column.packed() for column in columns))
+        _require(columns, [column.held() for column in columns], allowed)
+        columns = [_bounded(raw, column) for column in columns]
+    rows = BATCH
+    while rows > 1 and sum(column.largest(rows) for column in columns) > allowed:
+        rows //= _FEWER
+    _require(columns, [column.largest(rows) for column in columns], allowed)
+    return rows
+
+
+def _require(columns: list[_ColumnPages], sizes: list[int], allowed: int) -> None:
+    """Raise a RecordError for a row group that takes too much memory."""
+    if sum(sizes) > allowed:
+        msg = (
+            f"a row group would take {sum(sizes) >> 20} MiB of memory, more than the "
+            f"{allowed >> 20} that are allowed, most of it for the column "
+            f"{columns[sizes.index(max(sizes))].name}; if its values are as they should be, write "
+            "the file again with smaller row groups and pages"
+        )
+        raise RecordError(msg)
+
+
+def _indices(file: Any, wanted: Sequence[str], count: int) -> list[int]:  # noqa: ANN401
+    """Return the columns of the file that belong to columns of the table, as pyarrow does."""
+    schema = file.schema
+    if len(schema) != count:
+        msg = f"a row group has {count} columns, and the file {len(schema)}"
+        raise RecordError(msg)
+    return [
+        index
+        for index in range(len(schema))
+        if any(f"{schema.column(index).path}.".startswith(f"{name}.") for name in wanted)
+    ]
+
+
+def _read_column_pages(raw: BinaryIO, kind: Any, chunk: Chunk, end: int) -> _ColumnPages:  # noqa: ANN401
+    """Read the page headers of a column."""
+    found = list(pages(raw, chunk, end))
+    dictionary = next((page for page in found if page.kind == DICTIONARY), None)
+    return _ColumnPages(
+        name=kind.path,
+        codec=chunk.codec,
+        data=[page for page in found if page.kind != DICTIONARY],
+        dictionary=dictionary,
+        texts=kind.physical_type == _TEXTS,
+        width=max(_NUMBER, 2 * kind.length if kind.physical_type == _FIXED else 0),
+        levels=bool(kind.max_definition_level) + bool(kind.max_repetition_level),
+        repeated=kind.max_repetition_level > 0,
+        text=0 if dictionary is None else dictionary.size,
+    )
+
+
+def _bounded(raw: BinaryIO, column: _ColumnPages) -> _ColumnPages:
+    """Return a column with an exact bound on its strings, where the headers do not suffice."""
+    for page in column.data:
+        if page.encoding in {DELTA_LENGTH, DELTA_STRINGS}:
+            texts = payload(raw, page, column.codec)
+            if texts is None or has_excess_lengths(texts, page, column.levels):
+                msg = f"a page of the column {column.name} has more values than its header says"
+                raise RecordError(msg)
+    if column.dictionary is None or not column.texts or column.largest(BATCH) <= _MAX_LOOSE_BYTES:
+        return column
+    texts = payload(raw, column.dictionary, column.codec)
+    return column if texts is None else column._replace(text=longest(texts))

@@ -1,0 +1,201 @@
+"""The pages of a Parquet file, from its footer and page headers, without decompression.
+
+Sizes are those of the page headers, by which readers allocate memory; the totals in the footer may
+differ. Headers are in Thrift's compact protocol, and a field counts only with the type that the
+format gives it, as in every reader.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from abers.exceptions import RecordError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DATA", "DATA_V2", "DICTIONARY", "Chunk", "Page", "chunks", "pages", "varint"]
+
+DATA, DICTIONARY, DATA_V2 = 0, 2, 3
+_TRUE, _FALSE, _BYTE, _I32, _I64, _DOUBLE, _BINARY = 1, 2, 3, 5, 6, 7, 8
+_LISTS, _MAP, _STRUCT = (9, 10), 11, 12
+_MAX_LEVELS = 16  # of nested values
+_PEEK, _LARGEST_HEADER = 1 << 8, 1 << 20  # bytes of a header: usually, and at most
+_BITS = 64
+
+
+class Page(NamedTuple):
+    """The header of a page."""
+
+    kind: int  # `DATA`, `DICTIONARY`, `DATA_V2`, or another number, which readers skip
+    offset: int  # start of its bytes in the file, after the header
+    packed: int  # size in the file
+    size: int  # decompressed
+    values: int  # nulls included
+    encoding: int  # number in the format
+    levels: int = 0  # bytes before the values of a `DATA_V2` page, which are never compressed
+    plain: bool = False  # whether the values of a `DATA_V2` page are not compressed either
+
+
+class Chunk(NamedTuple):
+    """The pages of a column in a row group, according to the footer."""
+
+    codec: int  # number of the compression in the format
+    values: int  # pages after so many values are not read
+    start: int
+    length: int
+
+
+def chunks(footer: bytes) -> list[list[Chunk]]:
+    """Return the columns of each row group; raise a RecordError if the footer is damaged."""
+    try:
+        whole, _ = _read_struct(footer, 0, _MAX_LEVELS)
+        return [
+            [_read_chunk(column[3, _STRUCT]) for column in _structs(group, 1)]
+            for group in _structs(whole, 4)
+        ]
+    except (IndexError, KeyError, ValueError):
+        msg = "the footer is damaged"
+        raise RecordError(msg) from None
+
+
+def _structs(fields: dict[tuple[int, int], Any], number: int) -> list[Any]:
+    kind, found = fields[number, _LISTS[0]]
+    if found and kind != _STRUCT:  # readers would take the values for structs
+        raise ValueError
+    return list(found)
+
+
+def _read_chunk(about: dict[tuple[int, int], Any]) -> Chunk:
+    start, dictionary = about[9, _I64], about.get((11, _I64), 0)
+    start = dictionary if 0 < dictionary < start else start
+    chunk = Chunk(about[4, _I32], about[5, _I64], start, about[7, _I64])
+    if min(chunk) < 0:
+        raise ValueError
+    return chunk
+
+
+def pages(file: BinaryIO, chunk: Chunk, end: int) -> Iterator[Page]:
+    """Yield the pages of a column of a file of `end` bytes; damaged ones are a RecordError."""
+    offset, seen = chunk.start, 0
+    while offset < min(chunk.start + chunk.length, end) and seen < chunk.values:
+        page = _read_page(file, offset)
+        if page.offset + page.packed > end:
+            msg = f"the page at byte {offset} ends after the end of the file"
+            raise RecordError(msg)
+        yield page
+        offset = page.offset + page.packed
+        seen += page.values if page.kind in {DATA, DATA_V2} else 0
+
+
+def _read_page(file: BinaryIO, offset: int) -> Page:
+    """Read a page header, with more bytes until it is complete."""
+    size = _PEEK
+    while True:
+        file.seek(offset)
+        raw = file.read(size)
+        try:
+            header, length = _read_struct(raw, 0, _MAX_LEVELS)
+            return _of_header(header, offset + length)
+        except (IndexError, KeyError, ValueError) as error:
+            size *= 4
+            if len(raw) == size // 4 and size <= _LARGEST_HEADER and isinstance(error, IndexError):
+                continue
+            msg = f"the page header at byte {offset} is damaged"
+            raise RecordError(msg) from None
+
+
+def _of_header(header: dict[tuple[int, int], Any], offset: int) -> Page:
+    """Return the page of a parsed header, or raise a ValueError."""
+    kind, size, packed = (header[number, _I32] for number in (1, 2, 3))
+    about: dict[tuple[int, int], Any] = {}
+    if kind in (within := {DATA: 5, DICTIONARY: 7, DATA_V2: 8}):
+        about = header[within[kind], _STRUCT]
+    page = Page(
+        kind,
+        offset,
+        packed,
+        size,
+        about[1, _I32] if about else 0,
+        about[4 if kind == DATA_V2 else 2, _I32] if about else 0,
+        about[5, _I32] + about[6, _I32] if kind == DATA_V2 else 0,
+        (7, _FALSE) in about and kind == DATA_V2,
+    )
+    if min(page) < 0 or page.levels > min(packed, size):
+        raise ValueError
+    return page
+
+
+def _read_struct(raw: bytes, at: int, deep: int) -> tuple[dict[tuple[int, int], Any], int]:
+    """Return the fields of a struct, by number and type, and its end.
+
+    Raise an IndexError if it does not end within the bytes.
+    """
+    found: dict[tuple[int, int], Any] = {}
+    number = 0
+    while head := raw[at]:
+        at += 1
+        kind = head & 0xF
+        if head >> 4:
+            number += head >> 4
+        else:
+            number, at = _zigzag(raw, at, 32)
+            if number >> 15:  # negative, or truncated by readers
+                raise ValueError
+        found[number, kind], at = _value(raw, at, kind, deep)
+    return found, at + 1
+
+
+def _value(raw: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
+    """Return a value, None for types that no header needs, and the offset after it."""
+    if not deep:
+        raise ValueError
+    if kind in {_TRUE, _FALSE}:
+        return kind == _TRUE, at
+    if _BYTE < kind < _DOUBLE:
+        return _zigzag(raw, at, 32 if kind == _I32 else _BITS)
+    if kind in {_BYTE, _DOUBLE}:
+        return None, at + (1 if kind == _BYTE else 8)
+    if kind == _BINARY:
+        size, at = varint(raw, at)
+        return None, at + size
+    if kind == _STRUCT:
+        return _read_struct(raw, at, deep - 1)
+    if kind in _LISTS:
+        return _list(raw, at, deep)
+    raise ValueError  # a map, which no header has
+
+
+def _list(raw: bytes, at: int, deep: int) -> tuple[tuple[int, list[Any]], int]:
+    """Return a list, as the type of its values and the values, and its end."""
+    head = raw[at]
+    kind = head & 0xF
+    size, at = (head >> 4, at + 1) if head >> 4 < 0xF else varint(raw, at + 1)  # noqa: PLR2004
+    found = []
+    for _ in range(size):
+        if at >= len(raw):  # a value has at least one byte, so the loop ends
+            raise IndexError
+        value, at = (None, at + 1) if kind in {_TRUE, _FALSE} else _value(raw, at, kind, deep - 1)
+        found.append(value)
+    return (kind, found), at
+
+
+def varint(raw: bytes, at: int) -> tuple[int, int]:
+    """Return an unsigned number of seven bits a byte, and its end."""
+    value = shift = 0
+    while True:
+        byte = raw[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004
+            return value, at
+        shift += 7
+        if shift >= _BITS + 6:
+            raise ValueError
+
+
+def _zigzag(raw: bytes, at: int, bits: int) -> tuple[int, int]:
+    """Return a signed number, truncated as readers do to so many bits, and its end."""
+    value, at = varint(raw, at)
+    value &= (1 << bits) - 1
+    return (value >> 1) ^ -(value & 1), at

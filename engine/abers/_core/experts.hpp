@@ -1,0 +1,229 @@
+// Experts of protected prediction that correct the raw probability; see
+// abers/reference/experts.py and abers/reference/elementary.py.
+//
+// All sums and products are taken in the order of the specification, so results are equal to the
+// bit. No function of the C library that may round otherwise on another machine is called: of them
+// sqrt, frexp, ldexp and floor are exact or correctly rounded everywhere.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace abers {
+
+inline constexpr double kClip = 1e-6;
+inline constexpr double kFloor = 0x1p-1000;
+
+inline double clipped(double p) { return std::min(std::max(p, kClip), 1.0 - kClip); }
+
+// Elementary functions
+
+namespace elementary {
+
+inline constexpr double kFar = 700.0;  // log odds, beyond which a probability is 0 or 1
+inline constexpr double kPerLn2 = 0x1.71547652b82fep+0;
+inline constexpr double kLn2High = 0x1.62e42feep-1;  // k times this is exact
+inline constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
+inline constexpr double kHalfRoot = 0x1.6a09e667f3bcdp-1;
+
+constexpr std::array<double, 14> taylor() {
+  std::array<double, 14> found{};
+  double factorial = 1.0;  // exact up to 13!
+  for (std::size_t n = 0; n < found.size(); ++n) {
+    if (n > 0) factorial *= static_cast<double>(n);
+    found[n] = 1.0 / factorial;
+  }
+  return found;
+}
+
+constexpr std::array<double, 12> atanh() {
+  std::array<double, 12> found{};
+  for (std::size_t n = 0; n < found.size(); ++n) found[n] = 1.0 / static_cast<double>(2 * n + 1);
+  return found;
+}
+
+template <std::size_t N>
+double polynomial(const std::array<double, N>& coefficients, double x) {
+  double total = 0.0;
+  for (std::size_t n = N; n-- > 0;) total = total * x + coefficients[n];
+  return total;
+}
+
+inline double exponential(double x) {
+  static constexpr auto coefficients = taylor();
+  const double k = std::floor(x * kPerLn2 + 0.5);
+  const double r = (x - k * kLn2High) - k * kLn2Low;
+  return std::ldexp(polynomial(coefficients, r), static_cast<int>(k));
+}
+
+inline double logarithm(double x) {
+  static constexpr auto coefficients = atanh();
+  int exponent = 0;
+  double m = std::frexp(x, &exponent);
+  if (m < kHalfRoot) {
+    m *= 2.0;
+    --exponent;
+  }
+  const double k = exponent;
+  const double f = (m - 1.0) / (m + 1.0);
+  return k * kLn2High + (2.0 * f * polynomial(coefficients, f * f) + k * kLn2Low);
+}
+
+inline double logistic(double x) {
+  x = std::clamp(x, -kFar, kFar);
+  if (x >= 0.0) return 1.0 / (1.0 + exponential(-x));
+  const double odds = exponential(x);
+  return odds / (1.0 + odds);
+}
+
+inline double logit(double p) { return logarithm(p / (1.0 - p)); }
+
+}  // namespace elementary
+
+// Weights
+
+// Multiplies by a power of two so that the largest weight is in [1/2, 1), and none vanishes.
+inline void scale(double* weights, std::size_t n) {
+  int exponent = 0;
+  std::frexp(*std::max_element(weights, weights + n), &exponent);
+  const double factor = std::ldexp(1.0, -exponent);  // exact, as all weights are normal numbers
+  for (std::size_t k = 0; k < n; ++k) weights[k] = std::max(weights[k] * factor, kFloor);
+}
+
+inline double of_label(double p, bool label) { return label ? p : 1.0 - p; }
+
+// Mean of forecasts by weight, of which there are `rows` sets in turn; of equal forecasts, their
+// value.
+inline double mean(const double* weights, const double* forecasts, std::size_t n,
+                   std::size_t rows = 1) {
+  double total = 0.0, ones = 0.0;
+  for (std::size_t r = 0; r < rows; ++r, weights += n) {
+    for (std::size_t k = 0; k < n; ++k) {
+      total += weights[k];
+      ones += weights[k] * forecasts[k];
+    }
+  }
+  const auto [low, high] = std::minmax_element(forecasts, forecasts + n);
+  return std::min(std::max(ones / total, *low), *high);
+}
+
+// The clipped mean of forecasts of label 1.
+inline double mixed(const double* weights, const double* forecasts, std::size_t n,
+                    std::size_t rows = 1) {
+  return clipped(mean(weights, forecasts, n, rows));
+}
+
+// Experts
+
+struct OnlinePlatt {
+  static constexpr std::size_t kSize = 5;
+  double slope = 1.0, level = 0.0;
+  double p00 = 1.0, p01 = 0.0, p11 = 1.0;  // inverse of the curvature
+
+  double forecast(double x) const { return clipped(elementary::logistic(slope * x + level)); }
+
+  void learn(double x, bool label) {
+    const double p = elementary::logistic(slope * x + level);
+    const double h = std::max(p * (1.0 - p), 0.001);
+    const double a = p00 * x + p01, b = p01 * x + p11;
+    const double shrink = h / (1.0 + h * (x * a + b));
+    p00 -= shrink * a * a;
+    p01 -= shrink * a * b;
+    p11 -= shrink * b * b;
+    const double error = (label ? 1.0 : 0.0) - p;
+    slope += (p00 * x + p01) * error;
+    level += (p01 * x + p11) * error;
+  }
+};
+
+class Jumper {
+ public:
+  static constexpr std::size_t kMaps = 9;
+  static constexpr std::array<double, 3> kRates{1e-2, 1e-3, 1e-4};
+  static constexpr std::size_t kSize = kMaps * kRates.size();
+  using Maps = std::array<double, kMaps>;
+
+  Jumper() { weights.fill(1.0 / static_cast<double>(kMaps)); }
+
+  double forecast(double raw) const {
+    Maps zeros, ones;
+    cox(raw, zeros, ones);
+    return mixed(weights.data(), ones.data(), kMaps, kRates.size());
+  }
+
+  void learn(double raw, bool label) {
+    Maps zeros, ones;
+    cox(raw, zeros, ones);
+    const Maps& likelihood = label ? ones : zeros;
+    for (std::size_t r = 0; r < kRates.size(); ++r) {
+      double* const held = weights.data() + r * kMaps;
+      double total = 0.0;
+      for (std::size_t i = 0; i < kMaps; ++i) {
+        held[i] *= likelihood[i];
+        total += held[i];
+      }
+      const double arriving = kRates[r] / static_cast<double>(kMaps) * total;
+      for (std::size_t i = 0; i < kMaps; ++i) held[i] = (1.0 - kRates[r]) * held[i] + arriving;
+    }
+    scale(weights.data(), kSize);
+  }
+
+  std::array<double, kSize> weights;
+
+ private:
+  static constexpr double kE = 0x1.5bf0a8b145769p+1;
+
+  static void cox(double raw, Maps& zeros, Maps& ones) {
+    const double odds = raw / (1.0 - raw);
+    std::size_t i = 0;
+    for (const double power : {odds, std::sqrt(odds), odds * odds}) {
+      for (const double moved : {power, power / kE, power * kE}) {
+        zeros[i] = 1.0 / (1.0 + moved);
+        ones[i] = moved * zeros[i];
+        ++i;
+      }
+    }
+  }
+};
+
+class FixedShare {
+ public:
+  static constexpr std::array<double, 5> kRates{0.0, 1e-4, 1e-3, 1e-2, 1e-1};
+
+  explicit FixedShare(std::size_t experts)
+      : prior(experts, 0.5 / static_cast<double>(experts - 1)) {
+    prior[0] = 0.5;
+    for (std::size_t r = 0; r < kRates.size(); ++r) {
+      weights.insert(weights.end(), prior.begin(), prior.end());
+    }
+  }
+
+  double forecast(const double* forecasts) const { return clipped(mean_of(forecasts)); }
+
+  double mean_of(const double* forecasts) const {
+    return mean(weights.data(), forecasts, prior.size(), kRates.size());
+  }
+
+  void learn(const double* forecasts, bool label) {
+    const std::size_t n = prior.size();
+    for (std::size_t r = 0; r < kRates.size(); ++r) {
+      double* const held = weights.data() + r * n;
+      double total = 0.0;
+      for (std::size_t k = 0; k < n; ++k) {
+        held[k] *= of_label(forecasts[k], label);
+        total += held[k];
+      }
+      for (std::size_t k = 0; k < n; ++k) {
+        held[k] = (1.0 - kRates[r]) * held[k] + kRates[r] * prior[k] * total;
+      }
+    }
+    scale(weights.data(), weights.size());
+  }
+
+  std::vector<double> prior, weights;
+};
+
+}  // namespace abers

@@ -1,0 +1,10 @@
+// The kinds of steps of a calibrator; see abers/arrays.py.
+#pragma once
+
+#include <cstdint>
+
+namespace abers {
+
+enum Step : std::uint8_t { kPredict = 0, kLearn = 1, kRemove = 2, kExpire = 3 };
+
+}  // namespace abers

@@ -1,0 +1,47 @@
+"""Methods that no stream uses; they are imported only on request.
+
+For a set of observations at once: the full and the simplified Venn-Abers predictor, Venn predictors
+with any taxonomy, the cross Venn-Abers prediction of a batch. Beside other calibrators: one for
+each category, intervals for a mean, and maps that recalibrate predictive distributions.
+"""
+
+from abers.batch.bag_predictors import SimplifiedVennAbers, TransductiveVennAbers
+from abers.batch.beta_cdf import BetaCDF
+from abers.batch.continuous import CalibratedDistribution
+from abers.batch.cvap import cvap
+from abers.batch.gp_beta import GPBeta
+from abers.batch.ivar import IVAR, MeanInterval, MeanIntervals
+from abers.batch.mondrian import Mondrian
+from abers.batch.quantile_calibration import QuantileCalibration
+from abers.batch.scorers import Scorer
+from abers.batch.taxonomies import (
+    ByFeature,
+    IsotonicTaxonomy,
+    NearestNeighbours,
+    PredictedClass,
+    ScoreBins,
+)
+from abers.batch.venn import Taxonomy, VennPrediction, VennPredictor
+
+__all__ = [
+    "IVAR",
+    "BetaCDF",
+    "ByFeature",
+    "CalibratedDistribution",
+    "GPBeta",
+    "IsotonicTaxonomy",
+    "MeanInterval",
+    "MeanIntervals",
+    "Mondrian",
+    "NearestNeighbours",
+    "PredictedClass",
+    "QuantileCalibration",
+    "ScoreBins",
+    "Scorer",
+    "SimplifiedVennAbers",
+    "Taxonomy",
+    "TransductiveVennAbers",
+    "VennPrediction",
+    "VennPredictor",
+    "cvap",
+]

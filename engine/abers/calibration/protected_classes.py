@@ -1,0 +1,377 @@
+"""Protected class probabilities: calibration of several classes at a bounded price.
+
+A mixture of experts gives the vector of probabilities: the raw one, and one-vs-rest and one-vs-one
+Venn-Abers calibrators. The calibration sets of the core and the mixture run a batch one after the
+other, in columns.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
+from abers.backends import core
+from abers.base import Calibrator, Capabilities
+from abers.calibration import mixture_state, sets
+from abers.calibration._class_labels import ClassLabels
+from abers.calibration._classes import Classes, Label, mapping, table
+from abers.calibration._classes import label as checked_label
+from abers.calibration.class_experts import one_vs_one, one_vs_rest, pair_count, vectors
+from abers.calibration.intervals import MultiInterval, MultiIntervals
+from abers.exceptions import ParameterError, ScoreError
+from abers.forgetting import Forgetting
+from abers.serialization import MAX_COUNT, pack, require, unpack
+from abers.steps import NO_NUMBER, Steps
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike
+
+    from abers._core import CalibrationSet, ClassAggregation
+    from abers.arrays import Floats, Integers
+
+__all__ = ["ProtectedMultiClass"]
+
+_HALF_LIVES = (300, 3000)
+_HEADER = struct.Struct("<dqqqq")
+_ROUNDING = 0.02  # probabilities that were written with few digits; streams refuse at half of it
+_NO_PROBABILITIES = "not probabilities that sum to 1; divide the scores by their sum"
+
+
+class ProtectedMultiClass(ClassLabels, Calibrator[Any, Label, MultiInterval, MultiIntervals]):
+    """Calibrate a model of several classes that may drift, with late labels, at a bounded price.
+
+    The vector of probabilities is a mixture of forecasts that are made when an observation is
+    predicted, and never again: the raw vector; one-vs-rest calibrators of all observations and with
+    half-lives of 300 and 3,000 predictions, and a one-vs-one calibrator, drawn to the raw vector
+    where their intervals are wide; and fixed share over these. Online Platt scaling and the
+    composite jumper, which `ProtectedVennAbers` has, are maps of the log odds of one label, so they
+    are left out here.
+
+    Parameters
+    ----------
+    classes
+        All classes: strings, whole numbers or truth values; others are refused.
+    window, max_age, half_life
+        A rule of forgetting adds a one-vs-rest calibrator with this rule, whose intervals are then
+        returned.
+    raw_weight
+        Weight of the raw vector in the mixture at first, between 0 and 1.
+    max_classes
+        The greatest number of classes; memory and time grow with its square.
+
+    Raises
+    ------
+    ParameterError
+        If an option makes no sense, more than one rule of forgetting is given, or the classes are
+        not 2 to `max_classes` different labels.
+
+    Notes
+    -----
+    **Scores** are probabilities of the classes, which sum to 1 within .02; a class that is missing
+    from a dict has score 0. The **raw vector** is each score clipped to [1e-6, 1 - 1e-6], divided
+    by the sum of all of them.
+
+    **Guarantee.** On any sequence of observations with numbers, with any delays, in any order, and
+    labels lost or not: over the labels of awaited observations, the log loss of `p` exceeds that of
+    the raw vector by at most C ln(1 / `raw_weight`) in total. C is `lanes`, the largest number of
+    observations that ever awaited their labels together. The same holds against each other expert,
+    with its own weight. The intervals are those of `OneVsRest`, with their guarantee.
+
+    Numbers, expiries and **weights** are as in `ProtectedVennAbers`.
+
+    References
+    ----------
+    Those of `ProtectedVennAbers`, `OneVsRest` and `OneVsOne`.
+
+    Examples
+    --------
+    >>> from abers import ProtectedMultiClass
+    >>> calibrator = ProtectedMultiClass(["cat", "dog", "owl"])
+    >>> scores = {"cat": 0.8, "dog": 0.1, "owl": 0.1}
+    >>> round(calibrator.predict_one(scores, number=0).p["cat"], 4)
+    0.8
+    >>> for number in range(1, 400):
+    ...     p = calibrator.predict_one(scores, number=number).p
+    ...     calibrator.learn_one(scores, "cat" if number % 2 else "dog", number=number)
+    >>> round(p["cat"], 1), round(p["dog"], 1), calibrator.lanes
+    (0.5, 0.5, 2)
+    """
+
+    capabilities = Capabilities(
+        task="multiclass",
+        score="class probabilities",
+        answer="classes",
+        removal="none",
+        stateful=True,
+    )
+    _magic: ClassVar[bytes] = b"abersPM\x01"
+    _lowest: float = math.nan  # a number is no score
+
+    def __init__(
+        self,
+        classes: Iterable[Label],
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+        *,
+        raw_weight: float = 0.25,
+        max_classes: int = 100,
+    ) -> None:
+        if classes is None:
+            msg = "classes=None must be a list of labels"
+            raise ParameterError(msg)
+        known = Classes(classes, max_classes)
+        super().__init__(window, max_age, half_life)
+        self._become(known, raw_weight, self._forgetting)
+        rules = [Forgetting(), *map(_fading, _HALF_LIVES), *([self._forgetting] * self._has_own)]
+        k = len(known)
+        self._rests: list[list[CalibrationSet]] = [
+            [sets.empty(rule) for _ in range(k)] for rule in rules
+        ]
+        self._pairs: list[CalibrationSet] = [sets.empty(Forgetting()) for _ in range(pair_count(k))]
+
+    def _become(self, classes: Classes, raw_weight: float, rule: Forgetting) -> None:
+        weight = raw_weight if isinstance(raw_weight, float) else math.nan
+        if not 0.0 < weight < 1.0:
+            msg = (
+                f"raw_weight={shown(raw_weight)} must be a number between 0 and 1, without the ends"
+            )
+            raise ParameterError(msg)
+        self._classes, self._raw_weight = classes, weight
+        self._forget_by(rule)
+        self._has_own = bool(rule)
+        self._mixture: ClassAggregation = core.ClassAggregation(
+            len(classes), len(self.experts) - 2, weight
+        )
+
+    # What it is
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the experts, in order."""
+        rates = [f"half_life_{one}" for one in _HALF_LIVES]
+        own = ["forgetting"] * self._has_own
+        return ("raw", "one_vs_rest", *rates, *own, "one_vs_one", "fixed_share")
+
+    @property
+    def raw_weight(self) -> float:
+        """Weight of the raw vector at first."""
+        return self._raw_weight
+
+    @property
+    def lanes(self) -> int:
+        """Largest number of observations that ever awaited their labels together."""
+        with self._lock:
+            return int(self._mixture.lane_count)
+
+    @property
+    def awaiting(self) -> int:
+        """Number of observations that await their labels."""
+        with self._lock:
+            return int(self._mixture.awaiting_count)
+
+    @property
+    def price(self) -> float:
+        """Bound on the log loss in excess of that of the raw vector, in nats in all."""
+        return self.lanes * -math.log(self._raw_weight)
+
+    def expert_weights(self) -> dict[str, float]:
+        """Return the mean weight of each expert over the lanes.
+
+        Returns
+        -------
+        dict of str to float
+            Weights that sum to one, by the names of `experts`.
+        """
+        found = np.empty(len(self.experts))
+        with self._lock:
+            self._mixture.weights(found)
+        return dict(zip(self.experts, found.tolist(), strict=True))
+
+    def expert_losses(self) -> dict[str, float]:
+        """Return the total log loss of each expert, and of the mixture as "protected".
+
+        Returns
+        -------
+        dict of str to float
+            Losses in nats over the labels of awaited observations, and of those without numbers.
+        """
+        names = (*self.experts, "protected")
+        found = np.empty(len(names))
+        with self._lock:
+            self._mixture.losses(found)
+        return dict(zip(names, found.tolist(), strict=True))
+
+    @property
+    def late(self) -> int:
+        """Number of labels that came too old for the calibrator of the intervals."""
+        with self._lock:
+            return int(self._held[0].late)
+
+    def __len__(self) -> int:
+        """Count the observations that the calibrator of the intervals holds."""
+        return int(self._held[0].size)
+
+    @property
+    def _held(self) -> list[CalibrationSet]:
+        return self._rests[-1 if self._has_own else 0]
+
+    def _options(self) -> list[str]:
+        weight = [f"raw_weight={self._raw_weight!r}"] if self._raw_weight != 0.25 else []  # noqa: PLR2004
+        return [f"{len(self._classes)} classes", *super()._options(), *weight]
+
+    # One step
+
+    def _predict(self, score: Floats, weight: int, time: float, number: int) -> MultiInterval:
+        answers, _ = self._take(_step(PREDICT, score, 0, weight, time, number), None)
+        p, low, high = (
+            dict(zip(self.classes, column[0].tolist(), strict=True)) for column in answers
+        )
+        return MultiInterval(p, low, high)
+
+    def _learn(self, score: Floats, label: int, weight: int, time: float, number: int) -> bool:
+        steps = _step(LEARN, score, label, weight, time, number)
+        full = any(part[0].total + weight > part[0].limit for part in self._rests)
+        if self._must_copy(steps) and full:
+            return False
+        _, done = self._take(steps, None)
+        return done == 1
+
+    def _expire(self, number: int) -> None:
+        score = np.ones(len(self._classes))
+        self._take(_step(EXPIRE, score, 0, ONE, math.nan, number), None)
+
+    # Batches
+
+    def _take(self, steps: Steps, held: Integers | None) -> tuple[MultiIntervals, int]:
+        n, k = len(steps.kinds), len(self._classes)
+        numbers = np.full(n, NO_NUMBER) if steps.numbers is None else steps.numbers
+        moments, known = np.empty(n), np.empty(n, np.uint8)
+        self._mixture.moments(steps.kinds, numbers, moments, known)
+        # A label of an observation that was not predicted: predict, then learn.
+        both = (steps.kinds == LEARN) & (known == 0)
+        copies = np.where(steps.kinds == EXPIRE, 0, 1 + both)
+        rows, last = np.repeat(np.arange(n), copies), np.cumsum(copies) - 1
+        own = steps.take(rows)._replace(numbers=None)
+        own.kinds[last[both] - 1] = PREDICT
+        at = rows[own.kinds == PREDICT]
+        raw = vectors(steps.scores)
+        given = np.full((n, len(self.experts) - 1, k), np.nan)
+        given[:, 0] = raw.T
+        answers = np.full((3, n, k), np.nan)
+        sizes, before = np.empty(len(rows), np.int64), len(self)
+        for expert, part in enumerate(self._rests):
+            timed = own._replace(times=self._times(expert, own, moments[rows]))
+            found = one_vs_rest(part, timed, raw[:, at], sizes if part is self._held else None)
+            if found.done < len(rows):
+                return MultiIntervals(*answers), int(rows[found.done])
+            given[at, 1 + expert] = found.p.T
+            if part is self._held:
+                answers[1:, at] = found.low.T, found.high.T
+        given[at, -1] = one_vs_one(self._pairs, own._replace(times=None), raw[:, at]).T
+        self._mixture.run(steps.kinds, numbers, steps.labels, given, answers[0])
+        if held is not None:
+            held[:] = np.concatenate(([before], sizes))[last + 1]
+        answers[:, steps.kinds != PREDICT] = np.nan
+        return MultiIntervals(*answers), n
+
+    def _times(self, expert: int, steps: Steps, moments: Floats) -> Floats | None:
+        """Return the times of a one-vs-rest calibrator: moments, event times, or none."""
+        if 0 < expert <= len(_HALF_LIVES):
+            return moments
+        return steps.times if expert else None
+
+    def _must_copy(self, steps: Steps) -> bool:
+        return any(sets.may_overflow(part[0], steps) for part in self._rests)
+
+    # The checks
+
+    def _score(self, score: Any) -> Floats:
+        checked = mapping(score, 0.0)
+        self._classes.unknown(checked)
+        row = np.array([checked.get(each, 0.0) for each in self.classes])
+        if not _are_probabilities(row):
+            msg = f"scores {shown(checked)} are {_NO_PROBABILITIES}"
+            raise ScoreError(msg)
+        return row
+
+    def _scores(self, scores: ArrayLike) -> Floats:
+        found = table(scores, self._classes, 0.0)
+        bad = np.flatnonzero(~_are_probabilities(found))
+        if bad.size:
+            msg = f"row {bad[0]}: scores {shown(found[:, bad[0]].tolist())} are {_NO_PROBABILITIES}"
+            raise ScoreError(msg)
+        return found
+
+    def _label(self, label: object) -> int:
+        named = checked_label(label)
+        self._classes.unknown([named])
+        return self._classes.numbers[named]
+
+    # Saving
+
+    def _save(self) -> bytes:
+        mixture = self._mixture
+        counts = (mixture.moment, mixture.labels, mixture.taught, mixture.lane_count)
+        pieces = [json.dumps([self.max_classes, *self.classes]).encode()]
+        pieces += [
+            _HEADER.pack(self._raw_weight, *counts),
+            *mixture_state.dump(mixture, len(self._classes)),
+        ]
+        every = [one for part in (*self._rests, self._pairs) for one in part]
+        return pack([*pieces, *map(sets.sealed, every)])
+
+    def _load(self, payload: memoryview) -> None:
+        text, header, *pieces = unpack(payload)
+        most, *labels = json.loads(text)
+        weight, moment, counted, taught, lanes = _HEADER.unpack(header)
+        sound = 0 <= counted <= taught <= MAX_COUNT and 0 <= lanes <= moment <= MAX_COUNT
+        require(sound and counted <= moment, "counts")
+        classes = Classes.known(labels, most, closed=True)
+        k = len(classes)
+        held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
+        rests, rest = divmod(len(held) - pair_count(k), k)
+        require(rest == 0 and 0 <= rests - 1 - len(_HALF_LIVES) <= 1, "calibrators")
+        self._rests = [held[k * part : k * (part + 1)] for part in range(rests)]
+        self._pairs = held[k * rests :]
+        usual = [Forgetting(), *map(_fading, _HALF_LIVES)]
+        own = Forgetting.of(held[k * len(usual)]) if rests > len(usual) else Forgetting()
+        rules = [*usual, *([own] if rests > len(usual) else [])]
+        for part, rule in zip([*self._rests, self._pairs], [*rules, Forgetting()], strict=True):
+            same = all(str(Forgetting.of(one)) == str(rule) for one in part)
+            require(same, "rules of forgetting")
+        for part in self._rests:
+            require(len({(one.size, one.total, one.late) for one in part}) == 1, "calibrators")
+        self._become(classes, weight, own)
+        require(self._has_own == (rests > len(usual)), "calibrators")
+        mixture_state.load(self._mixture, pieces, lanes, (moment, counted, taught), k)
+
+
+def _fading(half_life: int) -> Forgetting:
+    return Forgetting(half_life=float(half_life))
+
+
+def _are_probabilities(scores: Floats) -> Any:
+    """Return whether scores, of which none is negative, sum to 1, as far as digits go."""
+    with np.errstate(over="ignore"):  # an infinite sum is not 1
+        return np.abs(np.asarray(sum(scores)) - 1.0) <= _ROUNDING
+
+
+def _step(kind: int, score: Floats, label: int, weight: int, time: float, number: int) -> Steps:
+    """Return a batch of one step."""
+    return Steps(
+        np.array([kind], np.uint8),
+        score[:, np.newaxis],
+        np.array([label], np.int64),
+        np.array([weight], np.int64),
+        None if math.isnan(time) else np.array([time]),
+        np.array([number], np.int64),
+    )

@@ -1,0 +1,267 @@
+"""Calibration sets of the core: run, copied, saved, and the base of what holds one.
+
+The saved form depends only on the observations, never on how they are stored, so two sets that
+predict alike have equal bytes, on either backend. Bytes that no calibrator could have written are
+refused.
+
+Layout, little-endian: a fixed header and the columns, each a letter for its type, a count, and the
+raw values. Without forgetting the columns are the groups (score, weight of label 0, weight of label
+1) in score order; with forgetting the observations (score, label, weight, time), by arrival for a
+window, else in the order of time, score, label, weight. Weights are whole numbers of 2**-30, or of
+1 where all of them are (`unit`), in the narrowest type.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, cast
+
+import numpy as np
+
+from abers.arrays import ONE, is_whole, narrow, packed, parsed, total, widened
+from abers.backends import core
+from abers.base import Calibrator, L, S
+from abers.mathematics import Many, One
+from abers.serialization import MAX_COUNT, require, seal, unseal
+from abers.validation import resolvable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abers._core import CalibrationSet
+    from abers.arrays import Floats, Integers
+    from abers.forgetting import Forgetting
+    from abers.steps import Steps
+
+__all__ = [
+    "MAGIC",
+    "Groups",
+    "HeldCalibrator",
+    "copied",
+    "dump",
+    "empty",
+    "fitted",
+    "groups",
+    "load",
+    "may_overflow",
+    "pairs",
+    "sealed",
+    "unsealed",
+]
+
+MAGIC = b"abersVA\x01"
+_HEADER_STRUCT = struct.Struct("<QddQQB")
+_FULL = 2.0**57  # units, beyond which a batch might overflow
+
+
+class Groups(NamedTuple):
+    """Observations held, pooled by score: weights of label 0 and of label 1."""
+
+    scores: Floats
+    negatives: Floats
+    positives: Floats
+
+
+def empty(rule: Forgetting) -> CalibrationSet:
+    """Return an empty set that forgets by a rule."""
+    ages = (rule.max_age or 0.0, rule.half_life or 0.0)
+    return cast("CalibrationSet", core.CalibrationSet(rule.window or 0, *ages))
+
+
+def groups(held: CalibrationSet) -> Groups:
+    """Return the observations of a set, in score order."""
+    scores, negatives, positives = _group_columns(held)
+    return Groups(scores, negatives / ONE, positives / ONE)
+
+
+def pairs(
+    held: CalibrationSet, steps: Steps, sizes: Integers | None = None
+) -> tuple[Floats, Floats, int]:
+    """Run steps; return both probabilities, NaN where nothing is predicted, and steps taken."""
+    p0, p1 = np.full((2, len(steps.kinds)), np.nan)
+    done = held.run(*steps[:5], p0, p1, sizes)
+    return p0, p1, done
+
+
+def fitted(held: CalibrationSet, score: float) -> float | None:
+    """Return the isotonic fit at a score, linear between blocks; None when nothing is held."""
+    around = held.around(score)
+    if around is None:
+        return None
+    left, low, right, high = around
+    if low == high or score <= left:
+        return low
+    if score >= right:
+        return high
+    # Halves keep the difference of two huge scores finite.
+    scale = 0.5 if abs(left) > 1 else 1.0
+    share = (score * scale - left * scale) / (right * scale - left * scale)
+    return min(max(low + share * (high - low), low), high)
+
+
+def sealed(held: CalibrationSet) -> bytes:
+    """Save a set by itself, as `abers.VennAbers` saves its own."""
+    return seal(MAGIC, dump(held))
+
+
+def unsealed(blob: bytes) -> CalibrationSet:
+    """Restore a set from `sealed`; other bytes are a StateError or a ValueError."""
+    payload = unseal(MAGIC, bytes(blob), "a saved VennAbers")
+    held = load(payload)
+    require(dump(held) == bytes(payload), "form")  # a memoryview compares slowly
+    return held
+
+
+def may_overflow(held: Any, steps: Steps) -> bool:
+    """Return whether the total weight of a set might become too large half-way."""
+    return bool(held.total + steps.total_weight() > _FULL)
+
+
+def copied(held: CalibrationSet) -> CalibrationSet:
+    """Return a copy of a set."""
+    return load(dump(held))
+
+
+class HeldCalibrator(Calibrator[S, L, One, Many], Generic[S, L, One, Many]):
+    """A calibrator whose observations are in one set of the core."""
+
+    _held: Any
+
+    @property
+    def late(self) -> int:
+        """Number of labels that came too old to be learned."""
+        return int(self._held.late)
+
+    def __len__(self) -> int:
+        """Count the observations held."""
+        return int(self._held.size)
+
+    def _learn(self, score: float, label: float, weight: int, time: float, number: int) -> bool:
+        return bool(self._held.learn(score, label, weight, time))
+
+    def _remove(self, score: float, label: float, weight: int) -> bool:
+        return bool(self._held.remove(score, label, weight))
+
+    def _must_copy(self, steps: Steps) -> bool:
+        """Return whether a copy is needed; a set that keeps all undoes steps by their inverse."""
+        return bool(self._forgetting) and may_overflow(self._held, steps)
+
+    def _undo(self, steps: Steps, done: int, saved: bytes | None) -> None:
+        if saved is not None:
+            self._load(memoryview(saved))
+        elif done:
+            self._take(steps.inverse(done), None)
+
+    def _check(self) -> None:
+        """Assert every invariant of the core; an AssertionError shows the state."""
+        with self._lock:
+            self._held.check()
+
+
+# The saved form
+
+
+class _Header(NamedTuple):
+    window: int
+    max_age: float
+    half_life: float
+    size: int
+    late: int
+    unit: int
+
+
+def dump(held: CalibrationSet) -> bytes:
+    """Return the observations and the rule of a calibration set as bytes."""
+    if held.window or held.lifetime:
+        scores, labels, weights, times = _observations(held)
+        unit = is_whole(weights)
+        columns = [scores, labels, narrow(weights, unit=unit), *([times] if held.lifetime else [])]
+    else:
+        scores, negatives, positives = _group_columns(held)
+        unit = is_whole(negatives) and is_whole(positives)
+        columns = [scores, narrow(negatives, unit=unit), narrow(positives, unit=unit)]
+    max_age = 0.0 if held.half_life else held.lifetime
+    header = _Header(held.window, max_age, held.half_life, held.size, held.late, unit)
+    return b"".join([_HEADER_STRUCT.pack(*header), *(part for c in columns for part in packed(c))])
+
+
+def load(payload: bytes | memoryview) -> CalibrationSet:
+    """Restore a calibration set from `dump`; invalid values are a ValueError."""
+    header = _Header(*_HEADER_STRUCT.unpack_from(payload))
+    columns = parsed(payload, _HEADER_STRUCT.size)
+    forgets = _check_header(header)
+    ages = (header.max_age + 0.0, header.half_life + 0.0)  # no calibrator writes -0.0
+    held: CalibrationSet = core.CalibrationSet(header.window, *ages)
+    shape = "duu" + "d" * (forgets and not header.window)
+    kinds = "".join("d" if letter == "d" else "u" for letter, _ in columns)
+    require(kinds == shape and len({len(column) for _, column in columns}) == 1, "columns")
+    arrays = [column for _, column in columns]
+    (_fill_observations if forgets else _fill_groups)(held, header, arrays)
+    return held
+
+
+def _check_header(header: _Header) -> bool:
+    """Check a saved header, and return whether the set forgets."""
+    forgets = sum(map(bool, header[:3]))
+    ages = (header.max_age, header.half_life)
+    sound = (
+        forgets <= 1
+        and all(math.isfinite(age) and age >= 0 for age in ages)
+        and header.window < 1 << 63
+        and max(header.size, header.late) <= MAX_COUNT
+        and header.unit in {0, 1}
+        and ((any(ages) and header.size > 0) or not header.late)
+    )
+    require(sound, "header")
+    return bool(forgets)
+
+
+def _fill_groups(held: CalibrationSet, header: _Header, columns: list[NDArray[Any]]) -> None:
+    scores = columns[0] + 0.0
+    negatives, positives = (_units(column, header, held.limit) for column in columns[1:])
+    # What ascends strictly holds no NaN, and is finite if its ends are.
+    ascending = bool((scores[:-1] < scores[1:]).all())
+    require(ascending and np.isfinite(scores[[0, -1][: len(scores)]]).all(), "scores")
+    require(bool((negatives | positives).all()), "weights")
+    weight = total(negatives) + total(positives)
+    require(header.size <= weight <= held.limit and bool(header.size) == bool(weight), "weights")
+    held.load_groups(scores, negatives, positives, header.size)
+
+
+def _fill_observations(held: CalibrationSet, header: _Header, columns: list[NDArray[Any]]) -> None:
+    """Check saved observations, and load them into an empty set."""
+    scores, labels = columns[:2]
+    weights = _units(columns[2], header, held.limit)
+    times = columns[3] if held.lifetime else np.full(len(scores), np.nan)
+    require(bool(np.isfinite(scores).all() and (labels <= 1).all()), "scores or labels")
+    require(bool((weights > 0).all()) and total(weights) <= held.limit, "weights")
+    if held.lifetime:
+        require(bool(np.isfinite(times).all()), "times")
+        require(not len(times) or times[0] >= times[-1] - held.lifetime, "times")
+        furthest = float(np.abs(times).max(initial=0.0))
+        require(not held.half_life or resolvable(furthest, held.half_life), "times")
+    else:
+        require(len(scores) <= held.window, "window")
+    held.load_observations(scores + 0.0, labels.astype(np.uint8), weights, times + 0.0, header.late)
+
+
+def _group_columns(held: CalibrationSet) -> tuple[NDArray[np.float64], Integers, Integers]:
+    count = held.group_count()
+    columns = (np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64))
+    held.groups(*columns)
+    return columns
+
+
+def _observations(held: CalibrationSet) -> tuple[NDArray[Any], ...]:
+    count = held.observation_count()
+    kinds = (np.float64, np.uint8, np.int64, np.float64)
+    columns: tuple[NDArray[Any], ...] = tuple(np.empty(count, kind) for kind in kinds)
+    held.observations(*columns)
+    return columns
+
+
+def _units(column: NDArray[Any], header: _Header, limit: int) -> Integers:
+    units = widened(column, limit, unit=bool(header.unit))
+    require(units is not None, "weights")
+    return cast("Integers", units)

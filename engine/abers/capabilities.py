@@ -1,0 +1,58 @@
+"""The capabilities that a calibrator declares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Capabilities"]
+
+_ANY_RULE = ("window", "max_age", "half_life")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """What a calibrator takes and returns; the check suite tests exactly this.
+
+    Attributes
+    ----------
+    task
+        What is predicted: "binary", "multiclass" or "regression".
+    score
+        A "number", a "probability", one number for each of several "folds", or for each of several
+        "classes", "class probabilities", or ascending "quantiles".
+    answer
+        One "probability" of label 1, an "interval" of two, a "protected" probability with an
+        interval, intervals by "folds" or "classes", a
+        "distribution" of the label, or a "mean" interval for it.
+    weights
+        Whether observations may have weights.
+    removal
+        Whether observations can be removed from one that keeps all: "none" of them, each by
+        itself with `remove_one` ("single"), or also in `run` ("any").
+    forgetting
+        The supported rules of forgetting.
+    stateful
+        Whether predictions change the state. Then observations have numbers, and one whose label
+        will not come expires. Otherwise numbers and expiries have no effect.
+    columns
+        Names of further columns of a batch, such as "folds".
+    """
+
+    task: Literal["binary", "multiclass", "regression"]
+    score: Literal[
+        "number", "probability", "folds", "classes", "class probabilities", "quantiles"
+    ] = "number"
+    answer: Literal[
+        "probability", "interval", "protected", "folds", "classes", "distribution", "mean"
+    ] = "interval"
+    weights: bool = True
+    removal: Literal["none", "single", "any"] = "any"
+    forgetting: tuple[str, ...] = _ANY_RULE
+    stateful: bool = False
+    columns: tuple[str, ...] = ()
+
+    @property
+    def of_probabilities(self) -> bool:
+        """Whether scores must be probabilities."""
+        return self.score in {"probability", "class probabilities"}

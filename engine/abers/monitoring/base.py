@@ -1,0 +1,278 @@
+"""Contract of a monitor: additive state that names its own numbers and figures.
+
+A monitor reads scored predictions and keeps sums. The terminal, the report, the live page and the
+metrics show what `Monitor.summary` and `Monitor.figures` return, and know no monitor by its class.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
+
+from abers.monitoring.evidence import TESTS, evidence_numbers, strongest
+from abers.monitoring.measures import Number, means
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from abers.monitoring.corp import Bands, Diagram
+    from abers.monitoring.e_processes import EProcess
+    from abers.monitoring.evidence import Evidence
+    from abers.monitoring.measures import Measure
+    from abers.monitoring.mixture import Mixture
+    from abers.monitoring.scored_rows import ScoredRows
+
+    BandMaker: TypeAlias = Callable[[str, Diagram], Bands]
+
+__all__ = ["BAND_LEVEL", "Figure", "Monitor", "TaskMonitor", "consistency_bands", "others_total"]
+
+BAND_LEVEL = 0.9
+"""Level of the consistency bands around a reliability diagram."""
+
+_BAND_POINTS = 64  # of a band: as many as a reader can tell apart
+
+
+class Figure(NamedTuple):
+    """A figure before anything draws it: JSON-serialisable data, and the words around it.
+
+    Attributes
+    ----------
+    id
+        Unique among the figures of a page, such as "reliability".
+    title
+        Heading.
+    kind
+        Name of the function of `abers.plotting` that draws it.
+    data
+        Arguments of that function other than the title: numbers, strings, lists and dicts.
+    caption
+        How to read it, in one or two sentences.
+    columns, rows
+        The same as a table. A cell is a string, a number to be formatted, or None.
+    """
+
+    id: str
+    title: str
+    kind: str
+    data: Mapping[str, Any]
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+
+
+def consistency_bands(view: str, diagram: Diagram) -> Bands:
+    """Return the bands of a reliability diagram, at few enough points to tell apart."""
+    del view
+    return diagram.coarser(_BAND_POINTS).bands(BAND_LEVEL)
+
+
+class Monitor(ABC):
+    """Additive state over scored predictions.
+
+    Attributes
+    ----------
+    measures
+        Definitions of all numbers that `summary` can return.
+
+    Notes
+    -----
+    A subclass needs no arguments, unless it is the first monitor of a task. One line in
+    `abers.monitoring.registry` makes it run in every stream of a task, and appear wherever numbers
+    and figures are shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from abers.monitoring import Measure, Monitor, Number, ScoredRows
+    >>> class Labels(Monitor):
+    ...     measures = (Measure("label_sum", "sum of labels", "labels", "Sum of the labels."),)
+    ...     def __init__(self, sum=0.0):
+    ...         self.sum = sum
+    ...     def update(self, scored):
+    ...         self.sum += float(scored.labels.sum())
+    ...     @classmethod
+    ...     def total(cls, many):
+    ...         return cls(sum(one.sum for one in many))
+    ...     def summary(self):
+    ...         return [Number(self.measures[0], self.sum)]
+    ...     def state(self):
+    ...         return (self.sum,)
+    ...     @classmethod
+    ...     def restore(cls, state):
+    ...         return cls(*state)
+    >>> monitor = Labels()
+    >>> monitor.update(ScoredRows(np.array([0.0, 1.0, 1.0])))
+    >>> [(one.name, one.value, one.metric) for one in monitor.summary()]
+    [('label_sum', 2.0, 'abers_label_sum')]
+    """
+
+    measures: ClassVar[tuple[Measure, ...]] = ()
+
+    @abstractmethod
+    def update(self, scored: ScoredRows) -> None:
+        """Add predictions whose labels came, in their order: a row each."""
+
+    @classmethod
+    @abstractmethod
+    def total(cls, many: Sequence[Self]) -> Self:
+        """Add up monitors of different predictions.
+
+        There is at least one, and all have the same options. Counts are exact, and sums of
+        floating-point numbers are those of the parts, added in their order.
+        """
+
+    @abstractmethod
+    def summary(self) -> list[Number]:
+        """Return all numbers: always the same names, in the same order.
+
+        Before the first label a mean is NaN.
+        """
+
+    def figures(self, bands: BandMaker = consistency_bands) -> list[Figure]:
+        """Return all figures in the order in which to read them; none before the first label.
+
+        Parameters
+        ----------
+        bands
+            Function that makes the bands of the reliability diagram of a view. A page that is drawn
+            every second passes a function that keeps them for a while.
+        """
+        del bands
+        return []
+
+    @abstractmethod
+    def state(self) -> tuple[Any, ...]:
+        """Return the state in numbers, lists, tuples and bytes: what `restore` takes."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, state: Sequence[Any]) -> Self:
+        """Return the monitor with a state that `state` returned.
+
+        Raises
+        ------
+        ValueError
+            If it is not the state of such a monitor.
+        """
+
+    def watch(self, mixture: Mixture) -> None:  # noqa: B027 - few monitors read one
+        """Read a mixture that makes the predictions, beside the predictions themselves."""
+
+    def shrink(self) -> None:  # noqa: B027 - most monitors have nothing to drop
+        """Drop what only figures need: a window of a stream has no figures of its own."""
+
+
+def others_total(many: Sequence[TaskMonitor]) -> list[Monitor]:
+    """Add up the other monitors of different predictions, and no scores."""
+    columns = zip(*(one.others for one in many), strict=True)
+    return [type(column[0]).total(column) for column in columns]
+
+
+class TaskMonitor(Monitor):
+    """First monitor of a task: scores of its predictions, with all other monitors and tests.
+
+    Attributes
+    ----------
+    e_processes
+        Tests against the predictions, one for each calibrator; empty without tests.
+    others
+        Other monitors of the same predictions.
+    """
+
+    measures: ClassVar[tuple[Measure, ...]] = TESTS
+
+    def __init__(self) -> None:
+        self.e_processes: Sequence[EProcess] = ()
+        self.others: Sequence[Monitor] = ()
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Number of predictions scored."""
+
+    @property
+    @abstractmethod
+    def mean_width(self) -> float:
+        """Mean width of the intervals; NaN before the first label."""
+
+    @property
+    def tests(self) -> tuple[Evidence, ...]:
+        """Evidence of each test; of several calibrators the strongest."""
+        return strongest([one.evidence() for one in self.e_processes])
+
+    def views(self) -> dict[str, dict[str, float]]:
+        """Return the numbers of each view, "raw" and "calibrated", by name.
+
+        Numbers of other monitors without a view stand among the calibrated ones. Those with labels
+        of their own, such as the weight of an expert, are left out.
+        """
+        unlabelled = [one for one in self.numbers_beside() if not one.labels]
+        beside = [one._replace(view=one.view or "calibrated") for one in unlabelled]
+        numbers = [one for one in (*self._numbers(), *beside) if one.view]
+        views = dict.fromkeys(one.view for one in numbers)
+        return {view: means(one for one in numbers if one.view == view) for view in views}
+
+    def watch(self, mixture: Mixture) -> None:
+        """Let the other monitors read the mixture that makes the predictions."""
+        for other in self.others:
+            other.watch(mixture)
+
+    def update(self, scored: ScoredRows) -> None:
+        """Add predictions whose labels came, in their order."""
+        self._add(scored)
+        for other in self.others:
+            other.update(scored)
+
+    @classmethod
+    def total(cls, many: Sequence[Self]) -> Self:
+        """Add up monitors of different predictions; see `Monitor.total`."""
+        whole = cls._total(many)
+        whole.e_processes = [process for one in many for process in one.e_processes]
+        whole.others = others_total(many)
+        return whole
+
+    def summary(self) -> list[Number]:
+        """Return all numbers: scores, other monitors, tests."""
+        return [*self._numbers(), *self.numbers_beside(), *evidence_numbers(self.tests)]
+
+    def numbers_beside(self) -> list[Number]:
+        """Return the numbers of the other monitors."""
+        return [number for one in self.others for number in one.summary()]
+
+    def figures(self, bands: BandMaker = consistency_bands) -> list[Figure]:
+        """Return all figures; none before the first label."""
+        if not self.count:
+            return []
+        beside = (figure for one in self.others for figure in one.figures(bands))
+        return [*self._figures(bands), *beside]
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the state: that of the scores, then that of each other monitor."""
+        return (*self._state(), *(one.state() for one in self.others))
+
+    def shrink(self) -> None:
+        """Drop what only figures need."""
+        for other in self.others:
+            other.shrink()
+
+    def _figures(self, bands: BandMaker) -> list[Figure]:
+        """Return the figures of the scores."""
+        del bands
+        return []
+
+    @abstractmethod
+    def _add(self, scored: ScoredRows) -> None:
+        """Add predictions to the scores."""
+
+    @classmethod
+    @abstractmethod
+    def _total(cls, many: Sequence[Self]) -> Self:
+        """Add up the scores."""
+
+    @abstractmethod
+    def _numbers(self) -> list[Number]:
+        """Return the numbers of the scores."""
+
+    @abstractmethod
+    def _state(self) -> tuple[Any, ...]:
+        """Return the state of the scores."""

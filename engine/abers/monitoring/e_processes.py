@@ -1,0 +1,204 @@
+"""E-processes against predictions whose labels come late, in any order.
+
+An observation waits until it and all before it have a label or expired. Then the tests take its
+factor, or it is counted as skipped. So tests see observations in their order, whenever labels come.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from abers.arrays import raw
+from abers.backends import core
+from abers.serialization import column, count, require
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers.arrays import Bytes, Floats, Integers
+    from abers.monitoring.evidence import Evidence, Incident
+    from abers.monitoring.tests import SequentialTest
+
+__all__ = ["EXPIRES", "LEARNS", "PREDICTS", "EProcess", "EProcessSteps", "OpenedIncident"]
+
+PREDICTS, LEARNS, EXPIRES = 0, 1, 2  # kinds of steps
+
+
+class EProcessSteps(NamedTuple):
+    """Steps of observations, a row each, in order.
+
+    Attributes
+    ----------
+    kinds
+        0: the observation is predicted. 1: its label comes. 2: it expires without a label.
+    numbers
+        Numbers of the observations, ascending among those that are predicted.
+    times
+        Event times of the observations.
+    values
+        Array of shape (n, width): the forecast where an observation is predicted, the outcome where
+        a label comes.
+    """
+
+    kinds: Bytes
+    numbers: Integers
+    times: Integers
+    values: Floats
+
+
+class OpenedIncident(NamedTuple):
+    """An incident that opened.
+
+    Attributes
+    ----------
+    step
+        Index of the last step that it needed.
+    test
+        Name of the test.
+    incident
+        The incident as it opened.
+    """
+
+    step: int
+    test: str
+    incident: Incident
+
+
+class EProcess(ABC):
+    """Tests of the predictions of one calibrator, by betting on observations.
+
+    Parameters
+    ----------
+    tests
+        Tests that take the factors.
+    width
+        Number of floats of an observation that waits. The last is its label: NaN until that comes.
+    grace_period
+        Number of labels that must have come before the first bet: earlier predictions are left out.
+    """
+
+    def __init__(self, tests: Sequence[SequentialTest], width: int, grace_period: int) -> None:
+        self._tests, self._width = tests, width
+        self._settled_width = width  # floats of a settled observation
+        self._buffer = core.ReorderBuffer(width, grace_period)
+
+    @property
+    def skipped(self) -> int:
+        """Number of observations that expired."""
+        return int(self._buffer.skipped)
+
+    @property
+    def first(self) -> int:
+        """Number of the first observation that waits; the largest integer if none does."""
+        return int(self._buffer.first())
+
+    @property
+    def waiting(self) -> Integers:
+        """Numbers of the observations that wait for their label or an earlier one, ascending."""
+        return self._columns()[0]
+
+    def run(self, steps: EProcessSteps) -> list[OpenedIncident]:
+        """Run any sequence of steps; all other calls use this one.
+
+        Parameters
+        ----------
+        steps
+            Steps in order. A label or an end of an observation that does not wait is ignored.
+
+        Returns
+        -------
+        list of OpenedIncident
+            Incidents that opened, in the order of the observations.
+
+        Raises
+        ------
+        InputError
+            If a row cannot be used; nothing is done then.
+        """
+        count = self._move(steps)
+        if not count:
+            return []
+        times, at = np.empty(count, np.int64), np.empty(count, np.int64)
+        values = np.empty((count, self._settled_width))
+        self._buffer.settled(times, at, values)
+        dates = times.tolist()
+        return [
+            OpenedIncident(int(at[index]), test.name, incident)
+            for test, factors in zip(self._tests, self._factors(values), strict=True)
+            for index, incident in test.update(factors, dates)
+        ]
+
+    def _move(self, steps: EProcessSteps) -> int:
+        """Add steps to the buffer; return the number of observations that they settle."""
+        return int(self._buffer.run(*steps))
+
+    @abstractmethod
+    def _factors(self, rows: Floats) -> Sequence[Sequence[float]]:
+        """Return the factors for each test, from the values of settled observations."""
+
+    @abstractmethod
+    def _dump(self) -> list[bytes]:
+        """Return the state of the betting strategies."""
+
+    @abstractmethod
+    def _restore(self, strategies: Sequence[bytes]) -> None:
+        """Restore the betting strategies from what `_dump` returned."""
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Return the evidence of each test."""
+        return tuple(test.evidence(self.skipped) for test in self._tests)
+
+    def state(self) -> tuple[Any, ...] | None:
+        """Return the state: what `load` takes; None before the first observation."""
+        buffer = self._buffer
+        if not (buffer.came or buffer.skipped or buffer.size()):
+            return None
+        tests = [test.state() for test in self._tests]
+        waiting = [raw(column) for column in self._columns()]
+        return (self._dump(), waiting, (buffer.came, buffer.skipped), tests)
+
+    def load(self, state: Sequence[Any] | None) -> None:
+        """Restore a state, before the first observation.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be one; the e-process is unusable then.
+        """
+        if state is None:
+            return
+        strategies, (numbers, times, waits, rows), (came, skipped), tests = state
+        self._restore(strategies)
+        self._load_buffer(numbers, times, waits, rows)
+        self._buffer.came = count(came, "labels that came")
+        self._buffer.skipped = count(skipped, "observations without a label")
+        for test, one in zip(self._tests, tests, strict=True):
+            test.load(one)
+
+    def _load_buffer(self, *saved: Any) -> None:  # noqa: ANN401 - columns, as they were saved
+        """Restore the buffer: its first row waits for a label, and no row with a label waits."""
+        numbers = column(saved[0], "<i8", "numbers of observations")
+        n = len(numbers)
+        times, waits = column(saved[1], "<i8", "times", n), column(saved[2], "u1", "waits", n)
+        rows = column(saved[3], "<f8", "what waits", n * self._width).reshape(n, self._width)
+        require((numbers[:-1] < numbers[1:]).all() and (numbers[:1] >= 0).all(), "numbers")
+        require((waits <= 1).all() and waits[:1].all(), "waits")
+        require((np.isnan(rows[:, -1]) | (waits == 0)).all(), "labels of what waits")
+        require(self._sound(rows, ~np.isnan(rows[:, -1])), "what waits")
+        self._buffer.load(numbers, times, waits, rows)
+
+    @abstractmethod
+    def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
+        """Return whether all rows are valid, of which some have their label."""
+
+    def _columns(self) -> tuple[Integers, Integers, Bytes, Floats]:
+        n = self._buffer.size()
+        numbers, times = np.empty(n, np.int64), np.empty(n, np.int64)
+        waits, rows = np.empty(n, np.uint8), np.empty((n, self._width))
+        self._buffer.columns(numbers, times, waits, rows)
+        return numbers, times, waits, rows

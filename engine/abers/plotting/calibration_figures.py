@@ -1,0 +1,220 @@
+"""Figures of calibration: reliability, coverage and PIT values.
+
+Each figure also shows what calibrated predictions would look like, and the range that chance alone
+explains.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.plotting._drawing import Drawing, FigureFunction
+from abers.plotting._style import COLOURS, MAIN, REFERENCE, array, faint, figure, line, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike
+
+    from abers.arrays import Floats
+
+__all__ = ["corp", "coverage", "pit_histogram", "reliability"]
+
+_MARKERS = {"calibrated": "circle", "raw": "diamond"}
+_CHANCE = 2.0  # standard errors on either side
+_SQUARE = {"range": [-0.02, 1.02], "dtick": 0.2}
+_DOTTED = {"dash": "dot", "width": 1.5}
+
+
+@FigureFunction
+def reliability(
+    views: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
+    *,
+    title: str = "Reliability",
+) -> Drawing:
+    """Draw the share of labels 1 against the mean forecast, bin by bin.
+
+    Error bars are two standard errors on either side.
+
+    Parameters
+    ----------
+    views
+        By name ("raw", "calibrated"): arrays of shape (bins,) of the mean forecast, of the share
+        of labels 1, and of the number of forecasts. Empty bins are left out.
+    title
+        Title of the figure.
+
+    Raises
+    ------
+    ParameterError
+        If the arrays of a view have different lengths.
+
+    Examples
+    --------
+    >>> drawn = reliability({"calibrated": ([0.1, 0.9], [0.2, 0.9], [10, 30])})
+    >>> drawn.data[1].x, drawn.data[1].y
+    ((0.1, 0.9), (0.2, 0.9))
+    """
+    drawn = figure(title, "mean forecast of label 1", "share of labels 1")
+    drawn.add(_diagonal())
+    for name, columns in views.items():
+        forecast = array(columns[0])
+        share, count = (
+            numbers(column, forecast.shape, f"{what} of {name}")
+            for column, what in zip(columns[1:], ("share", "count"), strict=True)
+        )
+        some = count > 0
+        forecast, share, count = forecast[some], share[some], count[some]
+        hover = "forecast %{x:.3f}, came %{y:.3f} of %{customdata:,.0f}"
+        shown = {"customdata": count.tolist(), "hovertemplate": hover}
+        errors = _bars(share, count, name)
+        drawn.add(_points(forecast, share, name, 8, error_y=errors, **shown))
+    return drawn.axes(x=_SQUARE, y=_SQUARE)
+
+
+@FigureFunction
+def corp(
+    views: Mapping[str, tuple[ArrayLike, ArrayLike]],
+    bands: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
+    *,
+    title: str = "Reliability",
+) -> Drawing:
+    """Draw CORP reliability diagrams over their consistency bands.
+
+    Parameters
+    ----------
+    views
+        By name ("raw", "calibrated"): forecasts, and the recalibrated probability of each.
+    bands
+        By the same names: forecasts, and the lower and the upper end of the band at each.
+    title
+        Title of the figure.
+
+    References
+    ----------
+    Dimitriadis, Gneiting & Jordan (2021), Stable reliability diagrams for probabilistic
+    classifiers.
+
+    Examples
+    --------
+    >>> view, band = ([0.1, 0.9], [0.2, 0.9]), ([0.1, 0.9], [0.0, 0.8], [0.2, 1.0])
+    >>> drawn = corp({"calibrated": view}, {"calibrated": band})
+    >>> [trace.name for trace in drawn.data]
+    ['calibrated', 'calibrated', 'as it should be', 'calibrated']
+    """
+    drawn = figure(title, "forecast of label 1", "recalibrated: share of labels 1")
+    for name, band in bands.items():
+        forecast, *ends = (array(column).tolist() for column in band)
+        style: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
+        filled: dict[str, Any] = {"fill": "tonexty", "fillcolor": faint(COLOURS[name], 0.15)}
+        drawn.add(line(forecast, ends[0], name, **style))
+        drawn.add(line(forecast, ends[1], name, **filled, **style))
+    drawn.add(_diagonal())
+    for name, columns in views.items():
+        forecast, share = map(array, columns)
+        hover = "forecast %{x:.3f}, should be %{y:.3f}"
+        drawn.add(_points(forecast, share, name, 5, hovertemplate=hover))
+    return drawn.axes(x=_SQUARE, y=_SQUARE)
+
+
+@FigureFunction
+def coverage(
+    nominal: ArrayLike,
+    views: Mapping[str, ArrayLike],
+    count: int,
+    *,
+    title: str = "Coverage of the central intervals",
+) -> Drawing:
+    """Draw the coverage of intervals against their nominal coverage.
+
+    Error bars are two standard errors on either side.
+
+    Parameters
+    ----------
+    nominal
+        Array of shape (k,): the nominal coverage.
+    views
+        By name ("raw", "calibrated"), arrays of shape (k,): the share of labels inside.
+    count
+        Number of labels.
+    title
+        Title of the figure.
+
+    Raises
+    ------
+    ParameterError
+        If a view does not have one share for each level.
+
+    Examples
+    --------
+    >>> coverage([0.5, 0.9], {"calibrated": [0.52, 0.88]}, 1_000).data[1].y
+    (0.52, 0.88)
+    """
+    levels = array(nominal)
+    drawn = figure(title, "nominal coverage", "share of labels inside")
+    drawn.add(_diagonal())
+    for name, shares in views.items():
+        inside = numbers(shares, levels.shape, f"coverage of {name}")
+        errors = _bars(inside, np.full(inside.shape, max(count, 1)), name)
+        drawn.add(_points(levels, inside, name, 9, error_y=errors))
+    return drawn.axes(x=_SQUARE, y=_SQUARE)
+
+
+@FigureFunction
+def pit_histogram(counts: ArrayLike, *, title: str = "PIT histogram") -> Drawing:
+    """Draw a histogram of the predictive CDF at the label (the PIT value), as densities.
+
+    Calibrated predictions have density 1 everywhere; the band around it is two standard errors on
+    either side.
+
+    Parameters
+    ----------
+    counts
+        Array of shape (bins,): the number of PIT values in each of the equal bins.
+    title
+        Title of the figure.
+
+    Examples
+    --------
+    >>> pit_histogram([10, 30]).data[0].y
+    (0.5, 1.5)
+    """
+    many = array(counts)
+    bins, total = len(many), max(float(many.sum()), 1.0)
+    chance = _CHANCE * ((bins - 1) / total) ** 0.5
+    middles = (np.arange(bins) + 0.5) / bins
+    drawn = figure(title, "predictive CDF at the label (PIT)", "density", bargap=0.06)
+    drawn.add(
+        {
+            "type": "bar",
+            "x": middles.tolist(),
+            "y": (many * bins / total).tolist(),
+            "width": 1.0 / bins,
+            "name": "labels",
+            "marker": {"color": faint(MAIN, 0.75), "line": {"color": MAIN, "width": 1}},
+        }
+    )
+    drawn.add(line([0.0, 1.0], [1.0, 1.0], "as it should be", REFERENCE))
+    for name, height in (("two standard errors", max(1.0 - chance, 0.0)), ("", 1.0 + chance)):
+        dotted = line([0.0, 1.0], [height] * 2, name, REFERENCE, line=_DOTTED)
+        drawn.add(dotted | {"showlegend": bool(name)})
+    return drawn.axes(x={"range": [0.0, 1.0]}, y={"rangemode": "tozero"})
+
+
+def _diagonal() -> dict[str, Any]:
+    ends = [0.0, 1.0]
+    return line(ends, ends, "as it should be", REFERENCE, line=_DOTTED, hoverinfo="skip")
+
+
+def _points(x: Floats, y: Floats, name: str, size: int, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the trace of the points of a view, joined by a line."""
+    marker = {"symbol": _MARKERS.get(name, "square"), "size": size}
+    return line(x.tolist(), y.tolist(), name, mode="lines+markers", marker=marker, **more)
+
+
+def _bars(share: Floats, count: Floats, name: str) -> dict[str, object]:
+    """Return error bars of shares, two standard errors on either side."""
+    errors = _CHANCE * np.sqrt(share * (1.0 - share) / count)
+    return {"array": errors.tolist(), "width": 3, "thickness": 1, "color": COLOURS.get(name)}

@@ -1,0 +1,121 @@
+"""Figures of a stream: scores over time, and the evidence of a change.
+
+A point lies at the last label that it includes. Where nothing is known, nothing is drawn.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import TYPE_CHECKING
+
+from abers.plotting._drawing import Drawing, FigureFunction
+from abers.plotting._style import COLOURS, MAIN, OTHER, PALETTE, figure, line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["bars", "evidence", "series"]
+
+
+_DASHES = ("solid", "dot", "dash", "dashdot", "longdash", "longdashdot", "solid", "dot")
+
+
+@FigureFunction
+def series(
+    x: Sequence[float],
+    views: Mapping[str, Sequence[float | None]],
+    *,
+    title: str,
+    y_name: str,
+    x_name: str = "labels so far",
+) -> Drawing:
+    """Draw numbers that change over time.
+
+    Parameters
+    ----------
+    x
+        The position in the stream of each point.
+    views
+        By name, the numbers at these points; None where one is unknown. "raw" and "calibrated"
+        have a fixed style.
+    title, y_name, x_name
+        Texts; those of axes include the unit.
+
+    Examples
+    --------
+    >>> drawn = series([10, 20], {"raw": [0.7, 0.6], "calibrated": [0.5, None]},
+    ...                title="Log loss", y_name="nats")
+    >>> drawn.data[1].y
+    (0.5, None)
+    """
+    drawn = figure(title, x_name, y_name, hovermode="x unified", showlegend=True)
+    others = (name for name in views if name not in COLOURS)
+    styles = dict(zip(others, cycle(zip(PALETTE, _DASHES, strict=True)), strict=False))
+    for name, column in views.items():
+        colour, dash = styles.get(name, (None, None))
+        drawn.add(line(x, column, name, colour, **({"line": {"dash": dash}} if dash else {})))
+    return drawn
+
+
+@FigureFunction
+def bars(bars: Mapping[str, float], *, title: str, x_name: str, y_name: str) -> Drawing:
+    """Draw a bar for each name, the first at the top.
+
+    Parameters
+    ----------
+    bars
+        By name, the length of each bar.
+    title, x_name, y_name
+        Texts; those of the axes include the units.
+
+    Examples
+    --------
+    >>> weights = {"raw": 0.25, "platt": 0.75}
+    >>> drawn = bars(weights, title="Weights", x_name="weight", y_name="expert")
+    >>> drawn.data[0].y
+    ('raw', 'platt')
+    """
+    drawn = figure(title, x_name, y_name)
+    trace = {"type": "bar", "orientation": "h", "marker": {"color": MAIN}}
+    drawn.add(trace | {"x": [*bars.values()], "y": [*bars], "hoverinfo": "x+y"})
+    return drawn.axes(x={"rangemode": "tozero"}, y={"autorange": "reversed"})
+
+
+@FigureFunction
+def evidence(
+    labels: Sequence[int],
+    heights: Sequence[float],
+    alarm_line: float,
+    alarms: Sequence[tuple[int, float]],
+    *,
+    title: str = "Evidence of a change",
+) -> Drawing:
+    """Draw the evidence of a change over time, on a logarithmic scale, with its alarms.
+
+    Parameters
+    ----------
+    labels, heights
+        Labels so far, and the common logarithm of the evidence.
+    alarm_line
+        Common logarithm of the threshold of an alarm.
+    alarms
+        Labels so far and common logarithm of the evidence at each alarm.
+    title
+        Title of the figure.
+
+    Examples
+    --------
+    >>> drawn = evidence([10, 20, 30], [0.1, 1.5, 4.2], 4.0, [(30, 4.2)])
+    >>> [trace.name for trace in drawn.data]
+    ['evidence of a change', 'threshold', 'alarm']
+    """
+    drawn = figure(title, "labels so far", "evidence, powers of ten", showlegend=True)
+    drawn.add(line(labels, heights, "evidence of a change", MAIN))
+    ends = [labels[0], labels[-1]] if labels else []
+    dashed = {"dash": "dash", "width": 2}
+    drawn.add(line(ends, [alarm_line] * len(ends), "threshold", OTHER, line=dashed))
+    if alarms:
+        marker = {"symbol": "star", "size": 12, "color": OTHER}
+        x, y = ([one[at] for one in alarms] for at in (0, 1))
+        drawn.add(line(x, y, "alarm", OTHER, mode="markers", marker=marker))
+    return drawn.axes(y={"rangemode": "tozero"})

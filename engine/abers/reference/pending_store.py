@@ -1,0 +1,372 @@
+"""The pending store of a stream: a specification of the native core.
+
+The store joins observations and labels. Events come in order of arrival and carry their own times.
+Each model has a clock, see `abers.reference.clock`. An entry carries the clock of its model at
+which it was stored, and expires when more than its span has passed since. When the store is full,
+the oldest entry of all models is evicted. The class takes checked events; `abers.stream.Processor`
+checks them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from abers.reference.clock import FOREVER, NO_CLOCK, Clock, Tick
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from abers.arrays import Bytes, Floats, Integers
+    from abers.reference.clock import Row
+
+    Numbers = NDArray[np.uint32]
+
+__all__ = ["EARLY", "EXPIRED", "FINISHED", "PENDING", "UNKNOWN_LABELS", "PendingStore", "Unknown"]
+
+PENDING, EARLY, FINISHED = 0, 1, 2  # observations, labels before them, ids that are done
+UNSTAMPED = FOREVER - 1  # the stored clock of an entry while the clock is unknown
+(
+    EARLY_LABELS,
+    DUPLICATE_OBSERVATIONS,
+    DUPLICATE_LABELS,
+    LATE_LABELS,
+    LATE_EVENTS,
+    AHEAD_EVENTS,
+    EXPIRED,
+    EVICTED,
+    UNKNOWN_LABELS,
+    FORGOTTEN,
+) = range(10)  # indices of `counts`
+
+Name: TypeAlias = "tuple[int, str]"  # model and id
+Unknown: TypeAlias = "tuple[int, str, int, int, float]"
+"""An unmatched label: row of the event that expired it, id, model, time, value."""
+
+
+class _Entry(NamedTuple):
+    slot: int  # of a prediction: pending ones, and those gone since `recycle`, have distinct slots
+    key: int
+    time: int
+    stored: int
+    value: float  # the value of an early label, or the bytes of the features of an observation
+
+
+class PendingStore:
+    """Pending observations, early labels, and finished ids."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the limits
+        self,
+        lateness: int,
+        wait: int,
+        memory: int,
+        jump: int,
+        max_pending: int,
+        max_early: int,
+        max_finished: int,
+        max_bytes: int,
+    ) -> None:
+        """Set the limits: spans of time, numbers of entries, and bytes of ids and features."""
+        self._lateness, self._wait, self._memory, self._jump = lateness, wait, memory, jump
+        self._most = (max_pending, max_early, max_finished)
+        self._max_bytes = max_bytes
+        self._pending: OrderedDict[Name, _Entry] = OrderedDict()
+        self._early: OrderedDict[Name, _Entry] = OrderedDict()
+        self._finished: OrderedDict[Name, _Entry] = OrderedDict()
+        self._stores = (self._pending, self._early, self._finished)
+        # The names of each store and model, in the order of the store, which is that of `stored`.
+        self._queues: tuple[dict[int, OrderedDict[Name, None]], ...] = ({}, {}, {})
+        self._clocks: list[Clock] = []
+        self._bytes = 0
+        self.counts = [0] * 10
+        self._capacity = 1
+        self._free: list[int] = []
+        self._left: list[int] = []
+
+    def take(  # noqa: PLR0913, PLR0917 - one array a column
+        self,
+        ids: list[str],
+        kinds: Bytes,
+        models: Numbers,
+        keys: Numbers,
+        times: Integers,
+        values: Floats,
+        steps: Integers,
+        learns: Bytes,
+        learned: Floats,
+    ) -> tuple[int, list[Unknown], int]:
+        """Process a batch of events: observations (kind 0) and labels (kind 1).
+
+        `values` are the values of labels, and the bytes of the features of observations. Return
+        the number of steps written, the unmatched labels, and the number of observations that were
+        dropped, which `dropped` writes.
+
+        A step has the columns row, slot, key, time of the observation, time of the label and clock
+        of the model in `steps`, whether it learns in `learns`, and the label in `learned`.
+        """
+        self._unknown: list[Unknown] = []
+        self._dropped: list[tuple[int, int, int]] = []
+        self._steps: list[tuple[tuple[int, int, int, int, int, int], bool, float]] = []
+        columns = (column.tolist() for column in (kinds, models, keys, times, values))
+        for row, (id_, kind, model, key, time, value) in enumerate(zip(ids, *columns, strict=True)):
+            self._row = row
+            name = (model, id_)
+            self._tick(name, time)
+            if kind:
+                self._settle(name, time, value)
+            else:
+                self._observe(name, key, time, value)
+            self._fit()
+        for i, (step, learning, value) in enumerate(self._steps):
+            steps[:, i], learns[i], learned[i] = step, learning, value
+        return len(self._steps), self._unknown, len(self._dropped)
+
+    def dropped(self, rows: Integers, slots: Integers, keys: Integers) -> None:
+        """Write row, slot and key of the observations that the last batch dropped."""
+        for i, one in enumerate(self._dropped):
+            rows[i], slots[i], keys[i] = one
+
+    def recycle(self) -> None:
+        """Allow the slots of removed predictions to be used again."""
+        self._free += self._left
+        self._left = []
+
+    # Clocks
+
+    @property
+    def clock(self) -> int | None:
+        """The latest clock of all models, or None."""
+        return max((one.time for one in self._clocks if one.time != NO_CLOCK), default=None)
+
+    def clocks(self) -> list[Row]:
+        """Return the clocks, by number of the model."""
+        return [clock.row() for clock in self._clocks]
+
+    def set_clocks(self, clocks: Sequence[Row]) -> None:
+        """Replace the clocks."""
+        self._clocks = [Clock(*clock[:5], [*clock[5]]) for clock in clocks]
+
+    def restart(self, model: int) -> None:
+        """Reset the clock of a model; its entries count as stored when the new clock starts."""
+        self._clocks[model] = Clock()
+        self._stamp_all(model, UNSTAMPED)
+
+    def _tick(self, name: Name, time: int) -> None:
+        """Advance the clock of a model by an event, and count the event if it is ahead or late."""
+        model = name[0]
+        while model >= len(self._clocks):
+            self._clocks.append(Clock())
+        clock = self._clocks[model]
+        tick = clock.tick(name[1], time, self._jump)
+        if tick in {Tick.AHEAD, Tick.AGREED}:
+            self.counts[AHEAD_EVENTS] += 1
+        if tick is Tick.AGREED:
+            # The entries of the ids that agreed are stored at the clock that they set.
+            for id_ in clock.settle(self._jump):
+                self._stamp((model, id_), clock.time)
+        if tick is Tick.BEGUN:
+            self.counts[AHEAD_EVENTS] += len(clock.candidates)
+            self._stamp_all(model, clock.time)
+        if tick in {Tick.MOVES, Tick.AGREED}:
+            self._expire(model, clock)
+        if time < clock.time - self._lateness:
+            self.counts[LATE_EVENTS] += 1
+
+    def _stamp(self, name: Name, stored: int) -> None:
+        """Set the stored clock of the entries of an id, and move them behind all others."""
+        for store, queues in zip(self._stores, self._queues, strict=True):
+            if name in store:
+                store[name] = store[name]._replace(stored=stored)
+                store.move_to_end(name)
+                queues[name[0]].move_to_end(name)
+
+    def _stamp_all(self, model: int, stored: int) -> None:
+        for store, queues in zip(self._stores, self._queues, strict=True):
+            for name in queues.get(model, ()):
+                store[name] = store[name]._replace(stored=stored)
+
+    # Entries
+
+    def _expire(self, model: int, clock: Clock) -> None:
+        now = clock.time - self._lateness
+        while name := self._over(PENDING, model, self._wait, now):
+            self._drop_pending(name, EXPIRED)
+        while name := self._over(EARLY, model, self._wait, now):
+            self._drop_early(name)
+        while name := self._over(FINISHED, model, self._memory, now):
+            self._take(FINISHED, name)
+
+    def _over(self, store: int, model: int, span: int, now: int) -> Name | None:
+        """Return the oldest entry of a model if its span is over."""
+        name = next(iter(self._queues[store].get(model, ())), None)
+        return name if name and self._stores[store][name].stored + span < now else None
+
+    def _observe(self, name: Name, key: int, time: int, size: float) -> None:
+        if name in self._pending or name in self._finished:
+            self.counts[DUPLICATE_OBSERVATIONS] += 1
+            return
+        slot = self._slot()
+        self._add(PENDING, name, _Entry(slot, key, time, self._now(name), size))
+        self._step(name, slot, key, time, 0, learns=False, value=0.0)
+        if name in self._early:
+            label = self._take(EARLY, name)
+            self._pair(name, label.time, label.value)
+        if len(self._pending) > self._most[PENDING]:
+            self._drop_pending(next(iter(self._pending)), EVICTED)
+
+    def _settle(self, name: Name, time: int, value: float) -> None:
+        """Pair a label with its observation, store it as early, or count a late or second one."""
+        if name in self._pending:
+            self._pair(name, time, value)
+        elif name in self._finished:
+            labelled = self._finished[name].key
+            self.counts[DUPLICATE_LABELS if labelled else LATE_LABELS] += 1
+        elif name in self._early:
+            self.counts[DUPLICATE_LABELS] += 1
+        else:
+            self._add(EARLY, name, _Entry(0, 0, time, self._now(name), value))
+            self.counts[EARLY_LABELS] += 1
+            if len(self._early) > self._most[EARLY]:
+                self._drop_early(next(iter(self._early)))
+
+    def _pair(self, name: Name, label_time: int, value: float) -> None:
+        """Learn the label of a pending observation."""
+        entry = self._pending[name]
+        self._step(name, entry.slot, entry.key, entry.time, label_time, learns=True, value=value)
+        self._finish(name, labelled=True)
+
+    def _step(  # noqa: PLR0913 - a column each
+        self,
+        name: Name,
+        slot: int,
+        key: int,
+        time: int,
+        label_time: int,
+        *,
+        learns: bool,
+        value: float,
+    ) -> None:
+        """Append a calibration step with the clock of its model."""
+        clock = self._clocks[name[0]]
+        now = clock.time if clock.known else NO_CLOCK
+        self._steps.append(((self._row, slot, key, time, label_time, now), learns, value))
+
+    def _drop_pending(self, name: Name, reason: int) -> None:
+        entry = self._pending[name]
+        self.counts[reason] += 1
+        self._dropped.append((self._row, entry.slot, entry.key))
+        self._finish(name, labelled=False)
+
+    def _drop_early(self, name: Name) -> None:
+        label = self._take(EARLY, name)
+        self.counts[UNKNOWN_LABELS] += 1
+        self._unknown.append((self._row, name[1], name[0], label.time, label.value))
+
+    def _finish(self, name: Name, *, labelled: bool) -> None:
+        entry = self._take(PENDING, name)
+        self._left.append(entry.slot)
+        self._add(FINISHED, name, _Entry(0, int(labelled), 0, self._now(name), 0.0))
+        if len(self._finished) > self._most[FINISHED]:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._take(FINISHED, next(iter(self._finished)))
+        self.counts[FORGOTTEN] += 1
+
+    def _fit(self) -> None:
+        """Evict entries until the bytes fit: finished ids first, observations last."""
+        while self._bytes > self._max_bytes:
+            if self._finished:
+                self._forget()
+            elif self._early:
+                self._drop_early(next(iter(self._early)))
+            else:
+                self._drop_pending(next(iter(self._pending)), EVICTED)
+
+    def _add(self, store: int, name: Name, entry: _Entry) -> None:
+        self._stores[store][name] = entry
+        self._queues[store].setdefault(name[0], OrderedDict())[name] = None
+        self._bytes += _size(store, name, entry)
+
+    def _take(self, store: int, name: Name) -> _Entry:
+        entry = self._stores[store].pop(name)
+        del self._queues[store][name[0]][name]
+        self._bytes -= _size(store, name, entry)
+        return entry
+
+    def _now(self, name: Name) -> int:
+        time = self._clocks[name[0]].time
+        return UNSTAMPED if time == NO_CLOCK else time
+
+    def _slot(self) -> int:
+        if self._free:
+            return self._free.pop()
+        self._capacity += 1
+        return self._capacity - 1
+
+    # Saved state; arrays are filled in place
+
+    def capacity(self) -> int:
+        """Return the number of slots, with slot 0, which is never used."""
+        return self._capacity
+
+    def count(self, store: int) -> int:
+        """Return the number of entries of a store."""
+        return len(self._stores[store])
+
+    def entries(  # noqa: PLR0913, PLR0917 - one array a column
+        self,
+        store: int,
+        behind: int,
+        slots: Integers,
+        models: Numbers,
+        keys: Numbers,
+        times: Integers,
+        stored: Integers,
+        values: Floats,
+    ) -> tuple[list[str], int]:
+        """Write as many entries of a store as the columns hold, oldest first.
+
+        They start after the position `behind`; 0 is before the first entry. Return their ids, and
+        the position of the last, an opaque number for the next call.
+        """
+        end = behind + len(slots)
+        if end > len(self._stores[store]):
+            msg = "there are fewer entries"
+            raise IndexError(msg)
+        ids = []
+        for i, ((model, id_), entry) in enumerate(islice(self._stores[store].items(), behind, end)):
+            models[i] = model
+            slots[i], keys[i], times[i], stored[i], values[i] = entry
+            ids.append(id_)
+        return ids, end
+
+    def load(  # noqa: PLR0913, PLR0917 - one array a column
+        self,
+        store: int,
+        ids: Sequence[str],
+        models: Numbers,
+        keys: Numbers,
+        times: Integers,
+        stored: Integers,
+        values: Floats,
+    ) -> None:
+        """Load the columns of `entries` into an empty store; the slots are 1, 2, ..."""
+        columns = (column.tolist() for column in (models, keys, times, stored, values))
+        first = len(self._stores[store]) + 1
+        for slot, (id_, model, *rest) in enumerate(zip(ids, *columns, strict=True), start=first):
+            if (model, id_) in self._stores[store]:
+                msg = "an id is there twice"
+                raise ValueError(msg)
+            self._add(store, (model, id_), _Entry(slot, *rest))
+        if store == PENDING:
+            self._capacity = len(self._pending) + 1
+
+
+def _size(store: int, name: Name, entry: _Entry) -> int:
+    """Return the bytes of the id of an entry, and of its features."""
+    return len(name[1].encode()) + (int(entry.value) if store == PENDING else 0)

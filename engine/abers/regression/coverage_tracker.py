@@ -1,0 +1,314 @@
+"""Tracker of coverage: central intervals whose share of hits is near its level on any sequence.
+
+Both ends of an interval move by one margin, which grows after a miss and shrinks after a hit. When
+hits and misses are too far from the level, the interval is the whole support, or empty.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from abers import validation
+from abers.exceptions import LabelError, ParameterError
+from abers.regression.distribution_calibrator import support_ends
+from abers.saveable import Saveable
+from abers.serialization import MAX_COUNT, pack, require, unpack
+
+if TYPE_CHECKING:
+    from abers.arrays import Floats, Integers
+
+__all__ = ["CoverageTracker", "TrackedInterval"]
+
+_RATE = 0.05
+_HEADER = struct.Struct("<dddddQQQ")
+
+
+class TrackedInterval(NamedTuple):
+    """An interval, closed at both ends; one that is empty has the ends infinity and -infinity.
+
+    Attributes
+    ----------
+    low, high
+        The ends.
+
+    Examples
+    --------
+    >>> TrackedInterval(1.0, 2.0).covers(2.0), EMPTY.is_empty, EMPTY.covers(2.0)
+    (True, True, False)
+    """
+
+    low: float
+    high: float
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no label is in it."""
+        return self.low > self.high
+
+    def covers(self, label: float) -> bool:
+        """Return whether a label is in it."""
+        return self.low <= label <= self.high
+
+
+EMPTY = TrackedInterval(math.inf, -math.inf)
+
+
+class _Served(NamedTuple):
+    """What an observation keeps until its label comes."""
+
+    given: tuple[float, float]
+    interval: TrackedInterval
+
+
+class CoverageTracker(Saveable):
+    """Move prediction intervals so that they cover a given share of the labels.
+
+    Parameters
+    ----------
+    level
+        The share of labels that intervals are to cover, in (0, 1).
+    support
+        The pair of finite ends between which all labels lie.
+    slack
+        By how many hits or misses the count may be off before the whole support, or the empty
+        interval, is served.
+
+    Raises
+    ------
+    ParameterError
+        If an option makes no sense.
+
+    Notes
+    -----
+    **Guarantee.** On any sequence of intervals and labels within the support, with any delays, in
+    any order, and labels lost or not: after T labels, the share of the labels that the *served*
+    intervals cover differs from `level` by at most (`slack` + C) / T, both ways. C is `waited`, the
+    largest number of observations that ever awaited their labels together, the newest included.
+
+    Let S be the sum, over the labels that came, of `level` less 1 if the label was covered. When S
+    is above `slack`, the whole support is served, which covers; when S is below -`slack`, the empty
+    interval, which does not. While S stays above `slack`, only intervals from before it rose there
+    can add to it, and at most C of them await labels, each adding less than 1. So S is never above
+    `slack` + C; and by the same argument never below -(`slack` + C). The share differs from the
+    level by S / T.
+
+    The empty interval is honest: a point could be hit by a label, so no other answer misses for
+    certain. It says that the last intervals covered too much, as they do where labels hardly vary.
+
+    **One margin** for both ends. Two ends with a margin each, sorted when they cross, have no such
+    bound: an adversary brings the coverage of the quartiles to 0 and to 1.
+
+    **The margin** changes, when a label comes, by (.05 / sqrt(C)) m (`level` - covered). Here m is
+    the mean distance of labels from the middles of the given intervals. The margin may be
+    negative.
+
+    References
+    ----------
+    Gibbs & Candes (2021), Adaptive conformal inference under distribution shift; Angelopoulos,
+    Candes & Tibshirani (2023), Conformal PID control for time series prediction, for saturation.
+
+    Examples
+    --------
+    >>> from abers.regression import CoverageTracker
+    >>> tracker = CoverageTracker(0.8, (0.0, 100.0))
+    >>> tracker.predict_one(40.0, 60.0, number=0)
+    TrackedInterval(low=40.0, high=60.0)
+    >>> tracker.learn_one(70.0, number=0)
+    >>> tracker.predict_one(40.0, 60.0, number=1)  # wider by .05 x 20 x .8 on both sides
+    TrackedInterval(low=39.2, high=60.8)
+    """
+
+    _magic: ClassVar[bytes] = b"abersCT\x01"
+
+    def __init__(self, level: float, support: tuple[float, float], *, slack: float = 100.0) -> None:
+        self._become(level, support_ends(support), slack)
+
+    def _become(self, level: float, ends: tuple[float, float], slack: float) -> None:
+        self._level = float(validation.levels(level, "level"))
+        self._ends = ends
+        self._slack = float(validation.finite(slack, "slack"))
+        if not (math.isfinite(ends[1] - ends[0]) and ends[0] < ends[1]):
+            msg = f"support={ends} is not a declared range of labels; give (lowest, highest)"
+            raise ParameterError(msg)
+        if self._slack < 0.0:
+            msg = f"slack={slack!r} is negative; give a number of 0 or more"
+            raise ParameterError(msg)
+        self._margin = self._distances = 0.0
+        self._covered = self._labels = self._waited = 0
+        self._awaiting: dict[int, _Served] = {}
+
+    @property
+    def level(self) -> float:
+        """Share of labels that intervals are to cover."""
+        return self._level
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """Ends between which all labels lie."""
+        return self._ends
+
+    @property
+    def slack(self) -> float:
+        """How far hits or misses may be off before the whole support, or nothing, is served."""
+        return self._slack
+
+    @property
+    def labels(self) -> int:
+        """Number of labels T of awaited observations."""
+        return self._labels
+
+    @property
+    def coverage(self) -> float:
+        """Share of these labels that their served intervals cover; NaN without labels."""
+        return self._covered / self._labels if self._labels else math.nan
+
+    @property
+    def margin(self) -> float:
+        """How far both ends are moved outwards; negative if inwards."""
+        return self._margin
+
+    @property
+    def waited(self) -> int:
+        """Largest number of observations that ever awaited their labels together."""
+        return self._waited
+
+    @property
+    def bound(self) -> float:
+        """Bound on the difference of `coverage` and `level`; infinite without labels."""
+        return (self._slack + self._waited) / self._labels if self._labels else math.inf
+
+    def __repr__(self) -> str:
+        """Return the level, and what was covered."""
+        of = f"of {self._labels} labels covered"
+        return f"<CoverageTracker({self._level}, {self._ends}): {self._covered} {of}>"
+
+    def predict_one(self, low: float, high: float, *, number: int) -> TrackedInterval:
+        """Return the interval that is served in place of a predicted one.
+
+        Parameters
+        ----------
+        low, high
+            Ends of the predicted interval; those beyond the support, infinite ones too, are taken
+            as its ends.
+        number
+            Number of the observation, a whole one; one that awaits its label is given its first
+            interval again.
+
+        Returns
+        -------
+        TrackedInterval
+            The interval, within the support; it may be empty.
+
+        Raises
+        ------
+        ParameterError
+            If the ends are not in order, or the number is not a whole one of 0 or more.
+        """
+        of = validation.observation(number)
+        ends = validation.places([low, high])
+        if not ends[0] <= ends[1]:
+            msg = f"interval ({low!r}, {high!r}) is not in order; give the lower end first"
+            raise ParameterError(msg)
+        given = (float(np.clip(ends[0], *self._ends)), float(np.clip(ends[1], *self._ends)))
+        with self._lock:
+            found = self._awaiting.get(of)
+            if found is None:
+                found = self._awaiting[of] = _Served(given, self._served(*given))
+                self._waited = max(self._waited, len(self._awaiting))
+        return found.interval
+
+    def learn_one(self, label: float, *, number: int) -> None:
+        """Learn whether the label of an observation was covered; unknown numbers have no effect.
+
+        Parameters
+        ----------
+        label
+            The label.
+        number
+            The number with which its interval was predicted.
+
+        Raises
+        ------
+        LabelError
+            If the label is not a number within the support; nothing is learned then.
+        ParameterError
+            If the number is not a whole one of 0 or more.
+        """
+        of, y = validation.observation(number), validation.real(label)
+        if not self._ends[0] <= y <= self._ends[1]:
+            msg = f"label {y!r} lies outside the support {self._ends}; widen the support"
+            raise LabelError(msg)
+        with self._lock:
+            found = self._awaiting.pop(of, None)
+            if found is None:
+                return
+            low, high = found.given
+            self._labels += 1
+            self._distances += abs(y - (low + (high - low) / 2.0))
+            covered = found.interval.covers(y)
+            self._covered += covered
+            step = _RATE / math.sqrt(self._waited) * (self._distances / self._labels)
+            self._margin += step * (self._level - covered)
+
+    def expire_one(self, number: int) -> None:
+        """Stop waiting for a label.
+
+        Parameters
+        ----------
+        number
+            The number; an unknown one has no effect.
+
+        Raises
+        ------
+        ParameterError
+            If it is not a whole number of 0 or more.
+        """
+        of = validation.observation(number)
+        with self._lock:
+            self._awaiting.pop(of, None)
+
+    def _served(self, low: float, high: float) -> TrackedInterval:
+        missed = self._labels * self._level - self._covered
+        if missed > self._slack:
+            return TrackedInterval(*self._ends)
+        low, high = max(low - self._margin, self._ends[0]), min(high + self._margin, self._ends[1])
+        if missed < -self._slack or low > high:
+            return EMPTY
+        return TrackedInterval(low, high)
+
+    # Saving
+
+    def _save(self) -> bytes:
+        header = _HEADER.pack(
+            *(self._level, *self._ends, self._slack, self._margin),
+            *(self._covered, self._labels, self._waited),
+        )
+        awaiting = sorted(self._awaiting.items())
+        numbers: Integers = np.array([number for number, _ in awaiting], np.int64)
+        rows = [(*one.given, *one.interval) for _, one in awaiting]
+        table: Floats = np.array(rows, np.float64).ravel()
+        sums = struct.pack("<d", self._distances)
+        return pack([header, sums, numbers.astype("<i8").tobytes(), table.astype("<f8").tobytes()])
+
+    def _load(self, payload: memoryview) -> None:
+        header, sums, numbers, rows = unpack(payload)
+        level, lo, hi, slack, margin, covered, labels, waited = _HEADER.unpack(header)
+        self._become(level, (lo, hi), slack)
+        (distances,) = struct.unpack("<d", sums)
+        known = np.frombuffer(numbers, "<i8").tolist()
+        table = np.frombuffer(rows, "<f8").reshape(-1, 4).tolist()
+        require(math.isfinite(margin) and 0.0 <= distances < math.inf, "margin")
+        require(covered <= labels <= MAX_COUNT and len(known) <= waited <= MAX_COUNT, "counts")
+        require(len(known) == len(table) and len({*known}) == len(known), "numbers")
+        require(all(number >= 0 for number in known) and bool(waited) >= bool(labels), "numbers")
+        for number, (low, high, *ends) in zip(known, table, strict=True):
+            interval = TrackedInterval(*ends)
+            inside = lo <= interval.low <= interval.high <= hi
+            require(lo <= low <= high <= hi and (interval == EMPTY or inside), "intervals")
+            self._awaiting[number] = _Served((low, high), interval)
+        self._margin, self._distances = margin, distances
+        self._covered, self._labels, self._waited = covered, labels, waited

@@ -1,0 +1,79 @@
+"""What calibrators that answer with a predictive distribution share: labels, levels, quantiles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from abers import validation
+from abers.arrays import EXPIRE, PREDICT, unmasked
+from abers.exceptions import ParameterError
+from abers.regression.bounded_labels import BoundedCalibrator
+from abers.regression.distribution import PredictiveDistribution
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from abers.arrays import Bytes, Floats, Integers
+
+__all__ = ["NO_LEVELS", "DistributionCalibrator", "Quantiles", "support_ends"]
+
+NO_LEVELS = np.empty(0)
+
+S = TypeVar("S")  # a score
+
+
+class Quantiles(NamedTuple):
+    """Quantiles of predictions: a row for each observation, a column for each level.
+
+    Attributes
+    ----------
+    merged
+        Those of the merged CDF.
+    low
+        Those of the upper CDF: no CDF in the band has a smaller one.
+    high
+        Those of the lower CDF: no CDF in the band has a larger one.
+    """
+
+    merged: Floats
+    low: Floats
+    high: Floats
+
+
+class DistributionCalibrator(BoundedCalibrator[S, PredictiveDistribution, Quantiles], Generic[S]):
+    """A calibrator whose batches take `levels` and return quantiles."""
+
+    _ends_name: ClassVar[str] = "support"
+
+    def _interleaved(self, extra: Any, rows: Integers) -> Any:
+        return extra  # levels are not a column
+
+    def _extra(self, columns: dict[str, Any], length: int) -> Floats:
+        levels = columns.pop("levels", None)
+        super()._extra(columns, length)
+        return NO_LEVELS if levels is None else validation.level_list(levels)
+
+    def _step_labels(self, labels: ArrayLike, kinds: Bytes) -> Floats:
+        """Check the labels of a run; those of predictions and expiries are ignored."""
+        given = unmasked(labels)
+        column = np.array(given, dtype=None if np.asarray(given).dtype.kind in "fiub" else object)
+        if column.shape == kinds.shape:
+            column[(kinds == PREDICT) | (kinds == EXPIRE)] = np.clip(0.0, *self._ends)
+        return self._labels(column, len(kinds))
+
+
+def support_ends(support: tuple[float, float] | None) -> tuple[float, float]:
+    """Check a support; None has infinite ends."""
+    if support is None:
+        return -np.inf, np.inf
+    try:
+        lo, hi = (float(end) for end in support)
+    except (TypeError, ValueError, OverflowError):
+        lo = hi = np.nan
+    if not (np.isfinite(lo) and np.isfinite(hi) and lo <= hi):
+        msg = f"support={shown(support)} is not a pair of finite ends in order; give (lo, hi)"
+        raise ParameterError(msg)
+    return lo + 0.0, hi + 0.0

@@ -1,0 +1,382 @@
+"""Protected regression: predictive distributions whose price against a base is bounded.
+
+A pool of experts gives the distribution: the base, its quantile calibration, and inductive
+Venn-Abers predictive distributions. The sets and the pool of the core do the mathematics.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from abers import validation
+from abers.arrays import EXPIRE, PREDICT
+from abers.backends import core
+from abers.base import Capabilities
+from abers.calibration import sets
+from abers.exceptions import ParameterError, ScoreError
+from abers.forgetting import Forgetting
+from abers.regression import pool_state
+from abers.regression.distribution import PredictiveDistribution
+from abers.regression.distribution_calibrator import (
+    NO_LEVELS,
+    DistributionCalibrator,
+    Quantiles,
+    support_ends,
+)
+from abers.regression.distribution_experts import EXPERTS, PIECES, DistributionExperts
+from abers.serialization import MAX_COUNT, pack, require, unpack
+from abers.steps import Steps
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from abers._core import DistributionPool
+    from abers.arrays import Floats, Integers
+
+    Score: TypeAlias = float | Sequence[float]
+
+__all__ = ["ProtectedIVAPR"]
+
+Kind = Literal["number", "quantiles"]
+
+_MOST_MEMBERS = 1000
+_FURTHEST = 1e300  # ends of the support; sums of a few of them are finite
+_HEADER = struct.Struct("<ddqdBqqq")
+
+
+class ProtectedIVAPR(DistributionCalibrator["Score"]):
+    """Calibrate a regression model that may drift, with late labels, at a bounded price.
+
+    The distribution is a pool of forecasts that are made when an observation is predicted, and
+    never again: the base; its quantile calibration; and `IVAPR` of all labels and of the last
+    1,000, drawn to the base where their bands are wide. A better expert gets a larger weight.
+
+    Parameters
+    ----------
+    support
+        The pair of finite ends between which all labels lie; required.
+    scores
+        "number" if the score is a point prediction: the base is the score plus its last 1,000
+        residuals. "quantiles" if the score is a list of quantiles, the base itself, at the levels
+        (i - 1/2) / `members` for i = 1, ..., `members`.
+    members
+        Number of quantiles that stand for a forecast, from 2 to 1000.
+    base_weight
+        Weight of the base in the pool at first, between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If there is no support, or an option makes no sense.
+
+    Notes
+    -----
+    **Guarantee.** On any sequence of observations with numbers, with any delays, in any order, and
+    labels lost or not: over the labels of awaited observations, the total continuous ranked
+    probability score (CRPS) exceeds that of the base by at most C 2 R ln(1 / `base_weight`). C is
+    `lanes`, the largest number of observations that ever awaited their labels together, and R the
+    width of the support. The same holds against each other expert, with its own weight. A forecast
+    is scored as its `members` quantiles, clipped to the support, each with the same mass. There is
+    no guarantee of coverage; see `CoverageTracker`.
+
+    The pool is linear: its CDF is the mean of those of the experts, by weight. On a support of
+    width R the CRPS is exp-concave with the rate 1 / (2 R): twice the rate times the squared
+    derivative of the score along any direction is at most its second derivative there, by the
+    inequality of Cauchy and Schwarz. So weights that are multiplied by exp(-CRPS / (2 R)) bound
+    the excess of a lane.
+
+    Observations need numbers, as those of `ProtectedVennAbers`. Without a number a prediction
+    changes nothing and its label is learned as if it had just been predicted; the guarantee then
+    needs each label before the next prediction. A number that is predicted again gets its first
+    distribution again. A label of an unknown number teaches the experts alone. Before the first
+    label all experts are the base.
+
+    **Cost.** An observation that awaits its label keeps 4 x `members` numbers.
+
+    References
+    ----------
+    V'yugin & Trunov (2019), Online learning with continuous ranked probability score; Weinberger &
+    Ordentlich (2002), On delayed prediction of individual sequences; Joulani, Gyorgy & Szepesvari
+    (2013), Online learning under delayed feedback.
+
+    Examples
+    --------
+    >>> from abers.regression import ProtectedIVAPR
+    >>> calibrator = ProtectedIVAPR(support=(0.0, 10.0))
+    >>> calibrator.predict_one(4.0, number=0).quantile([0.1, 0.9]).tolist()
+    [4.0, 4.0]
+    >>> for number in range(1, 200):
+    ...     predicted = calibrator.predict_one(4.0, number=number)
+    ...     calibrator.learn_one(4.0, 5.0 + number % 2, number=number)
+    >>> predicted.quantile([0.1, 0.9]).tolist(), calibrator.lanes
+    ([5.0, 6.0], 2)
+    """
+
+    capabilities = Capabilities(
+        task="regression",
+        answer="distribution",
+        weights=False,
+        removal="none",
+        forgetting=(),
+        stateful=True,
+        columns=("levels",),
+    )
+    _magic: ClassVar[bytes] = b"abersPR\x01"
+
+    def __init__(
+        self,
+        support: tuple[float, float] | None = None,
+        *,
+        scores: Kind = "number",
+        members: int = 50,
+        base_weight: float = 0.5,
+    ) -> None:
+        super().__init__()
+        members = validation.count(members, "members", 2, _MOST_MEMBERS)
+        self._become(support_ends(support), scores, members, base_weight)
+
+    def _become(
+        self, ends: tuple[float, float], scores: Kind, members: int, base_weight: float
+    ) -> None:
+        low, high = ends
+        if not (low < high and max(-low, high) <= _FURTHEST):
+            msg = (
+                f"support={ends} is not a declared range of labels; give support=(lowest, highest)"
+            )
+            raise ParameterError(msg)
+        if scores not in get_args(Kind):
+            msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
+            raise ParameterError(msg)
+        weight = base_weight if isinstance(base_weight, float) else math.nan
+        if not 0.0 < weight < 1.0:
+            msg = (
+                f"base_weight={shown(base_weight)} must be a number between 0 and 1, without the "
+                "ends"
+            )
+            raise ParameterError(msg)
+        self._ends, self._scores_are = ends, scores
+        self._members, self._base_weight = members, weight
+        self._pool: DistributionPool = core.DistributionPool(
+            len(EXPERTS), members, weight, high - low
+        )
+        self._experts = DistributionExperts(ends, members, pointwise=scores == "number")
+        self._held = self._experts.every
+        if scores == "quantiles":
+            self._lowest = math.nan  # a number is no score
+            self.capabilities = replace(type(self).capabilities, score="quantiles")
+
+    # What it is
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The ends between which all labels lie."""
+        return self._ends
+
+    @property
+    def scores(self) -> Kind:
+        """What scores are."""
+        return self._scores_are
+
+    @property
+    def members(self) -> int:
+        """Number of quantiles that stand for a forecast."""
+        return self._members
+
+    @property
+    def base_weight(self) -> float:
+        """Weight of the base at first."""
+        return self._base_weight
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the experts, in order."""
+        return EXPERTS
+
+    @property
+    def lanes(self) -> int:
+        """Largest number of observations that ever awaited their labels together."""
+        with self._lock:
+            return int(self._pool.lane_count)
+
+    @property
+    def awaiting(self) -> int:
+        """Number of observations that await their labels."""
+        with self._lock:
+            return int(self._pool.awaiting_count)
+
+    @property
+    def price(self) -> float:
+        """Bound on the total CRPS in excess of that of the base, in the unit of the label."""
+        low, high = self._ends
+        return self.lanes * 2.0 * (high - low) * -math.log(self._base_weight)
+
+    def expert_weights(self) -> dict[str, float]:
+        """Return the mean weight of each expert over the lanes.
+
+        Returns
+        -------
+        dict of str to float
+            Weights that sum to one, by the names of `experts`.
+        """
+        found = np.empty(len(EXPERTS))
+        with self._lock:
+            self._pool.weights(found)
+        return dict(zip(EXPERTS, found.tolist(), strict=True))
+
+    def expert_scores(self) -> dict[str, float]:
+        """Return the total CRPS of each expert, and of the pool as "protected".
+
+        Returns
+        -------
+        dict of str to float
+            Totals over the labels of awaited observations, and of those without numbers.
+        """
+        names = (*EXPERTS, "protected")
+        found = np.empty(len(names))
+        with self._lock:
+            self._pool.scores(found)
+        return dict(zip(names, found.tolist(), strict=True))
+
+    def _options(self) -> list[str]:
+        given = {
+            "scores": (self._scores_are, "number"),
+            "members": (self._members, 50),
+            "base_weight": (self._base_weight, 0.5),
+        }
+        changed = [f"{name}={one!r}" for name, (one, usual) in given.items() if one != usual]
+        return [f"support={self._ends}", *changed]
+
+    # Scores
+
+    def _score(self, score: object) -> Any:
+        if self._scores_are == "number":
+            return super()._score(score)
+        return self._scores([score])[:, 0].tolist()
+
+    def _scores(self, scores: ArrayLike) -> Floats:
+        if self._scores_are == "number":
+            return super()._scores(scores)
+        shape = f"scores must be of shape (n, {self._members}), a column for each quantile"
+        table = validation.array(scores, shape)
+        if table.size == 0:
+            table = table.reshape(0, self._members)
+        if table.ndim != 2 or table.shape[1] != self._members:  # noqa: PLR2004 - rows and columns
+            msg = f"{shape}, not {table.shape}"
+            raise ScoreError(msg)
+        columns = np.array([validation.scores(column) for column in table.T])
+        bad = np.flatnonzero((columns[:-1] > columns[1:]).any(axis=0))
+        if bad.size:
+            msg = f"row {bad[0]}: quantiles do not ascend; sort them"
+            raise ScoreError(msg)
+        return columns
+
+    # One step
+
+    def _predict(self, score: Any, weight: int, time: float, number: int) -> PredictiveDistribution:
+        size = len(EXPERTS) * self._members
+        points, cdf = np.empty((2, size))
+        steps = self._pool.predict(self._experts.forecasts(score), number, points, cdf)
+        values = np.concatenate(([0.0], cdf[:steps]))
+        return PredictiveDistribution(points[:steps], values, support=self._ends)
+
+    def _learn(self, score: Any, label: float, weight: int, time: float, number: int) -> bool:
+        kept = np.empty((len(EXPERTS), self._members))
+        awaited = self._pool.kept(number, kept)
+        given = kept if awaited else self._experts.forecasts(score)
+        if not self._experts.learn(score, label, given[0]):
+            return False
+        self._pool.learn(given, label, number)
+        return True
+
+    def _expire(self, number: int) -> None:
+        self._pool.expire(number)
+
+    # Batches
+
+    def predict_many(  # type: ignore[override]  # not quantiles
+        self,
+        scores: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+        numbers: ArrayLike | None = None,
+    ) -> list[PredictiveDistribution]:
+        """Return the distributions, a list, for an array of scores; as `predict_one` for each."""
+        column = self._scores(scores)
+        n = column.shape[-1]
+        self._weights(weights, n)
+        self._forgetting.times(times, n, required=False)
+        of = None if numbers is None else validation.observations(numbers, n)
+        kinds, found = np.full(n, PREDICT, np.uint8), []
+
+        def take(steps: Steps, held: Integers | None) -> tuple[list[PredictiveDistribution], int]:
+            return found, self._run(steps, held, lambda _, one: found.append(one))
+
+        answers: list[PredictiveDistribution] = self._transact(
+            take, Steps(kinds, column, np.zeros(n), None, None, of)
+        )
+        return answers
+
+    def _take(self, steps: Steps, held: Integers | None) -> tuple[Quantiles, int]:
+        levels = NO_LEVELS if steps.extra is None else steps.extra
+        table = np.full((len(steps.kinds), len(levels)), np.nan)
+
+        def keep(row: int, one: PredictiveDistribution) -> None:
+            if len(levels):
+                table[row] = one.quantile(levels)
+
+        done = self._run(steps, held, keep)
+        return Quantiles(table, table.copy(), table.copy()), done
+
+    def _run(
+        self,
+        steps: Steps,
+        held: Integers | None,
+        keep: Callable[[int, PredictiveDistribution], None],
+    ) -> int:
+        """Run steps, and pass on the predictions; return how many were taken."""
+        for row, (kind, score, label, weight, time, number) in enumerate(steps.each()):
+            if kind == PREDICT:
+                keep(row, self._predict(score, weight, time, number))
+            elif kind == EXPIRE:
+                self._expire(number)
+            elif not self._learn(score, label, weight, time, number):
+                return row
+            if held is not None:
+                held[row] = len(self)
+        return len(steps.kinds)
+
+    def _must_copy(self, steps: Steps) -> bool:
+        return sets.may_overflow(self._held, steps)
+
+    def _undo(self, steps: Steps, done: int, saved: bytes | None) -> None:
+        if saved is not None:
+            self._load(memoryview(saved))
+
+    # Saving
+
+    def _save(self) -> bytes:
+        kind, pool = get_args(Kind).index(self._scores_are), self._pool
+        options = (*self._ends, self._members, self._base_weight, kind)
+        header = _HEADER.pack(*options, pool.moment, pool.labels, pool.lane_count)
+        return pack([header, *self._experts.dump(), *pool_state.dump(pool)])
+
+    def _load(self, payload: memoryview) -> None:
+        header, *pieces = unpack(payload)
+        low, high, members, base_weight, kind, *counts = _HEADER.unpack(header)
+        require(2 <= members <= _MOST_MEMBERS, "members")  # noqa: PLR2004 - a forecast has two ends
+        self._forget_by(Forgetting())
+        self._become((low, high), get_args(Kind)[kind], members, base_weight)
+        self._experts.load(pieces[:PIECES])
+        self._held = self._experts.every
+        moment, labels, most = counts
+        require(labels <= len(self) and moment <= MAX_COUNT, "counts")
+        pool_state.load(self._pool, pieces[PIECES:], (moment, labels, most), self._ends)

@@ -1,0 +1,218 @@
+"""The base class of the wrappers of river models.
+
+A wrapper scores at prediction time, pairs score and label at label time, and never scores again.
+With an id it keeps the score of the prediction until the label arrives, and a number under which a
+protected calibrator keeps its own forecasts. Without an id it keeps nothing: `learn_one` scores the
+features with the model as it is before it learns them.
+"""
+
+# ruff: noqa: ANN401 - scores, labels and keywords of any model
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from river import base
+from river.compose import Pipeline
+
+from abers import validation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abers.base import Calibrator
+
+__all__ = ["CalibratedWrapper", "Features", "MethodKeywords", "PendingScore", "PendingScores"]
+
+T = TypeVar("T")
+Features = dict[Any, Any]  # mypy does not take a dict with keys of type str for dict[Hashable, Any]
+PendingScore: TypeAlias = tuple[Any, float | None, int | None]
+"""The scores of a prediction, as the calibrator takes them, its time, and its number if predictions
+change the calibrator. A plain tuple, because making a NamedTuple costs as much as a look-up in the
+calibrator."""
+_METHODS = ("learn_one", "predict_one", "predict_proba_one", "learn_many", "predict_proba_many")
+
+
+class PendingScores(dict[Hashable, PendingScore]):
+    """Scores of at most `most` ids; one more drops the oldest, and `dropped` counts it."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = validation.count(most, "max_pending", 1)
+        self.dropped = 0
+
+    def keep(self, id_: Hashable, score: PendingScore) -> PendingScore | None:
+        """Store the score of an id; return the score that was dropped for it."""
+        dropped = None
+        if len(self) >= self._most and id_ not in self:
+            dropped = self.pop(next(iter(self)))
+            self.dropped += 1
+        self[id_] = score
+        return dropped
+
+
+class MethodKeywords:
+    """The keywords that each method of a model takes, read once from its signatures."""
+
+    def __init__(self, model: Any) -> None:
+        self._names = {method: _accepted_names(model, method) for method in _METHODS}
+
+    def accepted(self, method: str, keywords: dict[str, Any]) -> dict[str, Any]:
+        """Return the keywords that the method accepts."""
+        names = self._names[method] if keywords else None
+        if names is None:
+            return keywords
+        return {name: value for name, value in keywords.items() if name in names}
+
+
+def _accepted_names(model: Any, method: str) -> frozenset[str] | None:
+    """Return the keywords of a method, or None if it takes any or does not exist.
+
+    A missing method fails at its call, with Python's own message.
+    """
+    if method.endswith("_many") and isinstance(model, Pipeline):
+        model = model[-1]  # a pipeline passes all keywords of a mini-batch to its last step
+    if not hasattr(model, method):
+        return None
+    parameters = inspect.signature(getattr(model, method)).parameters.values()
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        return None
+    return frozenset(each.name for each in parameters)
+
+
+class CalibratedWrapper(base.Wrapper[Any]):
+    """A river model with a calibrator beside it.
+
+    Attributes
+    ----------
+    unmatched
+        Number of labels whose id had no pending score: only the model learned them.
+    """
+
+    _calibrator: Any  # each wrapper has its own kind
+
+    def _set_calibrator(self, calibrator: Calibrator[Any, Any, Any, Any], max_pending: int) -> None:
+        """Set the calibrator, without pending scores."""
+        self._calibrator = calibrator
+        self._stateful = calibrator.capabilities.stateful
+        self._next_number = 0
+        self._pending = PendingScores(max_pending)
+        self._forwarded = MethodKeywords(self._wrapped_model)
+        self.unmatched = 0
+
+    @property
+    def dropped(self) -> int:
+        """Number of ids that were dropped because more than `max_pending` were pending."""
+        return self._pending.dropped
+
+    def learn_one(
+        self,
+        x: Features,
+        y: Any,
+        *,
+        w: float | None = None,
+        id: Hashable | None = None,  # noqa: A002 - the field's word
+        time: float | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Learn one labelled observation: first the calibrator, then the model.
+
+        Parameters
+        ----------
+        x
+            Its features.
+        y
+            Its label.
+        w
+            Its weight, positive, for the calibrator, and for the model if it takes one.
+        id
+            The id under which it was predicted. The calibrator learns the score of that
+            prediction. If the id has no pending score, only the model learns, and `unmatched`
+            counts it.
+        time
+            Event time of the observation, with `max_age` or `half_life`; by default that of the
+            prediction under the id.
+        **kwargs
+            Passed to the model where its signature takes them.
+
+        Raises
+        ------
+        LabelError, ScoreError, WeightError, TimeError
+            If the label, the model's score, the weight or the time is invalid; nothing is learned
+            then.
+        """
+        label = self._label(y)
+        if id is None:
+            waiting: PendingScore | None = (self._score(x, kwargs), time, None)
+        elif (waiting := self._pending.get(id)) is not None and waiting[1] is None:
+            waiting = (waiting[0], time, waiting[2])
+        weight = 1.0 if w is None else w
+        keywords = self._forwarded.accepted(
+            "learn_one", kwargs if w is None else {"w": w, **kwargs}
+        )
+        self._learn(x, label, waiting, id, weight, keywords)
+        if id is not None:
+            self.unmatched += waiting is None
+            self._pending.pop(id, None)
+
+    def expire_one(self, id: Hashable) -> None:  # noqa: A002 - the field's word
+        """Stop waiting for the label of an observation that was predicted with an id.
+
+        Parameters
+        ----------
+        id
+            The id; one without a pending score has no effect.
+        """
+        self._expire(self._pending.pop(id, None))
+
+    def _expire(self, waiting: PendingScore | None) -> None:
+        if waiting is not None and waiting[2] is not None:
+            self._calibrator.expire_one(waiting[2])
+
+    def _observe(
+        self,
+        x: Features,
+        id_: Hashable | None,
+        time: float | None,
+        keywords: dict[str, Any],
+        answer: Callable[[Any, float | None, int | None], T],
+    ) -> T:
+        """Score, answer, and with an id store the score if the answer raised no error."""
+        if id_ is None:
+            return answer(self._score(x, keywords), time, None)
+        waiting = self._pending.get(id_)
+        if waiting is not None:
+            return answer(waiting[0], time, waiting[2])
+        scores = self._score(x, keywords)
+        number = self._next_number if self._stateful else None
+        answered = answer(scores, time, number)
+        self._next_number += 1
+        self._expire(self._pending.keep(id_, (scores, time, number)))
+        return answered
+
+    # Methods of the wrappers
+
+    def _label(self, y: Any) -> Any:
+        """Check a label, and return it as model and calibrator take it."""
+        raise NotImplementedError
+
+    def _score(self, x: Features, keywords: dict[str, Any]) -> Any:
+        """Return the model's score of the features, as the calibrator takes it."""
+        raise NotImplementedError
+
+    def _learn(  # noqa: PLR0913, PLR0917 - an observation and its options
+        self,
+        x: Features,
+        y: Any,
+        waiting: PendingScore | None,
+        id_: Hashable | None,  # noqa: ARG002 - decides the fold in a wrapper with folds
+        weight: float,
+        keywords: dict[str, Any],
+    ) -> None:
+        """Let the calibrator learn, which raises for invalid values, and then the model."""
+        if waiting is not None:
+            scores, time, number = waiting
+            self._calibrator.learn_one(scores, y, weight=weight, time=time, number=number)
+        self._wrapped_model.learn_one(x, y, **keywords)

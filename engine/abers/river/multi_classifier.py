@@ -1,0 +1,183 @@
+"""A wrapper that calibrates a river classifier of several classes.
+
+The scores of an observation are the classifier's probabilities by class. A class that the
+classifier does not name has score 0. The wrapper knows a class after its first score or label.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from river.utils import dataframe
+
+from abers.calibration import OneVsOne, OneVsRest
+from abers.exceptions import LabelError, ParameterError
+from abers.river._classifier_wrapper import (
+    CalibratedClassifier,
+    Intervals,
+    MiniBatch,
+    Probabilities,
+    Target,
+)
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from river.base import Classifier
+    from river.compose import Pipeline
+
+__all__ = ["VennAbersMultiClassifier"]
+
+_STRATEGIES = {"one-vs-rest": OneVsRest, "one-vs-one": OneVsOne}
+_Row: TypeAlias = tuple[Probabilities, Target, Any, Any]  # scores, label, weight and time
+
+
+class VennAbersMultiClassifier(CalibratedClassifier):
+    """Calibrate a river classifier of several classes while it learns.
+
+    The classifier's scores of all classes go through a `OneVsRest` or a `OneVsOne` calibrator.
+
+    Parameters
+    ----------
+    classifier
+        Any classifier, or a pipeline that ends in one.
+    strategy
+        "one-vs-rest" or "one-vs-one".
+    window
+        Keep only the last `window` calibration observations, whatever their classes.
+    max_age, half_life, max_pending
+        As in `VennAbersClassifier`.
+    max_classes
+        The greatest number of classes; memory and time grow with the number of known classes.
+
+    Raises
+    ------
+    ParameterError
+        If an option is invalid.
+
+    Notes
+    -----
+    **Guarantee.** None. The classifier keeps learning, and normalised probabilities of several
+    classes have no guarantee even with a fixed classifier.
+
+    **Labels** are strings, integers or booleans. The wrapper knows a class after its first score
+    or label, and every later prediction has it. Before the first label there are no classes and
+    predictions are empty, as in river.
+
+    **Intervals** are not normalised. Probabilities are divided by their sum, so one may lie outside
+    its interval.
+
+    **Delayed labels**, invalid scores and keywords are as in `VennAbersClassifier`.
+
+    References
+    ----------
+    Manokhin (2017), Multi-class probabilistic classification using inductive and cross Venn-Abers
+    predictors.
+
+    Examples
+    --------
+    >>> from abers.river import VennAbersMultiClassifier
+    >>> from river import datasets, evaluate, metrics, naive_bayes
+    >>> model = VennAbersMultiClassifier(naive_bayes.GaussianNB())
+    >>> stream = datasets.ImageSegments().take(500)
+    >>> evaluate.progressive_val_score(stream, model, metrics.Accuracy())
+    Accuracy: 67.74%
+    >>> x, y = next(iter(datasets.ImageSegments()))
+    >>> y, [round(end, 2) for end in model.predict_proba_one(x, with_interval=True)[y]]
+    ('path', [0.21, 0.28])
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - an option each, in the order of `OneVsRest`
+        self,
+        classifier: Classifier | Pipeline,
+        strategy: str = "one-vs-rest",
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+        max_classes: int = 100,
+        max_pending: int = 100_000,
+    ) -> None:
+        if strategy not in _STRATEGIES:
+            msg = f"strategy={shown(strategy)} is unknown; there are {' and '.join(_STRATEGIES)}"
+            raise ParameterError(msg)
+        self.classifier = classifier
+        self.strategy = strategy
+        self.window, self.max_age, self.half_life = window, max_age, half_life
+        self.max_classes = max_classes
+        self.max_pending = max_pending
+        calibrator_class = _STRATEGIES[strategy]
+        calibrator = calibrator_class(None, window, max_age, half_life, max_classes=max_classes)
+        self._set_calibrator(calibrator, max_pending)
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:  # noqa: ANN401 - an iterator of parameters
+        from river import linear_model, multiclass, preprocessing, tree  # noqa: PLC0415 - for river's tests
+
+        multiclass_model = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
+        yield {"classifier": preprocessing.StandardScaler() | multiclass_model}
+        yield {"classifier": tree.HoeffdingTreeClassifier(), "strategy": "one-vs-one"}
+
+    def _label(self, y: Any) -> Target:  # noqa: ANN401 - checked here
+        label = y.item() if isinstance(y, np.generic) else y
+        if not isinstance(label, str | int):
+            msg = f"label {shown(y)} is not a string, an integer or a boolean"
+            raise LabelError(msg)
+        return label
+
+    def _probabilities(
+        self, scores: Probabilities, time: float | None, number: int | None
+    ) -> Probabilities:
+        found: Probabilities = self._calibrator.predict_one(scores, time, number=number).p
+        return found
+
+    def _intervals(
+        self, scores: Probabilities, time: float | None, number: int | None
+    ) -> Intervals:
+        _, low, high = self._calibrator.predict_one(scores, time, number=number)
+        return {label: (low[label], high[label]) for label in low}
+
+    def _score_many(self, X: Any, keywords: dict[str, Any]) -> list[Probabilities]:  # noqa: ANN401, N803
+        frame = dataframe.into_frame(super()._score_many(X, keywords))
+        # A classifier that has seen no class returns a frame without columns, and so without rows.
+        rows = dataframe.to_numpy(frame).tolist() or [()] * len(dataframe.into_frame(X))
+        return [dict(zip(frame.columns, row, strict=True)) for row in rows]
+
+    def _probabilities_many(
+        self, scores: list[Probabilities], times: NDArray[Any] | None
+    ) -> dict[Target, NDArray[Any]]:
+        times_or_none = _column_or_default(times, len(scores), None)
+        rows = [self._probabilities(*row, None) for row in zip(scores, times_or_none, strict=True)]
+        first = rows[0] if rows else {}  # An empty batch has no labels.
+        return {label: np.array([row[label] for row in rows]) for label in first}
+
+    def _learn_many(self, batch: MiniBatch, keywords: dict[str, Any]) -> None:
+        labels = [self._label(y) for y in dataframe.into_series(batch.y).to_list()]
+        n = len(labels)
+        weights = _column_or_default(batch.weights, n, 1.0)
+        times = _column_or_default(batch.times, n, None)
+        rows = [*zip(batch.scores, labels, weights, times, strict=True)]
+        self._require_valid(rows)
+        for scores, label, weight, time in rows:
+            self._calibrator.learn_one(scores, label, weight=weight, time=time)
+        self.classifier.learn_many(batch.X, batch.y, **keywords)
+
+    def _require_valid(self, rows: list[_Row]) -> None:
+        """Raise if the batch has too many classes, or a row an invalid score, weight or time.
+
+        A prediction makes the same checks as learning, and changes nothing.
+        """
+        classes = chain((row[1] for row in rows), *(row[0] for row in rows))
+        self._calibrator.predict_one(dict.fromkeys(classes, 0.0))
+        for scores, _, weight, time in rows:
+            self._calibrator.predict_one(scores, time, weight)
+
+
+def _column_or_default(column: NDArray[Any] | None, n: int, default: float | None) -> list[Any]:
+    """Return the values of a column, or n times the default."""
+    return [default] * n if column is None else column.tolist()

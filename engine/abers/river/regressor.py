@@ -1,0 +1,222 @@
+"""A wrapper that turns a river regressor's predictions into predictive distributions.
+
+The score is the regressor's own prediction. `predict_one` uses the calibrator only for an interval
+or a median.
+"""
+
+# ruff: noqa: ANN401 - keywords of any model
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from river import base
+from river.conf.interval import Interval
+
+from abers import validation
+from abers.exceptions import ParameterError
+from abers.regression import IVAPR
+from abers.river._wrapper import CalibratedWrapper, Features
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from river.compose import Pipeline
+
+    from abers.regression import PredictiveDistribution
+
+__all__ = ["VennAbersRegressor"]
+
+_POINTS = ("learner", "median")
+
+
+class VennAbersRegressor(CalibratedWrapper, base.Regressor):
+    """Turn a river regressor into calibrated predictive distributions while it learns.
+
+    The regressor's predictions go through an `IVAPR` calibrator. It learns past predictions with
+    their labels, and maps a new prediction to a distribution of the label.
+
+    Parameters
+    ----------
+    regressor
+        Any regressor, or a pipeline that ends in one.
+    confidence_level
+        The level of the intervals, between 0 and 1.
+    point
+        What `predict_one` returns: the prediction of the "learner", or the "median" of the merged
+        distribution.
+    window, max_age, half_life, max_pending
+        As in `VennAbersClassifier`; without a rule of forgetting, intervals take ever longer.
+    support
+        The two bounds of all labels, as in `IVAPR`.
+
+    Raises
+    ------
+    ParameterError
+        If an option is invalid.
+
+    Notes
+    -----
+    **Guarantee.** None while the regressor learns: that of `IVAPR` holds, threshold by threshold,
+    for a scorer that is fixed before the calibration data. In practice the coverage of intervals
+    is close to their level.
+
+    **Few labels.** A quantile in the mass beyond the labels seen is infinite (see `IVAPR`). The
+    regressor's prediction replaces a median that is infinite or unknown.
+
+    **Delayed labels** and keywords are as in `VennAbersClassifier`. A prediction that is not a
+    finite number raises a ScoreError.
+
+    Examples
+    --------
+    >>> from abers.river import VennAbersRegressor
+    >>> from river import datasets, linear_model, preprocessing
+    >>> learner = preprocessing.StandardScaler() | linear_model.LinearRegression(intercept_lr=0.1)
+    >>> model = VennAbersRegressor(learner, window=300)
+    >>> inside = 0
+    >>> for x, y in datasets.TrumpApproval():
+    ...     inside += y in model.predict_one(x, with_interval=True)
+    ...     model.learn_one(x, y)
+    >>> round(inside / 1001, 2)
+    0.96
+    >>> model.predict_distribution_one(x).quantile([0.1, 0.5, 0.9]).round(1).tolist()
+    [41.2, 41.7, 42.1]
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - an option each, those of `IVAPR` in its order
+        self,
+        regressor: base.Regressor | Pipeline,
+        confidence_level: float = 0.9,
+        point: str = "learner",
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+        support: tuple[float, float] | None = None,
+        max_pending: int = 100_000,
+    ) -> None:
+        if point not in _POINTS:
+            msg = f"point={shown(point)} is unknown; there are {' and '.join(_POINTS)}"
+            raise ParameterError(msg)
+        if not 0.0 < confidence_level < 1.0:
+            msg = f"confidence_level={shown(confidence_level)} does not lie between 0 and 1"
+            raise ParameterError(msg)
+        self.regressor: Any = regressor
+        self.confidence_level = confidence_level
+        self.point = point
+        self.window, self.max_age, self.half_life = window, max_age, half_life
+        self.support = support
+        self.max_pending = max_pending
+        self._set_calibrator(IVAPR(window, max_age, half_life, support=support), max_pending)
+
+    @property
+    def _wrapped_model(self) -> Any:
+        return self.regressor
+
+    @overload
+    def predict_one(
+        self,
+        x: Features,
+        with_interval: Literal[False] = ...,
+        *,
+        id: Hashable | None = ...,
+        time: float | None = ...,
+        **kwargs: Any,
+    ) -> float: ...
+    @overload
+    def predict_one(
+        self,
+        x: Features,
+        with_interval: Literal[True],
+        *,
+        id: Hashable | None = ...,
+        time: float | None = ...,
+        **kwargs: Any,
+    ) -> Interval: ...
+    def predict_one(
+        self,
+        x: Features,
+        with_interval: bool = False,  # noqa: FBT001, FBT002 - as in river.conf
+        *,
+        id: Hashable | None = None,  # noqa: A002 - the field's word
+        time: float | None = None,
+        **kwargs: Any,
+    ) -> float | Interval:
+        """Predict a number, or the central interval of the merged distribution.
+
+        Parameters
+        ----------
+        x
+            The features.
+        with_interval
+            Whether to return an interval.
+        id, time, **kwargs
+            As in `VennAbersClassifier.predict_proba_one`.
+
+        Returns
+        -------
+        float or river.conf.interval.Interval
+            The point, or the interval, whose ends are infinite while there are too few labels.
+
+        Raises
+        ------
+        ScoreError, TimeError
+            If the regressor's prediction is not a finite number, or the time is invalid.
+        """
+        if with_interval:
+            return self._observe(x, id, time, kwargs, self._interval)
+        return self._observe(x, id, time, kwargs, self._point)
+
+    def predict_distribution_one(
+        self,
+        x: Features,
+        *,
+        id: Hashable | None = None,  # noqa: A002 - the field's word
+        time: float | None = None,
+        **kwargs: Any,
+    ) -> PredictiveDistribution:
+        """Predict the distribution of the label.
+
+        Parameters and errors are those of `predict_one`.
+
+        Returns
+        -------
+        PredictiveDistribution
+            The band of predictive CDFs and its merge; vacuous before the first label.
+        """
+        return self._observe(x, id, time, kwargs, self._distribution)
+
+    @classmethod
+    def _unit_test_params(cls) -> Any:
+        from river import linear_model, preprocessing, tree  # noqa: PLC0415 - for river's tests
+
+        yield {"regressor": preprocessing.StandardScaler() | linear_model.LinearRegression()}
+        yield {"regressor": tree.HoeffdingTreeRegressor(), "point": "median", "window": 20}
+
+    def _label(self, y: Any) -> float:
+        return validation.real(y)
+
+    def _score(self, x: Features, keywords: dict[str, Any]) -> Any:
+        return self.regressor.predict_one(x, **self._forwarded.accepted("predict_one", keywords))
+
+    def _distribution(
+        self, score: float, time: float | None, number: int | None
+    ) -> PredictiveDistribution:
+        found: PredictiveDistribution = self._calibrator.predict_one(score, time, number=number)
+        return found
+
+    # The quantiles of an interval or a point do not depend on the number of the observation.
+
+    def _interval(self, score: float, time: float | None, _number: int | None) -> Interval:
+        tail = (1.0 - self.confidence_level) / 2.0
+        return Interval(self._quantile(score, tail, time), self._quantile(score, 1.0 - tail, time))
+
+    def _point(self, score: float, time: float | None, _number: int | None) -> float:
+        score = validation.score(score)
+        median = self._quantile(score, 0.5, time) if self.point == "median" else score
+        return median if math.isfinite(median) else score
+
+    def _quantile(self, score: float, q: float, time: float | None) -> float:
+        found: float = self._calibrator.quantile_one(score, q, time)
+        return found

@@ -1,0 +1,268 @@
+"""The calibration step of a batch: every calibrator runs its steps.
+
+A prediction is stored with its score when it is made. When the label settles it, both are read from
+there, so nothing is computed twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abers.arrays import EXPIRE
+from abers.reference.clock import NO_CLOCK
+from abers.stream.alarms import KeyedEProcesses, alarms
+from abers.stream.columns import by_key, objects
+from abers.stream.outputs import Outputs, SettledBatch
+from abers.stream.pending_distributions import PendingDistributions, distribution_scores
+from abers.stream.tasks.base import CalibrationSteps, PredictionRows, SettledRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from abers.arrays import Floats, Integers
+    from abers.monitoring import ScoredRows, TaskMonitor
+    from abers.stream.events import Alarm
+    from abers.stream.joined_batch import JoinedBatch, JoinedSteps
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import RowCalibrator, Task
+
+    Mask = NDArray[np.bool_]
+
+__all__ = ["CalibrationStep"]
+
+_SPARE = 8  # rows grow by one part in so many: doubling would waste half of a million
+
+
+class CalibrationStep:
+    """Calibrators and monitors, one of each for every key, and the predictions that wait.
+
+    Attributes
+    ----------
+    rows
+        Scores and predictions by slot.
+    pending
+        Predictive distributions by slot; None if the task has none.
+    calibrators, monitors
+        By key; monitors are None if they are switched off.
+    e_processes
+        Tests of the predictions; None if there are none.
+    """
+
+    def __init__(self, task: Task, settings: Settings) -> None:
+        self._task = task
+        self.rows = np.empty((1, task.score_width + task.prediction_width))
+        self.pending = PendingDistributions() if task.distributions else None
+        self.calibrators: list[RowCalibrator] = []
+        self.monitors: list[TaskMonitor] | None = [] if settings.monitors else None
+        self._aging = settings.max_age is not None or settings.half_life is not None
+        tested = settings.monitors and settings.tests
+        make = task.e_process
+        self.e_processes = KeyedEProcesses(make, settings.max_pending) if tested else None
+
+    def reserve(self, keys: int, slots: int) -> None:
+        """Reserve so many keys and slots."""
+        while len(self.calibrators) < keys:
+            self.calibrators.append(self._task.calibrator())
+            if self.monitors is not None:
+                self.monitors.append(self.watching(self._task.monitor(), self.calibrators[-1]))
+        if self.e_processes is not None and self.monitors is not None:
+            for monitor in self.monitors[len(self.e_processes.by_key) :]:
+                monitor.e_processes = [self.e_processes.add()]
+            self.e_processes.reserve(slots)
+        if slots > len(self.rows):
+            shape = (slots + slots // _SPARE, self.rows.shape[1])
+            self.rows.resize(shape, refcheck=False)
+        if self.pending is not None:
+            self.pending.reserve(slots)
+
+    @staticmethod
+    def watching(monitor: TaskMonitor, calibrator: RowCalibrator) -> TaskMonitor:
+        """Let a monitor read the mixture of a calibrator, if it has one, and return the monitor."""
+        if (mixture := calibrator.mixture) is not None:
+            monitor.watch(mixture)
+        return monitor
+
+    def reset(self, key: int) -> None:
+        """Reset a calibrator, its monitor and its tests."""
+        self.calibrators[key] = self._task.calibrator()
+        if self.monitors is not None:
+            self.monitors[key] = self.watching(self._task.monitor(), self.calibrators[key])
+            if self.e_processes is not None:
+                self.monitors[key].e_processes = [self.e_processes.renew(key)]
+
+    def keep(self, keys: Integers, slots: Integers) -> None:
+        """Keep only these keys and slots, in their order; slots begin with 1."""
+        self.calibrators = [self.calibrators[key] for key in keys.tolist()]
+        if self.monitors is not None:
+            self.monitors = [self.monitors[key] for key in keys.tolist()]
+        if self.e_processes is not None:
+            self.e_processes.keep(keys, slots)
+        kept = self.rows[slots]
+        self.rows = np.empty((len(slots) + 1, self.rows.shape[1]))
+        self.rows[1:] = kept
+        if self.pending is not None:
+            self.pending.keep(slots.tolist())
+
+    def run(
+        self,
+        joined: JoinedBatch,
+        keys: Sequence[tuple[str, str]],
+        known: PredictionRows | None,
+        *,
+        first: int,
+        outcomes: bool,
+    ) -> tuple[Outputs, PredictionRows]:
+        """Run the steps of a batch, and return the outputs, and the predictions as rows.
+
+        Parameters
+        ----------
+        joined
+            The batch.
+        keys
+            Model and segment of each calibrator.
+        known
+            Predictions of an earlier run of the same steps: none is computed then.
+        first
+            Number of the first prediction: how many there were before.
+        outcomes
+            Whether labels give outcomes.
+        """
+        valid, steps, dead, expired = joined
+        width, slots, events = self._task.score_width, steps.slots, valid.events.heads()
+        learns = steps.learns == 1
+        predicts = ~learns
+        issued, causes = slots[predicts], steps.rows[predicts]
+        self.rows[issued, :width] = valid.scores[causes]
+        times, delays = _clipped(steps)
+        run = CalibrationSteps(steps.learns, self.rows[slots, :width], steps.values, times)
+        # Before the clock is known, a wrong time could make a calibrator forget all that comes.
+        usable = predicts | (steps.clocks != NO_CLOCK) | (not self._aging)
+        if self._task.stateful:
+            self.rows[issued, -1] = np.arange(first, first + len(issued))
+            predicted = self._run(*self._numbered(run, joined, predicts, usable))
+        elif known is None:
+            predicted = self._run(run, steps.keys, predicts, usable)
+        else:
+            predicted = known
+            self._learn(run, steps.keys, learns & usable)
+        self.rows[issued, width:] = predicted.rows
+        whole = predicted._replace(rows=self.rows[issued])
+        predictions = self._task.predictions(events.take(causes), whole)
+        outputs = Outputs(
+            predictions, None, dead, valid.rows[causes], valid.rows[steps.rows[learns]]
+        )
+        distributions = None
+        if self.pending is not None:
+            if predicted.bands is not None:
+                self.pending.store(issued.tolist(), predicted.bands)
+            distributions = self.pending.settle(slots[learns].tolist())
+            self.pending.drop(expired.slots.tolist())
+        if self.monitors is None and not outcomes:
+            return outputs, predicted
+        labelled = steps.take(np.flatnonzero(learns))
+        settled = self.rows[labelled.slots]
+        if distributions is not None:
+            settled = np.hstack((settled, distribution_scores(distributions, labelled.values)))
+        scored = self._task.scored_rows(settled, labelled.values)
+        self._monitor(scored, labelled.keys)
+        outputs = outputs._replace(
+            settled_batch=SettledBatch(labelled.keys, delays[learns], scored),
+            alarms=self._alarms(joined, whole.rows, scored, keys),
+        )
+        if outcomes:
+            rows = SettledRows(
+                events.take(labelled.rows),
+                objects([segment for _, segment in keys])[labelled.keys],
+                labelled.label_times,
+                labelled.times,
+                settled,
+                labelled.values,
+            )
+            outputs = outputs._replace(outcomes=self._task.outcomes(rows))
+        return outputs, predicted
+
+    def _numbered(
+        self, run: CalibrationSteps, joined: JoinedBatch, predicts: Mask, usable: Mask
+    ) -> tuple[CalibrationSteps, Integers, Mask, Mask]:
+        """Return the steps with numbers, what expires at an event before its own steps.
+
+        A label that cannot be used expires its observation. What is predicted and given up at one
+        event, since it takes too many bytes, expires last.
+        """
+        steps, expired = joined.steps, joined.expired
+        gone = len(expired.slots)
+        events = np.concatenate((expired.rows, steps.rows))
+        marks = np.concatenate((expired.slots, steps.slots)) * len(joined.valid.kinds) + events
+        last = np.append(np.isin(marks[:gone], marks[gone:]), np.zeros(len(steps.slots), bool))
+        order = np.lexsort((last, events))
+        slots = np.concatenate((expired.slots, steps.slots))[order]
+        kinds = np.where(usable, run.kinds, EXPIRE)
+        whole = CalibrationSteps(
+            np.concatenate((np.full(gone, EXPIRE), kinds)).astype(np.uint8)[order],
+            self.rows[slots, : self._task.score_width],
+            np.concatenate((np.zeros(gone), run.values))[order],
+            np.concatenate((np.zeros(gone, np.int64), run.times))[order],
+            self.rows[slots, -1].astype(np.int64),
+        )
+        keys = np.concatenate((expired.keys, steps.keys))[order]
+        wanted = np.concatenate((np.zeros(gone, bool), predicts))[order]
+        return whole, keys, wanted, np.ones(len(keys), bool)
+
+    def _run(
+        self, steps: CalibrationSteps, keys: Integers, wanted: Mask, usable: Mask
+    ) -> PredictionRows:
+        """Run the usable steps of each calibrator, and return the rows of those `wanted`."""
+        if not usable.all():
+            steps, keys, wanted = steps.take(usable), keys[usable], wanted[usable]
+        found = np.empty((len(keys), self._task.prediction_width))
+        n_labels = np.empty(len(keys), np.int64)
+        bands = np.empty(len(keys), object) if self._task.distributions else None
+        for key, rows in by_key(keys):
+            predicted = self.calibrators[key].run(steps.take(rows))
+            found[rows], n_labels[rows] = predicted.rows, predicted.n_labels
+            if bands is not None:
+                bands[rows] = predicted.bands
+        return PredictionRows(
+            found[wanted], n_labels[wanted], None if bands is None else bands[wanted]
+        )
+
+    def _learn(self, steps: CalibrationSteps, keys: Integers, learns: Mask) -> None:
+        """Run only the labels: predictions do not change a calibrator."""
+        labels = steps.take(learns)
+        for key, rows in by_key(keys[learns]):
+            self.calibrators[key].run(labels.take(rows))
+
+    def _monitor(self, scored: ScoredRows, keys: Integers) -> None:
+        if self.monitors is None:
+            return
+        for key, rows in by_key(keys):
+            self.monitors[key].update(scored.take(rows))
+
+    def _alarms(
+        self,
+        joined: JoinedBatch,
+        issued: Floats,
+        scored: ScoredRows,
+        keys: Sequence[tuple[str, str]],
+    ) -> list[tuple[int, Alarm]]:
+        """Test the predictions, and return the alarms that this raises."""
+        if self.e_processes is None:
+            return []
+        forecasts, outcomes = self._task.bets(issued, scored)
+        opened = self.e_processes.run(joined.steps, joined.expired, forecasts, outcomes)
+        raised = alarms(opened, keys, self.e_processes.by_key)
+        return [(int(joined.valid.rows[row]), alarm) for row, alarm in raised]
+
+
+def _clipped(steps: JoinedSteps) -> tuple[Integers, Integers]:
+    """Return the times of observations, and the delays of labels.
+
+    A time later than the clock of its model counts as the clock.
+    """
+    clocks = np.where(steps.clocks == NO_CLOCK, np.iinfo(np.int64).max, steps.clocks)
+    times = np.minimum(steps.times, clocks)
+    return times, np.minimum(steps.label_times, clocks) - times

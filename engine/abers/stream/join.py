@@ -1,0 +1,283 @@
+"""The join of observations and labels, before any calibrator runs.
+
+Validation rejects events that cannot be used; the pending store joins observations and labels.
+Nothing here depends on a prediction. With a learner both go event by event, because a score depends
+on the labels before it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.backends import core
+from abers.stream.events import DeadLetter, Label, Observation
+from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
+from abers.stream.model_learners import ModelLearners
+from abers.stream.outputs import in_causal_order
+from abers.stream.validation import EventValidator
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from abers._core import PendingStore
+    from abers.arrays import Bytes, Floats, Integers
+    from abers.learners import Learner
+    from abers.reference.pending_store import Unknown
+    from abers.stream.columns import Events
+    from abers.stream.events import Event
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import Task
+    from abers.stream.validation import ValidEvents
+
+    Numbers = NDArray[np.uint32]
+    DeadLetters = Sequence[tuple[int, DeadLetter]]  # each with the row of the event that causes it
+
+__all__ = ["COUNTERS", "REASONS", "Join"]
+
+REASONS = (
+    "bad-id",
+    "bad-model",
+    "bad-time",
+    "time-in-future",
+    "bad-score",
+    "bad-features",
+    "bad-label",
+    "too-many-models",
+    "learner-failed",
+    "unknown-id",
+    "too-long",
+)
+"""Reasons of the dead letters of a processor."""
+
+_OWN = ("observations", "labels_in", "predictions", "labels", "retired")
+_STORE = (  # in the order of the counts of the pending store
+    "early_labels",
+    "duplicate_observations",
+    "duplicate_labels",
+    "late_labels",
+    "late_events",
+    "ahead_events",
+    "expired",
+    "evicted",
+    "unknown_labels",
+    "forgotten",
+)
+COUNTERS = (*_OWN, *_STORE, *(f"dead:{reason}" for reason in REASONS))
+"""Names of all counters."""
+
+
+class Join:
+    """Validation, pending store and learners.
+
+    Attributes
+    ----------
+    validator
+        Validates events, and numbers models and keys.
+    store
+        Observations and labels that wait, and ids that are finished.
+    learners
+        The learners; None if observations bring their scores.
+    """
+
+    def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
+        self._task = task
+        learns = learner is not None or settings.learner is not None
+        self.learners = ModelLearners(settings, task, learner) if learns else None
+        score = None if self.learners is None else self.learners.score
+        self.validator = EventValidator(settings, task, score)
+        memory = settings.label_timeout if settings.dedup_ttl is None else settings.dedup_ttl
+        self._limits = (
+            settings.allowed_lateness,
+            settings.label_timeout,
+            memory,
+            settings.jump,
+            settings.max_pending,
+            settings.max_early,
+            settings.dedup_max_ids,
+            settings.max_bytes,
+        )
+        self.store = self.empty_store()
+        self._counters = dict.fromkeys(COUNTERS, 0)
+
+    def empty_store(self) -> PendingStore:
+        """Return an empty pending store."""
+        store: PendingStore = core.PendingStore(*self._limits)
+        return store
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts of events by kind and result."""
+        return self._counters | dict(zip(_STORE, self.store.counts, strict=True))
+
+    @counters.setter
+    def counters(self, counters: dict[str, int]) -> None:
+        self._counters.update(counters)
+        self.store.counts = [counters[name] for name in _STORE]
+
+    def take(self, events: Events, retired: DeadLetters) -> JoinedBatch:
+        """Join a batch; dead letters of models that were retired before it come first."""
+        self.store.recycle()
+        if self.learners is None:
+            joined = self._join(self.validator.validate(events))
+        else:
+            joined = self._one_by_one(events, self.learners)
+        rejected = [(letter.row or 0, letter) for letter in joined.valid.rejected]
+        dead = [*retired, *joined.dead_letters, *rejected]
+        return self._finished(joined, dead, events.labels, [])
+
+    def take_valid(
+        self,
+        valid: ValidEvents,
+        labels: NDArray[np.bool_],
+        rejected: Sequence[str],
+        retired: DeadLetters,
+    ) -> JoinedBatch:
+        """Join a batch that was validated and scored before.
+
+        It has labels where the mask says so, and events were rejected for these reasons.
+        """
+        self.store.recycle()
+        joined = self._join(valid)
+        dead = [*retired, *joined.dead_letters]
+        if self.learners is not None:
+            dead += self._learned_again(joined, self.learners)
+        return self._finished(joined, dead, labels, rejected)
+
+    def reset_model(self, model: str) -> None:
+        """Reset the clock of a model, and its learner unless that is shared."""
+        self.store.restart(self.validator.models[model])
+        if self.learners is not None:
+            self.learners.by_model.pop(model, None)
+
+    def retire(self, models: Sequence[int], store: PendingStore) -> None:
+        """Drop models, and renumber the others; the new store is without them."""
+        gone = {*models}
+        names = [name for name, number in self.validator.models.items() if number not in gone]
+        if self.learners is not None:
+            for name in self.validator.models.keys() - {*names}:
+                self.learners.by_model.pop(name, None)
+        self.store = store
+        self._counters["retired"] += len(gone)
+        self.validator.renumber(names)
+
+    def unmatched(self, label: Unknown) -> DeadLetter:
+        """Return the dead letter of a label whose observation did not come."""
+        _, id_, model, time, value = label
+        name = list(self.validator.models)[model]
+        detail = f"no observation with id {shown(id_)} came; see that ids and models of both agree"
+        event = Label(id_, time, name, self._task.label(value))
+        return DeadLetter("unknown-id", detail, event, None)
+
+    def _join(self, valid: ValidEvents) -> JoinedBatch:
+        """Join events that have their scores."""
+        steps, unknown, expired = self._enter(
+            valid.events.ids.tolist(),
+            valid.kinds,
+            valid.models,
+            valid.keys,
+            valid.times,
+            valid.values,
+        )
+        dead = [(int(valid.rows[label[0]]), self.unmatched(label)) for label in unknown]
+        return JoinedBatch(valid, steps, dead, expired)
+
+    # With learners
+
+    def _one_by_one(self, events: Events, learners: ModelLearners) -> JoinedBatch:
+        """Validate and join events one after another, and let the learners learn each."""
+        steps: list[JoinedSteps] = []
+        expired: list[ExpiredObservations] = []
+        dead: list[tuple[int, DeadLetter]] = []
+
+        def accept(row: int, event: Event, value: float) -> None:
+            """Join a valid event, and pass it to the learners."""
+            learns, key = 1, 0
+            if type(event) is Observation:
+                learns, key = 0, self.validator.keys[event.model, event.segment]
+            step, unknown, gone = self._enter(
+                [event.id],
+                np.array([learns], np.uint8),
+                np.array([self.validator.models[event.model]], np.uint32),
+                np.array([key], np.uint32),
+                np.array([event.time], np.int64),
+                np.array([value]),
+            )
+            step.rows[:] = gone.rows[:] = len(steps)  # the number of the valid event
+            steps.append(step)
+            expired.append(gone)
+            dead.extend((row, self.unmatched(label)) for label in unknown)
+            dead.extend(learners.learn(row, event, step, self.store.capacity()))
+
+        valid = self.validator.validate(events, accept)
+        return JoinedBatch(
+            valid,
+            JoinedSteps(*_concatenated(steps, len(JoinedSteps._fields))),
+            dead,
+            ExpiredObservations(*_concatenated(expired, len(ExpiredObservations._fields))),
+        )
+
+    def _learned_again(
+        self, joined: JoinedBatch, learners: ModelLearners
+    ) -> Iterator[tuple[int, DeadLetter]]:
+        """Let learners learn what a batch settled, in the order in which they did."""
+        valid, steps, slots = joined.valid, joined.steps, self.store.capacity()
+        ends = np.searchsorted(steps.rows, np.arange(len(valid.rows) + 1)).tolist()
+        for event, row, (start, end) in zip(
+            valid.events, valid.rows.tolist(), pairwise(ends), strict=True
+        ):
+            yield from learners.learn(row, event, steps.take(slice(start, end)), slots)
+
+    # With and without learners
+
+    def _enter(  # noqa: PLR0913, PLR0917 - a column each
+        self,
+        ids: list[str],
+        kinds: Bytes,
+        models: Numbers,
+        keys: Numbers,
+        times: Integers,
+        values: Floats,
+    ) -> tuple[JoinedSteps, list[Unknown], ExpiredObservations]:
+        """Enter events into the pending store: the steps, unmatched labels, what expires."""
+        most = 2 * len(ids)  # an observation whose label waited makes two steps
+        steps, learns = np.empty((6, most), np.int64), np.empty(most, np.uint8)
+        learned = np.empty(most)
+        count, unknown, gone = self.store.take(
+            ids, kinds, models, keys, times, values, steps, learns, learned
+        )
+        expired = ExpiredObservations(*np.empty((3, gone), np.int64))
+        self.store.dropped(*expired)
+        columns: list[Any] = [learns[:count], *steps[:, :count], learned[:count]]
+        return JoinedSteps(*columns), unknown, expired
+
+    def _finished(
+        self,
+        joined: JoinedBatch,
+        dead: DeadLetters,
+        labels: NDArray[np.bool_],
+        rejected: Sequence[str],
+    ) -> JoinedBatch:
+        """Drop what expired, count the results, and return the batch with dead letters in order."""
+        if self.learners is not None:
+            self.learners.drop(joined.expired.slots.tolist())
+        counters, n_labels = self._counters, int(labels.sum())
+        learned = int(joined.steps.learns.sum())
+        counters["labels_in"] += n_labels
+        counters["observations"] += len(labels) - n_labels
+        counters["labels"] += learned
+        counters["predictions"] += len(joined.steps.learns) - learned
+        for reason in (*(letter.reason for _, letter in dead), *rejected):
+            counters[f"dead:{reason}"] += 1
+        return joined._replace(dead_letters=in_causal_order(dead))
+
+
+def _concatenated(parts: Sequence[tuple[Any, ...]], width: int) -> Iterator[NDArray[Any]]:
+    if not parts:
+        return (np.empty(0, np.int64) for _ in range(width))
+    return (np.concatenate(column) for column in zip(*parts, strict=True))

@@ -1,0 +1,46 @@
+"""A joined batch: steps of calibrators, observations that expire, and dead letters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from abers.arrays import Bytes, Floats, Integers
+    from abers.stream.events import DeadLetter
+    from abers.stream.validation import ValidEvents
+
+__all__ = ["ExpiredObservations", "JoinedBatch", "JoinedSteps"]
+
+
+class JoinedSteps(NamedTuple):
+    """Steps of calibrators, a row each."""
+
+    learns: Bytes  # 0 predicts, 1 learns
+    rows: Integers  # row of the valid event that causes the step
+    slots: Integers  # where the prediction is stored
+    keys: Integers  # number of the calibrator
+    times: Integers  # event time of the observation
+    label_times: Integers  # event time of the label that is learned
+    clocks: Integers  # clock of the model; `NO_CLOCK` where it is not known yet
+    values: Floats  # value of the label that is learned
+
+    def take(self, rows: Any) -> JoinedSteps:  # noqa: ANN401 - whatever indexes an array
+        """Return some of the steps."""
+        return JoinedSteps(*(column[rows] for column in self))
+
+
+class ExpiredObservations(NamedTuple):
+    """Observations that no longer wait for a label, a row each."""
+
+    rows: Integers  # row of the valid event at which it expires
+    slots: Integers  # where the prediction was stored
+    keys: Integers  # number of the calibrator
+
+
+class JoinedBatch(NamedTuple):
+    """The steps that the valid events of a batch cause, and its dead letters by row."""
+
+    valid: ValidEvents
+    steps: JoinedSteps
+    dead_letters: list[tuple[int, DeadLetter]]
+    expired: ExpiredObservations

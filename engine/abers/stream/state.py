@@ -1,0 +1,75 @@
+"""The state of a processor, which processor, journal and snapshot share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from abers.exceptions import StateError
+from abers.stream.calibration_step import CalibrationStep
+from abers.stream.join import Join
+from abers.stream.tasks import make_task
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers.learners import Learner
+    from abers.stream.joined_batch import JoinedBatch
+    from abers.stream.outputs import Outputs
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import PredictionRows
+
+__all__ = ["ProcessorState"]
+
+
+class ProcessorState:
+    """All that a processor remembers; see `Processor` for its parameters.
+
+    Attributes
+    ----------
+    task
+        The task that the settings name.
+    join
+        Joins observations and labels.
+    calibration
+        Calibrators, monitors, and the predictions that wait.
+    broken
+        Whether a journal entry could not be applied half-way, so that nothing can go on.
+    """
+
+    def __init__(
+        self, settings: Settings, learner: Learner | None = None, *, outcomes: bool = True
+    ) -> None:
+        self.settings, self.outcomes = settings, outcomes
+        self.task = make_task(settings)
+        self.join = Join(settings, self.task, learner)
+        self.calibration = CalibrationStep(self.task, settings)
+        self.broken = False
+
+    def sound(self) -> Self:
+        """Return the state, or raise a StateError if it is broken."""
+        if self.broken:
+            msg = (
+                "the processor could not apply a journal entry, and its state is broken; throw it "
+                "away, and restore one from a snapshot"
+            )
+            raise StateError(msg)
+        return self
+
+    def calibrate(
+        self,
+        joined: JoinedBatch,
+        retired: Sequence[str],
+        known: PredictionRows | None = None,
+    ) -> tuple[Outputs, PredictionRows]:
+        """Run the calibration step of a batch, and return the outputs, and predictions as rows.
+
+        Before the batch, models with these names were retired; `known` are predictions of an
+        earlier run of the batch.
+        """
+        keys = self.join.validator.keys
+        self.calibration.reserve(len(keys), self.join.store.capacity())
+        first = self.join.counters["predictions"] - int((joined.steps.learns == 0).sum())
+        outputs, predicted = self.calibration.run(
+            joined, list(keys), known, first=first, outcomes=self.outcomes
+        )
+        return outputs._replace(retired=retired), predicted

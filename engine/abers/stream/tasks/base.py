@@ -1,0 +1,330 @@
+"""The contract of a task, and the rows of floats that a processor and its tasks exchange.
+
+The processor moves rows of floats and does not interpret them. A task declares how many floats a
+score and a prediction take, turns events into rows, rows into outputs, and settled predictions
+into the rows that monitors score.
+
+To add a task, subclass `Task`, and add a line to `abers.stream.tasks.registry`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+
+from abers.monitoring import CalibrationEProcess, task_monitor
+from abers.serialization import require
+from abers.stream.columns import Rows, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from msgspec import Struct
+
+    from abers.arrays import Bytes, Floats, Integers
+    from abers.base import Calibrator
+    from abers.monitoring import EProcess, Mixture, ScoredRows, TaskMonitor
+    from abers.stream.columns import Column, Events
+    from abers.stream.settings import Settings
+
+    AnyCalibrator = Calibrator[Any, Any, Any, Any]
+
+__all__ = [
+    "CalibrationSteps",
+    "PredictionRows",
+    "RowCalibrator",
+    "SettledRows",
+    "Task",
+    "by_name",
+]
+
+_OPTIONS = (
+    *("window", "max_age", "half_life", "folds", "classes", "max_classes", "refit"),
+    *("grid", "support", "scores", "raw_weight"),
+)
+
+
+class CalibrationSteps(NamedTuple):
+    """Interleaved steps of one calibrator, a row a step."""
+
+    kinds: Bytes  # 0 predicts, 1 learns, 3 expires
+    scores: Floats  # of shape (n, `Task.score_width`)
+    values: Floats  # labels, as numbers of `Task.value`; 0 for predictions
+    times: Integers  # event times of the observations, in milliseconds
+    numbers: Integers | None = None  # of the observations, where predictions change the state
+
+    def take(self, rows: Any) -> CalibrationSteps:  # noqa: ANN401 - whatever indexes an array
+        """Return some of the rows."""
+        columns: list[Any] = [None if one is None else one[rows] for one in self]
+        return CalibrationSteps(*columns)
+
+
+class PredictionRows(NamedTuple):
+    """Predictions, a row each."""
+
+    rows: Floats  # of shape (n, `Task.prediction_width`); in outputs behind those of the score
+    n_labels: Integers  # number of labels that the calibrator held
+    bands: Column | None = None  # predictive distributions; None in a task without them
+
+
+class SettledRows(NamedTuple):
+    """Predictions whose labels came, a row each."""
+
+    events: Events  # observation or label, whichever came last: both have the id and the model
+    segments: Column  # of the observations
+    label_times: Integers
+    times: Integers  # event times of the observations
+    rows: Floats  # score and prediction as issued, then any columns of `distribution_scores`
+    values: Floats  # labels, as numbers of `Task.value`
+
+
+class RowCalibrator:
+    """A calibrator as the processor runs it: rows of steps in, rows of predictions out.
+
+    Parameters
+    ----------
+    task
+        Makes the calibrator, and runs its steps.
+    state
+        State to go on with, if any.
+
+    Raises
+    ------
+    ValueError
+        If the state is of a calibrator with other options.
+    """
+
+    def __init__(self, task: Task, state: bytes | None = None) -> None:
+        empty = task.make_calibrator()
+        self._calibrator = empty if state is None else type(empty).from_bytes(state)
+        self._predict = task.predict
+        self._aging = empty.max_age is not None or empty.half_life is not None
+        for name in _OPTIONS:
+            same = _option(self._calibrator, name) == _option(empty, name)
+            require(same, f"{name} of a calibrator")
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """The mixture of experts that makes the predictions; None if none does."""
+        protected = self._calibrator.capabilities.answer == "protected"
+        return cast("Mixture", self._calibrator) if protected else None
+
+    def run(self, steps: CalibrationSteps) -> PredictionRows:
+        """Predict and learn, in order; rows of steps that learn have no meaning."""
+        n_labels = np.empty(len(steps.kinds), np.int64)
+        options: dict[str, Any] = {"times": steps.times if self._aging else None, "held": n_labels}
+        if steps.numbers is not None:
+            options["numbers"] = steps.numbers
+        rows, bands = self._predict(self._calibrator, steps, options)
+        return PredictionRows(rows, n_labels, bands)
+
+    def __len__(self) -> int:
+        """Return the number of labels held."""
+        return len(self._calibrator)
+
+    def to_bytes(self) -> bytes:
+        """Return the state in canonical form."""
+        return self._calibrator.to_bytes()
+
+
+def _option(calibrator: object, name: str) -> Any:  # noqa: ANN401 - whatever it is
+    value = getattr(calibrator, name, None)
+    return tuple(value) if isinstance(value, list | tuple | np.ndarray) else value
+
+
+def by_name(names: Sequence[str], rows: Floats) -> Column:
+    """Return a dict of each row, from a name of each column to the value."""
+    return objects([dict(zip(names, row, strict=True)) for row in rows.tolist()])
+
+
+class Task(ABC):
+    """One kind of prediction.
+
+    Parameters
+    ----------
+    settings
+        Settings of the processor.
+
+    Attributes
+    ----------
+    prediction, outcome
+        Types of the outputs.
+    score_width, prediction_width
+        Number of floats of a score, and of a prediction.
+    distributions
+        Whether a prediction is a predictive distribution too.
+    stateful
+        Whether predictions change the state of a calibrator. Then observations have numbers, which
+        are the last column of a prediction, and calibrators learn what expires.
+    probabilities
+        Whether scores are probabilities.
+    forgetting, testing
+        Options of calibrators, and of e-processes.
+    """
+
+    prediction: type[Struct]
+    outcome: type[Struct]
+    score_width: int
+    prediction_width: int
+    distributions = False
+    stateful = False
+
+    def __init__(self, settings: Settings) -> None:
+        self._name = settings.task
+        self.probabilities = settings.scores == "probability"
+        ways = ("window", "max_age", "half_life")
+        given = {name: getattr(settings, name) for name in ways}
+        self.forgetting: dict[str, Any] = {n: one for n, one in given.items() if one is not None}
+        options = ("average_run_length", "cooldown", "grace_period")
+        self.testing: dict[str, Any] = {name: getattr(settings, name) for name in options}
+
+    @property
+    def repeats(self) -> bool:
+        """Whether predictions are made again when a journal is replayed, instead of logged."""
+        return self.distributions or self.stateful
+
+    # Input
+
+    @abstractmethod
+    def score(self, given: object, id_: str) -> float | Sequence[float]:
+        """Return the score of the observation with this id as a row, or raise a ScoreError."""
+
+    @abstractmethod
+    def value(self, given: object) -> float:
+        """Return a label as a number, or raise a LabelError."""
+
+    @abstractmethod
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Return `score` and `value` of all events of a batch; None if one is unusual.
+
+        Labels have the score 0, observations the value 0.
+        """
+
+    @abstractmethod
+    def label(self, value: float) -> Any:  # noqa: ANN401 - whatever the labels of the task are
+        """Return the label of a value."""
+
+    def learner_args(self, value: float, id_: str) -> tuple[Any, ...]:
+        """Return the arguments of `learner.learn` after the features."""
+        del id_
+        return (self.label(value),)
+
+    # Checks of saved rows
+
+    @abstractmethod
+    def are_scores(self, rows: Floats) -> bool:
+        """Return whether rows can be scores."""
+
+    @abstractmethod
+    def are_predictions(self, rows: Floats) -> bool:
+        """Return whether rows can be predictions."""
+
+    @abstractmethod
+    def are_values(self, values: Floats) -> bool:
+        """Return whether numbers can be values of labels."""
+
+    # Calibrators, monitors and tests
+
+    @abstractmethod
+    def make_calibrator(self) -> AnyCalibrator:
+        """Return an empty calibrator, as the settings have it."""
+
+    @abstractmethod
+    def predict(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, Column | None]:
+        """Run steps, and return a row for each, and its predictive distribution if there are any.
+
+        The options are those of `Calibrator.run`: times, where a calibrator forgets by time, the
+        array of the numbers of labels held, which the run fills, and numbers of observations.
+        """
+
+    def calibrator(self, state: bytes | None = None) -> RowCalibrator:
+        """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
+        return RowCalibrator(self, state)
+
+    def monitor(self, state: Sequence[Any] | None = None) -> TaskMonitor:
+        """Return an empty monitor, or the one with this state; a ValueError if it is not one.
+
+        Unless overridden, a monitor of probabilities, and of the scores where these are some.
+        """
+        monitor = task_monitor(self._name, state, protected=self.stateful, raw=self.probabilities)
+        require(state is None or ("raw" in monitor.views()) == self.probabilities, "views")
+        return monitor
+
+    @abstractmethod
+    def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
+        """Return predictions and labels as monitors read them; both are as in `SettledRows`."""
+
+    def e_process(self) -> EProcess:
+        """Return an e-process against predictions; unless overridden, against one probability."""
+        return CalibrationEProcess(**self.testing)
+
+    @abstractmethod
+    def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
+        """Return the values of the steps of an e-process.
+
+        Parameters
+        ----------
+        issued
+            Predictions as they are issued, a row each: score and prediction.
+        scored
+            Predictions whose labels came.
+
+        Returns
+        -------
+        forecasts, outcomes
+            Arrays with a row for each prediction, and for each label.
+        """
+
+    # Output
+
+    @abstractmethod
+    def fields(self, rows: Floats) -> dict[str, Column]:
+        """Return the columns of the output fields that rows of score and prediction have."""
+
+    def prediction_extras(self, predicted: PredictionRows) -> dict[str, Column]:
+        """Return the last fields of predictions, which not all predictions of the task have."""
+        del predicted
+        return {}
+
+    def outcome_extras(self, rows: Floats) -> dict[str, Column]:
+        """Return the last fields of outcomes, which not all outcomes of the task have."""
+        del rows
+        return {}
+
+    def labels(self, values: Floats) -> Column:
+        """Return the labels of values."""
+        return objects([self.label(value) for value in values.tolist()])
+
+    def predictions(self, events: Events, predicted: PredictionRows) -> Rows[Any]:
+        """Return the predictions of observations; a row has score and prediction."""
+        columns = {
+            "id": events.ids,
+            "time": events.times,
+            "model": events.models,
+            **self.fields(predicted.rows),
+            "n_labels": predicted.n_labels,
+            "segment": events.segments,
+        }
+        extras = self.prediction_extras(predicted)
+        if events.extra is not None:
+            columns["extra"] = events.extra
+        elif extras:  # fields come in the order of the type
+            columns["extra"] = np.full(len(events), None)
+        return Rows(self.prediction, {**columns, **extras})
+
+    def outcomes(self, settled: SettledRows) -> Rows[Any]:
+        """Return the outcomes, a row each."""
+        columns = {
+            "id": settled.events.ids,
+            "time": settled.label_times,
+            "model": settled.events.models,
+            "prediction_time": settled.times,
+            "label": self.labels(settled.values),
+            **self.fields(settled.rows),
+            "segment": settled.segments,
+        }
+        return Rows(self.outcome, {**columns, **self.outcome_extras(settled.rows)})

@@ -1,0 +1,135 @@
+"""The binary task: a score becomes a Venn-Abers interval for the probability of label 1.
+
+A row is score, p0, p1, as `abers.VennAbers` computes them. A baseline, which has one probability,
+has it as both ends.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers import registry, validation
+from abers.calibration import log_merge
+from abers.exceptions import ScoreError
+from abers.monitoring import BinaryForecasts, ScoredRows
+from abers.stream.events import Outcome, Prediction
+from abers.stream.tasks.base import Task
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from abers.arrays import Floats
+    from abers.stream.columns import Column, Events
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
+
+__all__ = ["BinaryTask"]
+
+
+class BinaryTask(Task):
+    """Binary labels, calibrated by inductive Venn-Abers prediction or a baseline.
+
+    Parameters
+    ----------
+    settings
+        Settings of the processor: kind of scores and calibrator, and how that forgets.
+    """
+
+    prediction = Prediction
+    outcome = Outcome
+    score_width = 1
+    prediction_width = 2
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._kind = registry.find(settings.calibrator or "ivap", protected=settings.protected)
+        self._has_intervals = self._kind.capabilities.answer != "probability"
+        self._smallest = 0.0 if self.probabilities else -sys.float_info.max
+        self._largest = 1.0 if self.probabilities else sys.float_info.max
+
+    def score(self, given: object, id_: str) -> float | list[float]:
+        """Return a score: a finite number, in [0, 1] where scores are probabilities."""
+        del id_
+        return self._checked(given)
+
+    def _checked(self, given: object) -> float:
+        if type(given) is float and self._smallest <= given <= self._largest:
+            return given
+        score = validation.score(given)
+        if not self._smallest <= score <= self._largest:
+            msg = f"score {shown(given)} is not a probability in [0, 1]; scores are declared to be"
+            raise ScoreError(msg)
+        return score
+
+    def value(self, given: object) -> float:
+        """Return a label, which is 0, 1, False or True, as a number."""
+        return float(validation.label(given))
+
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Return `score` and `value` of all events of a batch; None if one is unusual."""
+        n = len(events)
+        scores: Column = np.zeros(n) if events.scores is None else events.scores
+        values: Column = np.zeros(n, bool) if events.values is None else events.values
+        plain = scores.dtype.kind == "f" and values.dtype.kind in "ib"
+        if not plain or not 0 <= values.min() <= values.max() <= 1:
+            return None
+        if not self._smallest <= scores.min() <= scores.max() <= self._largest:  # nor a NaN
+            return None
+        return scores.reshape(n, 1), np.where(events.labels, values, 0.0)
+
+    def are_scores(self, rows: Floats) -> bool:
+        """Return whether rows are finite scores, in [0, 1] where they are probabilities."""
+        return bool(((rows >= self._smallest) & (rows <= self._largest)).all())
+
+    def are_predictions(self, rows: Floats) -> bool:
+        """Return whether rows are two probabilities in order."""
+        p0, p1 = rows.T
+        return bool(((p0 >= 0.0) & (p0 <= p1) & (p1 <= 1.0)).all())
+
+    def are_values(self, values: Floats) -> bool:
+        """Return whether numbers are 0 or 1."""
+        return bool(((values == 0.0) | (values == 1.0)).all())
+
+    def label(self, value: float) -> int:
+        """Return the label of a value."""
+        return int(value)
+
+    def make_calibrator(self) -> AnyCalibrator:
+        """Return an empty calibrator."""
+        return self._kind(**self.forgetting)
+
+    def predict(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, None]:
+        """Return lower and upper ends."""
+        p = calibrator.run(steps.kinds, steps.scores[:, 0], steps.values, **options)
+        return np.column_stack(p if self._has_intervals else (p, p)), None
+
+    def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
+        """Score the merge of both ends, and the score where it is a probability."""
+        score, p0, p1, p = self._read(rows)
+        raw = {"raw": BinaryForecasts(score, values)} if self.probabilities else {}
+        views = raw | {"calibrated": BinaryForecasts(p, values)}
+        outside = (p < p0) | (p > p1) if self.stateful else None
+        return ScoredRows(values, views, p1 - p0, outside)
+
+    def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
+        """Return the probabilities, and the labels."""
+        return self._read(issued)[3][:, np.newaxis], scored.labels[:, np.newaxis]
+
+    def labels(self, values: Floats) -> Column:
+        """Return the labels of values, as whole numbers."""
+        return values.astype(np.int64)
+
+    def fields(self, rows: Floats) -> dict[str, Column]:
+        """Return the columns of scores and predictions."""
+        score, p0, p1, p = self._read(rows)
+        return {"score": score, "p0": p0, "p1": p1, "p": p}
+
+    def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
+        """Return score, lower and upper end, and their merge."""
+        score, p0, p1 = rows.T
+        # A baseline may predict 0 or 1, which no merge of two ends does, and is scored by that.
+        return score, p0, p1, log_merge(p0, p1) if self._has_intervals else p1

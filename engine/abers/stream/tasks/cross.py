@@ -1,0 +1,92 @@
+"""The binary task by cross Venn-Abers prediction: K scores become one interval.
+
+A row is the K scores, the fold, the ends and the merge, as `abers.CrossVennAbers` computes them.
+The id of an observation decides its fold.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.calibration import CrossVennAbers, cross_ends, cross_log_merge
+from abers.calibration.folds import fold_of_id
+from abers.exceptions import ScoreError
+from abers.stream.tasks.binary import BinaryTask
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from abers.arrays import Floats
+    from abers.stream.columns import Column, Events
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
+
+__all__ = ["CrossTask"]
+
+
+class CrossTask(BinaryTask):
+    """Binary labels, calibrated by cross Venn-Abers prediction.
+
+    Parameters
+    ----------
+    settings
+        Settings of the processor: number of folds, kind of scores, and how calibrators forget.
+    """
+
+    prediction_width = 3
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._folds = settings.folds
+        self.score_width = settings.folds + 1
+
+    def score(self, given: object, id_: str) -> list[float]:
+        """Return the scores of an observation, one a fold or one for all, and its fold."""
+        scores = [*given] if isinstance(given, list | tuple) else [given] * self._folds
+        if len(scores) != self._folds:
+            msg = f"score {shown(given)} is not one number, or {self._folds}, one a fold"
+            raise ScoreError(msg)
+        return [*map(self._checked, scores), float(fold_of_id(id_, self._folds))]
+
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Return `score` and `value` of all events of a batch; None if one is unusual."""
+        found = super().columns(events)
+        if found is None:
+            return None
+        folds = np.zeros(len(events))
+        ids = events.ids[~events.labels].tolist()
+        folds[~events.labels] = [fold_of_id(one, self._folds) for one in ids]
+        scores = np.repeat(found[0], self._folds, axis=1)
+        return np.column_stack((scores, folds)), found[1]
+
+    def are_scores(self, rows: Floats) -> bool:
+        """Return whether rows are finite scores, and a fold."""
+        folds = np.isin(rows[:, -1], np.arange(self._folds))
+        return super().are_scores(rows[:, :-1]) and bool(folds.all())
+
+    def are_predictions(self, rows: Floats) -> bool:
+        """Return whether rows are probabilities."""
+        return bool(((rows >= 0.0) & (rows <= 1.0)).all())
+
+    def learner_args(self, value: float, id_: str) -> tuple[Any, ...]:
+        """Return the arguments of `learner.learn` after the features: the label, and the fold."""
+        return (self.label(value), fold_of_id(id_, self._folds))
+
+    def make_calibrator(self) -> AnyCalibrator:
+        """Return an empty calibrator."""
+        return CrossVennAbers(self._folds, **self.forgetting)
+
+    def predict(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, None]:
+        """Return lower and upper ends, and their merge."""
+        scores, folds = steps.scores[:, :-1], steps.scores[:, -1].astype(np.int64)
+        p0, p1 = calibrator.run(steps.kinds, scores, steps.values, folds=folds, **options)
+        return np.column_stack((*cross_ends(p0, p1), cross_log_merge(p0, p1))), None
+
+    def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
+        # The median of equal scores is their value, to the last bit.
+        scores = np.median(rows[:, : self._folds], axis=1)
+        low, high, p = rows[:, -3:].T
+        return scores, low, high, p

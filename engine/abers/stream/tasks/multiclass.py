@@ -1,0 +1,170 @@
+"""The multi-class task: scores of some classes become their probabilities, each in an interval.
+
+A row is the scores, the probabilities, the lower and the upper ends, each in the order of the
+classes, as `abers.OneVsRest` or `abers.OneVsOne` computes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers import registry, validation
+from abers.calibration import OneVsOne
+from abers.exceptions import LabelError, ScoreError
+from abers.monitoring import ClassForecasts, ScoredRows
+from abers.stream.events import MultiClassOutcome, MultiClassPrediction
+from abers.stream.tasks.base import Task, by_name
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from abers.arrays import Floats
+    from abers.stream.columns import Column, Events
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
+
+__all__ = ["MultiClassTask"]
+
+_EPSILON = 1e-9  # by which probabilities may exceed 1
+_ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
+
+
+class MultiClassTask(Task):
+    """One of several labels, calibrated by one-vs-rest or one-vs-one Venn-Abers prediction.
+
+    Parameters
+    ----------
+    settings
+        Settings of the processor: the classes, kind of scores, and how calibrators forget.
+    """
+
+    prediction = MultiClassPrediction
+    outcome = MultiClassOutcome
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._classes = settings.classes
+        self._numbers = {name: number for number, name in enumerate(settings.classes)}
+        self._kind = registry.find(settings.calibrator or "one-vs-rest")
+        # The score of a pair is a share of two scores, which must not be negative.
+        self._nonnegative = self.probabilities or issubclass(self._kind, OneVsOne)
+        self.score_width = len(self._classes)
+        self.prediction_width = 3 * len(self._classes)
+
+    def score(self, given: object, id_: str) -> list[float]:
+        """Return the scores of an observation, which are finite and by class; one left out is 0."""
+        del id_
+        if not isinstance(given, Mapping):
+            msg = f"score {shown(given)} must be a dict; write {{class: score, …}}"
+            raise ScoreError(msg)
+        if unknown := [name for name in given if name not in self._numbers]:
+            msg = f"score of class {shown(unknown[0])}, which is not among {shown(self._classes)}"
+            raise ScoreError(msg)
+        row = [validation.score(given.get(name, 0.0)) for name in self._classes]
+        if not self._right(np.array([row])):
+            rule = "probabilities that sum to 1" if self.probabilities else "0 or more"
+            msg = (
+                f"scores {shown(dict(given))} are not {rule}; fix the scores, or change task.scores"
+            )
+            raise ScoreError(msg)
+        return row
+
+    def value(self, given: object) -> float:
+        """Return the number of a label: a class, or a whole number that is written like one."""
+        whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        with suppress(KeyError, ValueError):  # not among them, or of thousands of digits
+            if whole or isinstance(given, str):
+                return float(self._numbers[str(given)])
+        msg = f"label {shown(given)} is not among the classes {shown(self._classes)}"
+        raise LabelError(msg)
+
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Return `score` and `value` of all events of a batch; None if one is unusual."""
+        scores, values = np.zeros((len(events), len(self._classes))), np.zeros(len(events))
+        if events.scores is not None:
+            table = self._table(events.scores[~events.labels].tolist())
+            if table is None:
+                return None
+            scores[~events.labels] = table
+        if events.values is not None:
+            given = events.values[events.labels].tolist()
+            if not {*map(type, given)} <= {str} or not {*given} <= self._numbers.keys():
+                return None
+            values[events.labels] = [self._numbers[name] for name in given]
+        return scores, values
+
+    def _table(self, given: list[Any]) -> Floats | None:
+        """Return rows of dicts that have a float for every class and no other; None of others."""
+        if not {*map(type, given)} <= {dict} or any(
+            one.keys() != self._numbers.keys() for one in given
+        ):
+            return None
+        rows = [[one[name] for name in self._classes] for one in given]
+        if not {type(score) for row in rows for score in row} <= {float}:
+            return None
+        table = np.array(rows, float).reshape(-1, len(self._classes)) + 0.0  # as in `score`
+        return table if self._right(table) else None
+
+    def _right(self, table: Floats) -> bool:
+        if not np.isfinite(table).all() or (self._nonnegative and (table < 0.0).any()):
+            return False
+        if not self.probabilities:
+            return True
+        with np.errstate(over="ignore"):  # an infinite sum is not 1
+            return bool((np.abs(table.sum(axis=1) - 1.0) <= _ROUNDING).all())
+
+    def are_scores(self, rows: Floats) -> bool:
+        """Return whether rows are scores of all classes."""
+        return self._right(rows)
+
+    def are_predictions(self, rows: Floats) -> bool:
+        """Return whether rows are probabilities, and their lower and upper ends."""
+        return bool(((rows >= 0.0) & (rows <= 1.0 + _EPSILON)).all())
+
+    def are_values(self, values: Floats) -> bool:
+        """Return whether numbers are those of classes."""
+        return bool(np.isin(values, np.arange(len(self._classes))).all())
+
+    def label(self, value: float) -> str:
+        """Return the class with this number."""
+        return self._classes[int(value)]
+
+    def make_calibrator(self) -> AnyCalibrator:
+        """Return an empty calibrator."""
+        make: Any = self._kind
+        most = max(2, len(self._classes))
+        calibrator: AnyCalibrator = make(self._classes, **self.forgetting, max_classes=most)
+        return calibrator
+
+    def predict(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, None]:
+        """Return probabilities, lower and upper ends."""
+        labels = steps.values.astype(np.int64)
+        return np.hstack(calibrator.run(steps.kinds, steps.scores, labels, **options)), None
+
+    def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
+        """Score the probabilities, and the scores where they are probabilities."""
+        labels = values.astype(np.int64)
+        score, p, low, high = self._parts(rows)
+        raw = {"raw": ClassForecasts(score, labels)} if self.probabilities else {}
+        widths = (high - low)[np.arange(len(labels)), labels]
+        return ScoredRows(values, raw | {"calibrated": ClassForecasts(p, labels)}, widths)
+
+    def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
+        """Return the largest probabilities, and whether the labels were of those classes."""
+        k = len(self._classes)
+        most = np.minimum(issued[:, k : 2 * k].max(axis=1), 1.0)
+        return most[:, np.newaxis], scored.forecasts["calibrated"].true[:, np.newaxis]
+
+    def fields(self, rows: Floats) -> dict[str, Column]:
+        """Return the columns of scores and predictions."""
+        parts = zip(("score", "p", "low", "high"), self._parts(rows), strict=True)
+        return {name: by_name(self._classes, part) for name, part in parts}
+
+    def _parts(self, rows: Floats) -> list[Floats]:
+        """Return scores, probabilities, lower and upper ends."""
+        return np.split(rows, 4, axis=1)

@@ -1,0 +1,53 @@
+"""The multi-class task with protected probabilities: predictions change the state of a calibrator.
+
+A row is the scores, the protected probabilities, the lower and the upper ends, each in the order of
+the classes, and the number of the observation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.stream.settings import LARGEST_TIME
+from abers.stream.tasks.multiclass import MultiClassTask
+
+if TYPE_CHECKING:
+    from abers.arrays import Floats
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
+
+__all__ = ["ProtectedMultiClassTask"]
+
+
+class ProtectedMultiClassTask(MultiClassTask):
+    """One of several labels, calibrated by protected one-vs-rest and one-vs-one prediction.
+
+    Parameters
+    ----------
+    settings
+        Settings of the processor: the classes, and how the calibrator of the intervals forgets.
+    """
+
+    stateful = True
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self.prediction_width += 1
+
+    def are_predictions(self, rows: Floats) -> bool:
+        """Return whether rows are positive probabilities, lower and upper ends, and a number."""
+        p, numbers = rows[:, : self.score_width], rows[:, -1]
+        counted = (numbers >= 0.0) & (numbers < LARGEST_TIME) & (numbers == np.floor(numbers))
+        return super().are_predictions(rows[:, :-1]) and bool(counted.all() and (p > 0.0).all())
+
+    def predict(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, None]:
+        """Return protected probabilities, lower and upper ends, and numbers."""
+        rows, bands = super().predict(calibrator, steps, options)
+        return np.column_stack((rows, options["numbers"])), bands
+
+    def _parts(self, rows: Floats) -> list[Floats]:
+        return super()._parts(rows[:, :-1])

@@ -1,0 +1,69 @@
+"""The tasks by name: the only list of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abers import registry
+from abers.exceptions import ParameterError
+from abers.stream.tasks.binary import BinaryTask
+from abers.stream.tasks.cross import CrossTask
+from abers.stream.tasks.multiclass import MultiClassTask
+from abers.stream.tasks.protected import ProtectedTask
+from abers.stream.tasks.protected_classes import ProtectedMultiClassTask
+from abers.stream.tasks.regression import RegressionTask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import Task
+
+__all__ = ["TASKS", "make_task"]
+
+TASKS: Mapping[tuple[str, str | None, bool], type[Task]] = {
+    ("binary", None, False): BinaryTask,
+    ("binary", None, True): ProtectedTask,
+    ("binary", "cvap", False): CrossTask,
+    ("multiclass", None, False): MultiClassTask,
+    ("multiclass", "protected-classes", False): ProtectedMultiClassTask,
+    ("regression", None, False): RegressionTask,
+}
+"""By name of the task, of the calibrator where that needs a task of its own, and by whether the
+probability is protected."""
+
+
+def make_task(settings: Settings) -> Task:
+    """Return the task that settings name.
+
+    Parameters
+    ----------
+    settings
+        Settings of a processor.
+
+    Returns
+    -------
+    Task
+        The task, with these settings.
+
+    Raises
+    ------
+    ParameterError
+        If the calibrator is for another task, or for other scores.
+
+    Examples
+    --------
+    >>> from abers.stream import Settings
+    >>> make_task(Settings(task="regression")).score_width
+    1
+    """
+    if settings.calibrator is not None:
+        able = registry.capabilities(settings.calibrator)
+        if able.task != settings.task:
+            msg = f"calibrator={settings.calibrator!r} is for a {able.task} task"
+            raise ParameterError(msg)
+        if able.of_probabilities and settings.scores != "probability":
+            msg = f"calibrator={settings.calibrator!r} is for scores that are probabilities"
+            raise ParameterError(msg)
+    usual = TASKS[settings.task, None, settings.protected]
+    return TASKS.get((settings.task, settings.calibrator, settings.protected), usual)(settings)

@@ -1,0 +1,202 @@
+"""The regression task: a score becomes quantiles of the label, each between two others.
+
+A row is the score, the merged quantiles, those of the upper and those of the lower CDF, each by
+level, as `abers.regression.IVAPR` computes them. With whole distributions the mean follows, and all
+of it is read off one band.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers import registry, validation
+from abers.arrays import PREDICT
+from abers.exceptions import LabelError, ScoreError
+from abers.monitoring import DistributionEProcess, RegressionMonitor, ScoredRows, task_monitor
+from abers.monitoring.regression import central_pairs
+from abers.serialization import require
+from abers.stream.columns import objects
+from abers.stream.events import RegressionOutcome, RegressionPrediction
+from abers.stream.tasks.base import Task, by_name
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers.arrays import Floats
+    from abers.monitoring import TaskMonitor
+    from abers.stream.columns import Column, Events
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps, PredictionRows
+
+__all__ = ["RegressionTask"]
+
+
+class RegressionTask(Task):
+    """Labels that are numbers, calibrated by inductive Venn-Abers predictive distributions.
+
+    Parameters
+    ----------
+    settings
+        Settings of the processor: levels of the quantiles, and how calibrators forget.
+    """
+
+    prediction = RegressionPrediction
+    outcome = RegressionOutcome
+    score_width = 1
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._kind = registry.find(settings.calibrator or "ivapr")
+        self._levels = settings.quantiles
+        self._names = [*map(repr, settings.quantiles)]  # different for any two
+        self._options: dict[str, Any] = self.forgetting | {
+            name: one
+            for name, one in (("grid", settings.grid), ("support", settings.support))
+            if one
+        }
+        self._lowest, self._highest = settings.support or (-math.inf, math.inf)
+        self.distributions = settings.distributions != "none"
+        self._with_bands = settings.distributions == "full"
+        self.prediction_width = 3 * len(self._levels) + self.distributions
+
+    def score(self, given: object, id_: str) -> float:
+        """Return a score, which is a finite number."""
+        del id_
+        return validation.score(given)
+
+    def value(self, given: object) -> float:
+        """Return a label, which is a finite number inside the support."""
+        try:
+            value = validation.score(given)
+        except ScoreError:
+            msg = f"label {shown(given)} is not a finite number; drop it, or repair its source"
+            raise LabelError(msg) from None
+        if not self._lowest <= value <= self._highest:
+            ends = (self._lowest, self._highest)
+            msg = f"label {shown(given)} lies outside the support {ends}; repair it, or widen that"
+            raise LabelError(msg)
+        return value
+
+    def columns(self, events: Events) -> tuple[Floats, Floats] | None:
+        """Return `score` and `value` of all events of a batch; None if one is unusual."""
+        n = len(events)
+        scores: Column = np.zeros(n) if events.scores is None else events.scores
+        values: Column = np.zeros(n) if events.values is None else events.values
+        if {scores.dtype.kind, values.dtype.kind} != {"f"}:
+            return None
+        if not (np.isfinite(scores).all() and np.isfinite(values).all()):
+            return None
+        given = values[events.labels]
+        if ((given < self._lowest) | (given > self._highest)).any():
+            return None
+        # -0.0 becomes 0.0, as in `score`.
+        return scores.reshape(n, 1) + 0.0, np.where(events.labels, values, 0.0) + 0.0
+
+    def are_scores(self, rows: Floats) -> bool:
+        """Return whether rows are finite scores."""
+        return bool(np.isfinite(rows).all())
+
+    def are_predictions(self, rows: Floats) -> bool:
+        """Return whether rows are three times quantiles, ascending with their levels."""
+        k = len(self._levels)
+        quantiles = rows[:, : 3 * k].reshape(len(rows), 3, k)
+        ascending = quantiles[:, :, :-1] <= quantiles[:, :, 1:]
+        return bool(ascending.all() and not np.isnan(quantiles).any())
+
+    def are_values(self, values: Floats) -> bool:
+        """Return whether numbers are finite, and inside the support."""
+        inside = (self._lowest <= values) & (values <= self._highest)
+        return bool((np.isfinite(values) & inside).all())
+
+    def label(self, value: float) -> float:
+        """Return the label of a value, which is the value."""
+        return value
+
+    def make_calibrator(self) -> AnyCalibrator:
+        """Return an empty calibrator."""
+        return self._kind(**self._options)
+
+    def predict(
+        self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> tuple[Floats, Column | None]:
+        """Return quantiles, or whole bands and the rows read off them, one step at a time."""
+        scores, times, held = steps.scores[:, 0], options["times"], options["held"]
+        if not self.distributions:
+            found = calibrator.run(
+                steps.kinds, scores, steps.values, levels=self._levels, **options
+            )
+            return np.hstack(found), None
+        rows = np.full((len(held), self.prediction_width), np.nan)
+        bands = np.empty(len(held), object)
+        columns = (steps.kinds, scores, steps.values, steps.times)
+        for row, (kind, score, value, when) in enumerate(
+            zip(*(column.tolist() for column in columns), strict=True)
+        ):
+            time = None if times is None else when
+            if kind == PREDICT:
+                bands[row] = band = calibrator.predict_one(score, time)
+                ends = band.quantile_ends(self._levels)
+                rows[row] = np.concatenate((band.quantile(self._levels), *ends, [band.mean]))
+            else:
+                calibrator.learn_one(score, value, time=time)
+            held[row] = len(calibrator)
+        return rows, bands
+
+    def monitor(self, state: Sequence[Any] | None = None) -> TaskMonitor:
+        """Return an empty monitor, or the one with this state."""
+        monitor = task_monitor(
+            "regression", state, levels=self._levels, distributions=self.distributions
+        )
+        if state is not None and isinstance(monitor, RegressionMonitor):
+            require(monitor.levels == self._levels, "levels")
+            require((monitor.pit_histogram is not None) == self.distributions, "PIT values")
+        return monitor
+
+    def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
+        """Score the quantiles, and the distributions if there are any."""
+        quantiles = rows[:, 1 : 1 + len(self._levels)]
+        covered = {
+            share: (quantiles[:, low] <= values) & (values <= quantiles[:, high])
+            for low, high, share in central_pairs(self._levels)
+        }
+        whole: dict[str, Any] = {}
+        if self.distributions:
+            whole = {"crps": rows[:, -3], "pit": (rows[:, -2], rows[:, -1])}
+        return ScoredRows(values, scores=rows[:, 0], quantiles=quantiles, covered=covered, **whole)
+
+    def e_process(self) -> DistributionEProcess:
+        """Return an e-process against the central intervals, and any PIT values."""
+        shares = [share for _, _, share in central_pairs(self._levels)]
+        return DistributionEProcess(shares, pit=self.distributions, **self.testing)
+
+    def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
+        """Return zeros, and which intervals covered the labels with the ends of the PIT values."""
+        columns = [*scored.covered.values(), *(scored.pit or ())] or [np.zeros(len(scored))]
+        outcomes = np.column_stack(columns).astype(np.float64)
+        return np.zeros((len(issued), outcomes.shape[1])), outcomes
+
+    def labels(self, values: Floats) -> Column:
+        """Return the labels of values, which are the values."""
+        return values
+
+    def prediction_extras(self, predicted: PredictionRows) -> dict[str, Column]:
+        """Return the means and the bands, if predictions have them."""
+        extras = {"mean": predicted.rows[:, self.prediction_width]} if self.distributions else {}
+        if self._with_bands and predicted.bands is not None:
+            extras["cdf"] = objects([band.to_dict() for band in predicted.bands])
+        return extras
+
+    def outcome_extras(self, rows: Floats) -> dict[str, Column]:
+        """Return the means and the CRPS, if outcomes have them."""
+        at = self.prediction_width
+        return {"mean": rows[:, at], "crps": rows[:, at + 1]} if self.distributions else {}
+
+    def fields(self, rows: Floats) -> dict[str, Column]:
+        """Return the columns of scores and predictions."""
+        parts = np.split(rows[:, 1 : 1 + 3 * len(self._levels)], 3, axis=1)
+        columns = zip(("quantiles", "low", "high"), parts, strict=True)
+        return {"score": rows[:, 0]} | {n: by_name(self._names, part) for n, part in columns}

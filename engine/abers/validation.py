@@ -1,0 +1,394 @@
+"""Checks of input: scores, labels, weights, times, levels, one or many.
+
+Each check returns the converted value, or raises an error that names the value, its row and the
+remedy. Callers check everything before they change anything.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from numbers import Real
+from reprlib import Repr
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE, unmasked
+from abers.exceptions import (
+    InputError,
+    LabelError,
+    ParameterError,
+    ScoreError,
+    TimeError,
+    WeightError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from abers.arrays import Bytes, Floats, Integers
+
+__all__ = [
+    "array",
+    "at",
+    "count",
+    "finite",
+    "label",
+    "labels",
+    "level_list",
+    "levels",
+    "numbers",
+    "observation",
+    "observations",
+    "places",
+    "plain",
+    "real",
+    "reals",
+    "resolvable",
+    "score",
+    "scores",
+    "shown",
+    "sizes",
+    "spread",
+    "spreads",
+    "steps",
+    "time",
+    "times",
+    "weight",
+    "weights",
+]
+
+_MAX_FLOAT = sys.float_info.max
+_BINARY_LABELS = {0: 0, 1: 1}  # True, 1.0 and numpy's ones are equal to 1 and hash alike
+_SPREAD_REMEDY = "a normal forecast needs a spread; repair the model's output"
+_MAX_INT64 = (1 << 63) - 1
+_MAX_SHOWN_CHARACTERS = 60  # of a value in a message
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MAX_SHOWN_CHARACTERS
+_ArrayType = TypeVar("_ArrayType", bound="NDArray[np.generic]")
+_Result = TypeVar("_Result")
+
+
+def shown(value: object) -> str:
+    """Show a value as `repr` does, shortened; by its type where that fails.
+
+    Examples
+    --------
+    >>> shown("high"), len(shown("x" * 1_000_000))
+    ("'high'", 60)
+    """
+    try:
+        return _SHORT.repr(value)
+    except Exception:  # noqa: BLE001 - whatever a foreign __repr__ raises
+        return f"<{type(value).__name__}>"
+
+
+def _finite_number(value: object, what: str, error: type[InputError], remedy: str) -> float:
+    if type(value) is float and -_MAX_FLOAT <= value <= _MAX_FLOAT:
+        return value + 0.0  # -0.0 becomes 0.0
+    if not isinstance(value, Real | np.bool_) or not math.isfinite(number := _as_float(value)):
+        msg = f"{what} {shown(value)} is not a finite number; {remedy}"
+        raise error(msg)
+    return number + 0.0
+
+
+def _as_float(value: Real | np.bool_) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def score(value: object) -> float:
+    """Check one score: any finite real number."""
+    return _finite_number(
+        value, "score", ScoreError, "drop the observation or repair the model's output"
+    )
+
+
+def time(value: object) -> float:
+    """Check one event time: any finite real number."""
+    return _finite_number(
+        value, "time", TimeError, "give the event time as a number, such as seconds"
+    )
+
+
+def spread(value: object) -> float:
+    """Check one standard deviation: any positive, finite real number."""
+    number = _finite_number(value, "standard deviation", ScoreError, _SPREAD_REMEDY)
+    if number <= 0.0:
+        msg = f"standard deviation {shown(value)} is not positive; {_SPREAD_REMEDY}"
+        raise ScoreError(msg)
+    return number
+
+
+def resolvable(time: float, half_life: float) -> bool:
+    """Return whether a time is at most 2**50 half-lives from zero, so that doubles resolve them."""
+    return abs(time) / half_life <= 2.0**50
+
+
+def label(value: object) -> int:
+    """Check one label: 0, 1, False or True."""
+    try:
+        return _BINARY_LABELS[value]  # type: ignore[index]
+    except (KeyError, TypeError):
+        msg = f"label {shown(value)} is not 0 or 1; map the positive class to 1 and all others to 0"
+        raise LabelError(msg) from None
+
+
+def real(value: object) -> float:
+    """Check one real label: any finite real number."""
+    return _finite_number(value, "label", LabelError, "drop the observation or repair its label")
+
+
+def weight(value: object, largest: int) -> int:
+    """Check one weight and round it to a multiple of 2**-30, the unit of the result."""
+    if type(value) is float and value == 1.0:  # an array that equals 1 is no weight
+        return ONE
+    remedy = "weights are positive and finite"
+    units = _finite_number(value, "weight", WeightError, remedy) * ONE
+    if not 0.5 < units <= largest:  # noqa: PLR2004 - rounds to 0
+        msg = (
+            f"weight {shown(value)} is out of range; weights lie between 2**-30 and "
+            f"{largest // ONE} (they are rounded to multiples of 2**-30)"
+        )
+        raise WeightError(msg)
+    return round(units)
+
+
+def _is_column(values: object, kind: type[np.generic]) -> bool:
+    """Return whether this is a column of a type already: to convert few rows takes longer."""
+    return type(values) is np.ndarray and values.dtype == kind and values.ndim == 1
+
+
+def _column(values: ArrayLike, check: Callable[[object], float], what: str) -> NDArray[np.generic]:
+    given = unmasked(values)
+    array = _one_dimensional(given, what)
+    if array.dtype.kind not in "fiub":  # strings or objects: say which row, or convert
+        array = np.array([at(f"row {i}", check, value) for i, value in enumerate(given)])  # type: ignore[arg-type]
+    return array
+
+
+def array(values: ArrayLike, rule: str) -> NDArray[Any]:
+    """Return values as an array, or say by which rule rows of different lengths are wrong."""
+    try:
+        return np.asarray(unmasked(values))
+    except ValueError as error:
+        msg = f"{rule}; {error}"
+        raise ParameterError(msg) from None
+
+
+def _one_dimensional(values: ArrayLike, what: str) -> NDArray[Any]:
+    found = array(values, f"{what} must be one-dimensional")
+    if found.ndim != 1:
+        msg = f"{what} must be one-dimensional, not of shape {found.shape}"
+        raise ParameterError(msg)
+    return found
+
+
+def at(where: str, check: Callable[..., _Result], *arguments: object) -> _Result:
+    """Call a check, and name in its error the row or the fold that is wrong."""
+    try:
+        return check(*arguments)
+    except InputError as error:
+        msg = f"{where}: {error}"
+        raise type(error)(msg) from None
+
+
+def _floats(values: ArrayLike, check: Callable[[object], float], what: str) -> Floats:
+    if _is_column(values, np.float64):
+        array: Floats = np.ascontiguousarray(values) + 0.0
+    else:
+        with np.errstate(over="ignore"):  # a long double too large becomes infinite, is refused
+            array = np.ascontiguousarray(_column(values, check, what), dtype=np.float64) + 0.0
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int(np.flatnonzero(~finite)[0])
+        at(f"row {bad}", check, float(array[bad]))
+    return array
+
+
+def scores(values: ArrayLike) -> Floats:
+    """Check an array of scores."""
+    return _floats(values, score, "scores")
+
+
+def spreads(values: ArrayLike, length: int) -> Floats:
+    """Check an array of standard deviations."""
+    column = _floats(values, spread, "standard deviations")
+    bad = np.flatnonzero(column <= 0.0)
+    if bad.size:
+        at(f"row {bad[0]}", spread, float(column[bad[0]]))
+    return _same_length(column, length, "standard deviations")
+
+
+def times(values: ArrayLike, length: int) -> Floats:
+    """Check an array of event times."""
+    return _same_length(_floats(values, time, "times"), length, "times")
+
+
+def labels(values: ArrayLike, length: int) -> Bytes:
+    """Check an array of labels."""
+    if _is_column(values, np.uint8):
+        column = np.asarray(values)
+        known = column <= 1
+    else:
+        column = _column(values, label, "labels")
+        known = (column == 0) | (column == 1)
+    if not known.all():
+        bad = int(np.flatnonzero(~known)[0])
+        at(f"row {bad}", label, column[bad].item())
+    return _same_length(column.astype(np.uint8), length, "labels")
+
+
+def reals(values: ArrayLike, length: int) -> Floats:
+    """Check an array of real labels."""
+    return _same_length(_floats(values, real, "labels"), length, "labels")
+
+
+def weights(values: ArrayLike, length: int, largest: int) -> Integers:
+    """Check an array of weights and round them to multiples of 2**-30, the unit of the result."""
+
+    def check(value: object) -> float:
+        return weight(value, largest) / ONE
+
+    column = _floats(values, check, "weights")
+    with np.errstate(over="ignore"):  # then it is too large
+        units = column * ONE
+    bad = np.flatnonzero(~((units > 0.5) & (units <= largest)))  # noqa: PLR2004 - rounds to 0
+    if bad.size:
+        at(f"row {bad[0]}", check, float(column[bad[0]]))
+    return _same_length(np.rint(units).astype(np.int64), length, "weights")
+
+
+def steps(values: ArrayLike, length: int) -> tuple[Bytes, bool]:
+    """Check an array of steps: 0 predicts, 1 learns, 2 removes, 3 expires.
+
+    Return them, and whether there are others than the first two.
+    """
+    if _is_column(values, np.uint8):
+        column = np.asarray(values)
+        rare = not (column <= LEARN).all()
+        known = column <= EXPIRE if rare else None
+    else:
+        column = _one_dimensional(values, "steps")
+        # Compared one by one: numpy's own search takes ten times as long for a single step.
+        common = (column == PREDICT) | (column == LEARN)
+        rare = not common.all()
+        known = common | (column == REMOVE) | (column == EXPIRE) if rare else None
+    if known is not None and not known.all():
+        bad = np.flatnonzero(~known)
+        msg = (
+            f"row {bad[0]}: step {shown(column.tolist()[bad[0]])} is unknown; "
+            "steps are 0 (predict), 1 (learn), 2 (remove) and 3 (expire)"
+        )
+        raise ParameterError(msg)
+    return _same_length(column.astype(np.uint8), length, "steps"), rare
+
+
+def observation(value: object) -> int:
+    """Check the number of one observation: a whole number from 0 on."""
+    return count(value, "number", 0)
+
+
+def observations(values: ArrayLike, length: int) -> Integers:
+    """Check an array of observation numbers: whole numbers from 0 on, -1 for none."""
+    given = _one_dimensional(values, "numbers")
+    if given.size and given.dtype.kind not in "iu":
+        msg = (
+            f"numbers of type {given.dtype} must be whole numbers between 0 and {_MAX_INT64}, or "
+            "-1 for none"
+        )
+        raise ParameterError(msg)
+    bad = np.flatnonzero((given < -1) | (given > _MAX_INT64))
+    if bad.size:
+        msg = (
+            f"row {bad[0]}: number {given[bad[0]]} must be between 0 and {_MAX_INT64}, or -1 for "
+            "none"
+        )
+        raise ParameterError(msg)
+    return _same_length(given.astype(np.int64), length, "numbers")
+
+
+def sizes(held: Integers, length: int) -> None:
+    """Check the array that a run fills with the numbers of observations held."""
+    if held.dtype != np.int64 or held.shape != (length,):
+        msg = f"held is {held.dtype} of shape {held.shape}, not int64 of shape ({length},)"
+        raise ParameterError(msg)
+
+
+def _same_length(array: _ArrayType, length: int, what: str) -> _ArrayType:
+    if len(array) != length:
+        msg = f"{what} has {len(array)} rows, scores has {length}; give one of each per row"
+        raise ParameterError(msg)
+    return array
+
+
+# Arguments of distributions and scores, of any shape
+
+
+def plain(values: Floats) -> float | Floats:
+    """Return a single value as a number, and an array as it is."""
+    return values if np.ndim(values) else float(values)
+
+
+def levels(values: ArrayLike, name: str) -> Floats:
+    """Check probabilities that are neither 0 nor 1."""
+    found = numbers(values, name)
+    bad = ~((found > 0.0) & (found < 1.0))
+    if bad.any():
+        msg = f"{name}={shown(float(found[bad][0]))} is not inside (0, 1); give a probability"
+        raise ParameterError(msg)
+    return found
+
+
+def level_list(values: ArrayLike) -> Floats:
+    """Check a list of levels: it is one-dimensional, and none is 0 or 1."""
+    found = levels(values, "levels")
+    if found.ndim != 1:
+        msg = f"levels={shown(values)} must be a list of numbers inside (0, 1)"
+        raise ParameterError(msg)
+    return np.ascontiguousarray(found)
+
+
+def places(values: ArrayLike) -> Floats:
+    """Check the arguments of a CDF: numbers, which may be infinite."""
+    where = numbers(values, "t")
+    if np.isnan(where).any():
+        msg = "t is not a number; ask for the CDF at numbers"
+        raise ParameterError(msg)
+    return where
+
+
+def finite(values: ArrayLike, name: str) -> Floats:
+    """Check finite numbers."""
+    found = numbers(values, name)
+    bad = ~np.isfinite(found)
+    if bad.any():
+        msg = f"{name}={shown(float(found[bad][0]))} is not a finite number; drop it"
+        raise ParameterError(msg)
+    return found
+
+
+def numbers(values: ArrayLike, name: str) -> Floats:
+    """Check that all values are numbers, which may be infinite or NaN."""
+    try:
+        return np.asarray(unmasked(values), np.float64)
+    except (TypeError, ValueError, OverflowError):
+        msg = f"{name}={shown(values)} must be a number or an array of numbers; convert it"
+        raise ParameterError(msg) from None
+
+
+def count(value: object, name: str, least: int, most: int = _MAX_INT64) -> int:
+    """Check a number of things: whole, and between two ends."""
+    is_bool = isinstance(value, bool)
+    if is_bool or not isinstance(value, int | np.integer) or not least <= value <= most:
+        too_large = isinstance(value, int | np.integer) and value > _MAX_INT64
+        bounded = most < _MAX_INT64 or too_large
+        range_ = f"between {least} and {most}" if bounded else f"of {least} or more"
+        msg = f"{name}={shown(value)} is not a whole number {range_}"
+        raise ParameterError(msg)
+    return int(value)

@@ -1,0 +1,140 @@
+"""The example of a configuration: every key there is, each with its real default."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from abers_connectors.cli.config_check import check, sampled
+from abers_connectors.config.model import Config, load
+from abers_connectors.config.problems import keys_of
+from abers_connectors.config.sections import InputSection, LearnerSection
+from abers_connectors.replay.inputs import open_input
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLE = Path(__file__).parents[3] / "deploy" / "abers.example.toml"
+SERVICE = EXAMPLE.with_name("abers.kafka.toml")
+STREAM = InputSection(observations="-", format="jsonl")
+
+LINE = re.compile(r"(?P<shown># )?(?P<line>(?P<key>\w+) = .+)")
+OF_TOPICS = re.compile(r"kafka\.|http\.|state\.(shared|retain)")
+TOPICS = {
+    "kafka.bootstrap_servers": "localhost:9092",
+    "kafka.observations": "scores",
+    "kafka.predictions": "predictions",
+}
+
+
+class Entry(NamedTuple):
+    """A key of the example."""
+
+    path: str
+    shown: bool
+    line: str
+
+    @property
+    def value(self) -> Any:  # noqa: ANN401 - whatever TOML holds
+        """What stands there."""
+        return next(iter(tomllib.loads(self.line).values()))
+
+
+def entries() -> Iterator[Entry]:
+    """Yield each key of the example: its path, whether it is only shown, and its line."""
+    section = ""
+    for line in EXAMPLE.read_text().splitlines():
+        if heading := re.fullmatch(r"(?:# )?\[([\w.]+)\]", line):
+            section = heading[1]
+        elif entry := LINE.fullmatch(line):
+            yield Entry(f"{section}.{entry['key']}", entry["shown"] is not None, entry["line"])
+
+
+def at(config: Config, path: str) -> Any:  # noqa: ANN401 - whatever a key has
+    """Return the value of a key."""
+    return attrgetter(path)(config)
+
+
+def keys(config: Config) -> dict[str, object]:
+    """Return each key of the models, with the value it has in a configuration that has them all."""
+    sections = {path[:-1] for path in keys_of(Config)}
+    return {
+        dotted: at(config, dotted)
+        for path in keys_of(Config)
+        if path not in sections
+        for dotted in [".".join(path)]
+    }
+
+
+def service(**flags: Any) -> Config:  # noqa: ANN401
+    """Load the least that a service needs, and some keys."""
+    return load(flags=TOPICS | flags, environ={})
+
+
+def test_it_has_every_key() -> None:
+    """The example has every key there is, and no other, in the order of the models."""
+    config = service().model_copy(update={"learner": LearnerSection()})
+    assert [one.path for one in entries()] == list(keys(config))
+
+
+def test_it_has_the_defaults() -> None:
+    """What is in force in the example is the default, and what is only shown has none."""
+    assert load(EXAMPLE, environ={}) == Config(input=STREAM)
+    shown = {one.path for one in entries() if one.shown and not OF_TOPICS.match(one.path)}
+    config = Config(input=STREAM, learner=LearnerSection()).model_copy(
+        update={"kafka": service().kafka}
+    )
+    without = {path for path, value in keys(config).items() if value is None}
+    assert shown == {path for path in without if not OF_TOPICS.match(path)}
+
+
+@pytest.mark.parametrize("entry", [one for one in entries() if OF_TOPICS.match(one.path)])
+def test_what_belongs_to_topics(entry: Entry) -> None:
+    """A key of topics is only shown, with its default, or else with something that can be used."""
+    assert entry.shown
+    default = at(service(), entry.path)
+    sasl = {"kafka.security.protocol": "SASL_SSL", "kafka.security.mechanism": "PLAIN"}
+    needed = sasl | {"kafka.security.username": "u", "kafka.security.certfile": "c.pem"}
+    secured = "security" in entry.path and default is None
+    config = service(**(needed if secured else {}) | {entry.path: entry.value})
+    assert at(config, entry.path) == default or default is None
+    assert at(config, entry.path) is not None
+
+
+@pytest.mark.parametrize(
+    "entry", [one for one in entries() if one.shown and not OF_TOPICS.match(one.path)]
+)
+def test_what_it_shows_can_be_used(entry: Entry) -> None:
+    """A key that is only shown is right as it stands there."""
+    labels = entry.path.startswith("input.label_fields")
+    needed = {"input.labels": "labels.csv"} if labels else {}
+    without = load(EXAMPLE, flags=needed, environ={})
+    assert load(EXAMPLE, flags=needed | {entry.path: entry.value}, environ={}) != without
+
+
+def test_the_example_of_a_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of a service is one, and what it says of its records is so."""
+    monkeypatch.chdir(tmp_path)
+    report = check(str(SERVICE), environ={})
+    assert report.meaning["labels"] == "topic fraud.labels, merged by record timestamp"
+    records = re.findall(r"#     ({.+})", SERVICE.read_text())
+    Path("records.jsonl").write_text("\n".join(records))
+    config = load(SERVICE, environ={})
+    source = open_input(config, "records.jsonl")
+    assert sampled(source, config.settings()).lines == [
+        (
+            'records.jsonl line 1: observation "a1" of model "fraud", 2026-01-31T12:00:00.000Z, '
+            "score 0.83"
+        ),
+        'records.jsonl line 2: label 1 for "a1" of model "fraud", 2026-01-31T12:20:00.000Z',
+    ]
+
+
+def test_it_is_accepted() -> None:
+    """Nothing has to be made before the example runs."""
+    assert check(str(EXAMPLE), environ={}).meaning["observations"].startswith("standard input")

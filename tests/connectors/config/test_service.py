@@ -1,0 +1,552 @@
+"""Configurations of services: their meaning and their mistakes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers.exceptions import ConfigError
+from abers_connectors.config.description import described
+from abers_connectors.config.model import Config, load
+from abers_connectors.config.sections import (
+    HttpSection,
+    KafkaSection,
+    LearnerSection,
+    SecuritySection,
+    StateSection,
+)
+from abers_connectors.preflight import run_problems
+from abers_connectors.replay.inputs import open_inputs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LEAST = {"bootstrap_servers": "kafka:9092", "observations": "in", "predictions": "out"}
+SASL = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "abers"}
+PASSWORD = "hunter2"  # noqa: S105 - nobody's password
+
+
+def loaded(text: str = "", environ: dict[str, str] | None = None, **keys: Any) -> Config:  # noqa: ANN401
+    """Load a service with some keys in [kafka], and TOML beside it."""
+    more = tomllib.loads(text)
+    flags = more | {"kafka": LEAST | more.get("kafka", {}) | keys}
+    return load(flags=flags, environ=environ or {})
+
+
+def kafka(environ: dict[str, str] | None = None, **keys: Any) -> KafkaSection:  # noqa: ANN401
+    """Load the section [kafka]."""
+    found = loaded("", environ, **keys).kafka
+    assert found is not None
+    return found
+
+
+def problems(text: str = "", environ: dict[str, str] | None = None, **keys: Any) -> list[str]:  # noqa: ANN401
+    """Return what is wrong with a service."""
+    with pytest.raises(ConfigError) as error:
+        loaded(text, environ, **keys)
+    return [line.removeprefix("command line: ") for line in error.value.problems]
+
+
+# What is loaded
+
+
+def test_the_least() -> None:
+    """Three keys make a service, in code as in TOML; without them there is no service."""
+    config = loaded()
+    assert config == Config(
+        kafka=KafkaSection(bootstrap_servers=("kafka:9092",), observations="in", predictions="out")
+    )
+    assert config.kafka is not None
+    assert config.kafka.dead_letters == "abers.dead-letters"
+    assert config.kafka.changelog == "abers.changelog"
+    assert (config.state, config.http) == (StateSection(), HttpSection())
+    assert load(flags={"input.observations": "a.csv"}, environ={}).kafka is None
+
+
+def test_topics_are_named_after_the_application() -> None:
+    """The changelog and the dead letters are named after the application by default."""
+    named = kafka(application_id="fraud", dead_letters="bad")
+    assert (named.dead_letters, named.changelog) == ("bad", "fraud.changelog")
+
+
+@pytest.mark.parametrize(
+    "bootstrap_servers", ["a:1", ["a.b-c:1", "10.0.0.1:65535"], ["[::1]:9092"]]
+)
+def test_brokers(bootstrap_servers: str | list[str]) -> None:
+    """One broker is a string, several are a list; each has a host and a port."""
+    one = isinstance(bootstrap_servers, str)
+    expected = (bootstrap_servers,) if one else tuple(bootstrap_servers)
+    assert kafka(bootstrap_servers=bootstrap_servers).bootstrap_servers == expected
+
+
+@pytest.mark.parametrize(
+    "bootstrap_servers",
+    ["kafka", "kafka:0", "kafka:65536", ":9092", "PLAINTEXT://a:1", "a:1,b:2", "", [], [5], 5],
+)
+def test_invalid_brokers(bootstrap_servers: object) -> None:
+    """An invalid address is refused with an example of a valid one."""
+    (line,) = problems(bootstrap_servers=bootstrap_servers)
+    assert 'is not a broker address; write host and port, "localhost:9092", or a list' in line
+
+
+@pytest.mark.parametrize(("given", "name"), [("0", "0"), ("7", "7"), ("abers-2", "abers-2")])
+def test_the_instance_comes_from_the_environment(given: str, name: str) -> None:
+    """The ordinal of a pod is a name, although TOML reads a number."""
+    assert kafka({"ABERS_KAFKA__GROUP_INSTANCE_ID": given}).group_instance_id == name
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [
+        ("earliest", "earliest"),
+        ("latest", "latest"),
+        (1_700_000_000_000, 1_700_000_000_000),
+        ("2023-11-14T22:13:20Z", 1_700_000_000_000),
+        (datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC), 1_700_000_000_000),
+    ],
+)
+def test_start(start: object, found: object) -> None:
+    """A service starts at either end of its topics or at a time, in any form that TOML has."""
+    assert kafka(starting_offset=start).starting_offset == found
+    if not isinstance(found, str):
+        assert kafka(publish_from=start).publish_from == found
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["soon", "2023-11-14", 1_700_000_000, -2, True, datetime(2023, 1, 1)],  # noqa: DTZ001
+)
+def test_invalid_times(time: object) -> None:
+    """Local times without an offset and Kafka's negative codes are not times."""
+    (line,) = problems(starting_offset=time)
+    assert re.fullmatch(
+        r'kafka.starting_offset: .* is not a time; write "earliest", "latest", whole .*Z"', line
+    )
+    (line,) = problems(publish_from=time)
+    assert re.fullmatch(
+        r'kafka.publish_from: .* is not a time; write whole milliseconds .*Z"', line
+    )
+
+
+def test_what_files_and_topics_share() -> None:
+    """Fields, label values and the tolerance for bad records apply to topics too."""
+    text = """
+    input.pos_label = ["fraud"]
+    input.fields.id = "record:key"
+    input.fields.time = "record:timestamp"
+    input.fields.passthrough = ["record:header:trace"]
+    input.label_fields.label = "outcome"
+    output = {on_bad_record = "stop", max_dead_letter_ratio = 0.005}
+    """
+    config = loaded(text, labels="labels")
+    assert config.second_input
+    assert config.fields().id == config.label_fields().id == "record:key"
+    assert config.label_fields().label == "outcome"
+    assert not loaded().second_input
+
+
+def test_a_service_has_no_files() -> None:
+    """Reading the files of a service is an error, because it has none."""
+    with pytest.raises(ConfigError, match=r"kafka: these are topics, not files"):
+        open_inputs(loaded())
+
+
+# What it means
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://hooks.example.com/services/T0/s3cr3t?x=1",
+        "https://[2001:db8::1]:8443/",
+        "http://localhost:9/s3cr3t",
+        "http://127.0.0.1/s3cr3t",
+        "http://[::1]:80/s3cr3t",
+    ],
+)
+def test_a_web_hook(url: str) -> None:
+    """Alarms are sent over TLS, or on this machine; only the host is ever shown."""
+    environ = {"ABERS_ALERTS__WEBHOOK": url}
+    config = load(flags={"input.observations": "x.jsonl"}, environ=environ)
+    assert config.alerts.webhook == url
+    meaning = described(config)["alarms"]
+    assert meaning.removeprefix("are sent to ") == urlsplit(url).hostname
+    assert "s3cr3t" not in f"{meaning} {config!r}"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example.com/s3cr3t",
+        "https://user:s3cr3t@example.com/",
+        "https:///s3cr3t",
+        "https://example.com/s3cr3t path",
+        "https://example.com/s3cr3t\n",
+        "https://example.com:port/s3cr3t",
+        "https://[::1/s3cr3t",
+        "ftp://localhost/s3cr3t",
+        "s3cr3t",
+        "",
+        5,
+        ["https://example.com/s3cr3t"],
+    ],
+)
+def test_invalid_web_hooks(url: object) -> None:
+    """Any other URL is refused without being shown."""
+    with pytest.raises(ConfigError) as error:
+        load(flags={"input.observations": "x.jsonl", "alerts.webhook": url}, environ={})
+    assert error.value.problems == (
+        (
+            "command line: alerts.webhook: must be a URL that begins with https://, or with "
+            "http:// on this machine, and has no user and password"
+        ),
+    )
+
+
+def test_meaning() -> None:
+    """The meaning of a service covers every key and shows no password."""
+    text = """
+    input.fields = {id = "record:key", time = "record:timestamp", model = "record:header:model"}
+    state = {path = "s3://bucket/abers", snapshot_every = 1000, shared = true, retain = 2}
+    http.host = "::1"
+    """
+    meaning = described(loaded(text, outcomes="settled", alerts="alarms", security=SASL))
+    assert meaning == {
+        "task": "the probability of label 1 (binary)",
+        "scores": "any finite number, from the records",
+        "calibrator": "ivap, keeps every label",
+        "brokers": "kafka:9092, encrypted, as abers by SCRAM-SHA-512",
+        "observations": "topic in, with labels among them",
+        "fields": "id in the record key, time in the record timestamp, "
+        "model in the header model, score in score, label in label",
+        "label 1": "1 or true; label 0 is 0 or false",
+        "predictions": "topic out",
+        "outcomes": "topic settled",
+        "alerts": "topic alarms",
+        "bad records": "topic abers.dead-letters; a ratio over 0.1 stops the run",
+        "changelog": "topic abers.changelog",
+        "waiting": "7 days for a label or an observation; "
+        "at most 1,000,000 observations and 100,000 labels",
+        "late": "an event over 0 seconds behind the latest one",
+        "too far ahead": "an event over 5 minutes ahead of its record",
+        "clocks": "one event alone advances the clock of its model by at most 1,008 minutes",
+        "duplicates": "known for 7 days, among the last 1,000,000 finished ids",
+        "models": "at most 1,000, and as many segments in all",
+        "lengths": "ids of at most 256 bytes; models, segments and classes of at most 256",
+        "application": "abers, instance 0",
+        "starts": "at the earliest records, or at its committed offsets",
+        "lost records": "stop the run",
+        "batches": "at most 2,000 records or 4,194,304 bytes, or what arrives within "
+        "10 milliseconds; compression lz4",
+        "waits": "50 milliseconds for the other input, 10 seconds for a transaction; "
+        "exits after 1 minute without progress",
+        "state": "the changelog, and snapshots in s3://bucket/abers shared by all machines: "
+        "the last 2, one every 1,000 records",
+        "health and metrics": "http://[::1]:8090",
+        "monitoring": "on",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "words"),
+    [
+        ("kafka.labels = 'l'", "labels", "topic l, merged by record timestamp"),
+        ("kafka.labels = 'l'", "observations", "topic in, without labels"),
+        (
+            "kafka.starting_offset = 'latest'",
+            "starts",
+            "at new records, or at its committed offsets",
+        ),
+        (
+            "kafka = {starting_offset = 0, publish_from = 1000}",
+            "starts",
+            (
+                "at the records from 1970-01-01T00:00:00.000Z, or at its committed offsets; "
+                "predictions before 1970-01-01T00:00:01.000Z are not published"
+            ),
+        ),
+        (
+            "state.path = 'dir'",
+            "state",
+            (
+                "the changelog, and snapshots in dir of this machine: "
+                "the last 3, one every 100,000 records"
+            ),
+        ),
+        ("", "state", "the changelog, without snapshots"),
+        ("http.enabled = false", "health and metrics", "off"),
+        ("http.port = 0", "health and metrics", "http://127.0.0.1:any free port"),
+        (
+            "output.on_bad_record = 'stop'",
+            "bad records",
+            "topic abers.dead-letters; the first one stops the run",
+        ),
+        (
+            "kafka.security = {protocol = 'SSL', certfile = 'c.pem', check_hostname = false}",
+            "brokers",
+            "kafka:9092, encrypted, host names not checked, with the certificate c.pem",
+        ),
+    ],
+)
+def test_meaning_of_other_keys(text: str, part: str, words: str) -> None:
+    """Each part of the meaning follows the configuration."""
+    assert described(loaded(text))[part] == words
+
+
+# Mistakes
+
+MISTAKES = {
+    "kafka.observations = 'a b'": (
+        'kafka.observations: "a b" is not a topic name; use up to 249 of a-z, A-Z, 0-9, dots,'
+        " _ and -"
+    ),
+    "kafka.observations = '..'": (
+        'kafka.observations: ".." is not a topic name; use up to 249 of a-z, A-Z, 0-9, dots, '
+        "_ and -"
+    ),
+    "kafka.application_id = 'a/b'": (
+        'kafka.application_id: "a/b" is not a name; use up to 83 of a-z, A-Z, 0-9, dots, _ '
+        'and -, such as "fraud-1"'
+    ),
+    "kafka.group_instance_id = 1.5": (
+        "kafka.group_instance_id: 1.5 is not a name; use up to 83 of a-z, A-Z, 0-9, dots, _ "
+        'and -, such as "fraud-1"'
+    ),
+    "kafka.labels = 'in'": (
+        'kafka.labels: "in" is already kafka.observations; if it holds both, remove kafka.labels'
+    ),
+    "kafka.predictions = 'in'": (
+        'kafka.predictions: "in" is already kafka.observations; name another topic'
+    ),
+    "kafka.outcomes = 'abers.changelog'": (
+        'kafka.changelog: "abers.changelog" is already kafka.outcomes; name another topic'
+    ),
+    "kafka = {application_id = 'x', alerts = 'x.dead-letters'}": (
+        'kafka.alerts: "x.dead-letters" is already kafka.dead_letters; name another topic'
+    ),
+    "kafka.on_offset_out_of_range = 'earlist'": (
+        'kafka.on_offset_out_of_range: "earlist" is not one of "stop", "earliest", "latest"; '
+        'did you mean "earliest"?'
+    ),
+    "kafka.topic = 'x'": "kafka.topic: unknown key; [kafka] has bootstrap_servers, "
+    "application_id, group_instance_id, "
+    "observations, labels, predictions, outcomes, dead_letters, changelog, alerts, "
+    "starting_offset, "
+    "publish_from, on_offset_out_of_range, max_records, max_bytes, commit_interval, max_task_idle, "
+    "session_timeout, "
+    "transaction_timeout, stall_timeout, leave_group_on_close, compression, replication_factor, "
+    "partitions, "
+    "security",
+    "kafka.commit_interval = '2h'": 'kafka.commit_interval: must be at most "1h"',
+    "kafka.session_timeout = 0": (
+        'kafka.session_timeout: must be longer than zero; write "250ms", "5s", "5m", "2h" or "7d"'
+    ),
+    "kafka.stall_timeout = '10s'": (
+        "kafka.stall_timeout: must be longer than kafka.transaction_timeout"
+    ),
+    "kafka.transaction_timeout = '1m'": (
+        "kafka.stall_timeout: must be longer than kafka.transaction_timeout"
+    ),
+    "kafka.replication_factor = 0": "kafka.replication_factor: 0 is too small; write at least 1",
+    "http.port = 65536": "http.port: 65536 is too large; write at most 65535",
+    "kafka.alerts = 'x'\nmonitoring.tests = false": (
+        "kafka.alerts: never gets an alarm, because monitoring.tests = false; remove one of the two"
+    ),
+    # files
+    "input.observations = 'a.csv'": (
+        "input.observations: applies only to files; with [kafka], set kafka.observations instead"
+    ),
+    "input.labels = 'a.csv'": (
+        "input.labels: applies only to files; with [kafka], set kafka.labels instead"
+    ),
+    "output.predictions = '-'": (
+        "output.predictions: applies only to files; with [kafka], set kafka.predictions instead"
+    ),
+    "output.outcomes = 'b.csv'": (
+        "output.outcomes: applies only to files; with [kafka], set kafka.outcomes instead"
+    ),
+    "output.dead_letters = 'b.csv'": (
+        "output.dead_letters: applies only to files; with [kafka], set kafka.dead_letters instead"
+    ),
+    "input.format = 'csv'": (
+        "input.format: applies only to files; records in topics are JSON, so remove it"
+    ),
+    "input.delay = 5": (
+        "input.delay: applies only to files; labels in topics are records, so remove it"
+    ),
+    "input.label_fields.id = 'a'": "input.label_fields: needs a second input; set kafka.labels",
+    "input.fields.id = 'row'": (
+        'input.fields.id: "row" applies only to files; name a field, or write "record:key"'
+    ),
+    "input.fields.time = 'row'": (
+        'input.fields.time: "row" applies only to files; name a field, or write "record:timestamp"'
+    ),
+    "input.fields.id = 'record:keys'": (
+        'input.fields.id: "record:keys" is not a part of a record; write "record:key", '
+        '"record:timestamp" or "record:header:NAME"'
+    ),
+    "input.fields.passthrough = ['record:header:']": (
+        'input.fields.passthrough: "record:header:" is not a part of a record; write '
+        '"record:key", "record:timestamp" or "record:header:NAME"'
+    ),
+    # security
+    "kafka.security.protocol = 'ssl'": (
+        'kafka.security.protocol: "ssl" is not one of "PLAINTEXT", "SSL", "SASL_PLAINTEXT", '
+        '"SASL_SSL"; did you mean "SSL"?'
+    ),
+    "kafka.security.cafile = 'ca.pem'": (
+        'kafka.security.cafile: applies only to TLS; set protocol = "SSL" or "SASL_SSL", or '
+        "remove it"
+    ),
+    "kafka.security.check_hostname = false": (
+        'kafka.security.check_hostname: applies only to TLS; set protocol = "SSL" or '
+        '"SASL_SSL", or remove it'
+    ),
+    "kafka.security = {protocol = 'SSL', keyfile = 'k.pem'}": (
+        "kafka.security.keyfile: needs a certificate; set kafka.security.certfile"
+    ),
+    "kafka.security = {protocol = 'SSL', username = 'u'}": (
+        'kafka.security.username: applies only to SASL; set protocol = "SASL_SSL", or remove it'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', username = 'u'}": (
+        'kafka.security.mechanism: is missing; protocol "SASL_SSL" needs one, such as '
+        '"SCRAM-SHA-512"'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = 'PLAIN'}": (
+        'kafka.security.username: is missing; protocol "SASL_SSL" needs one, such as "abers"'
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), MISTAKES.items())
+def test_mistakes(text: str, line: str) -> None:
+    """A mistake is one line: the key, what is wrong, and how to fix it."""
+    assert problems(text) == [line]
+
+
+def test_what_is_missing() -> None:
+    """Each missing key has a message with what to write."""
+    with pytest.raises(ConfigError) as error:
+        load(flags={"kafka": {}}, environ={})
+    assert error.value.problems == (
+        (
+            "command line: kafka.bootstrap_servers: is missing; write the address of a broker, "
+            '"localhost:9092"'
+        ),
+        "command line: kafka.observations: is missing; write the name of a topic",
+        "command line: kafka.predictions: is missing; write the name of a topic",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("http.port = 80", "http"),
+        ("http = {}", "http"),
+        ("state.shared = false", "state.shared"),
+        ("state.retain = 3", "state.retain"),
+    ],
+)
+def test_what_files_have_not(text: str, path: str) -> None:
+    """A key that only a service has is refused without a service."""
+    flags = tomllib.loads(text) | {"input": {"observations": "a.csv"}}
+    with pytest.raises(ConfigError) as error:
+        load(flags=flags, environ={})
+    line = f"command line: {path}: applies only to topics, in a section [kafka]; remove it"
+    assert error.value.problems == (line,)
+
+
+def test_records_of_kafka_are_not_in_files() -> None:
+    """Files have no record key."""
+    flags = {"input": {"observations": "a.csv", "fields": {"id": "record:key"}}}
+    with pytest.raises(
+        ConfigError, match=r'fields.id: "record:key" applies only to topics; without'
+    ):
+        load(flags=flags, environ={})
+
+
+# Secrets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"kafka.security.password = '{PASSWORD}'",
+        f"kafka.password = '{PASSWORD}'",
+        f"kafka.security.sasl_plain_password = '{PASSWORD}'",
+        f"kafka.security.client_secret = '{PASSWORD}'",
+        f"kafka.security.password = {{ value = '{PASSWORD}' }}",
+    ],
+)
+def test_a_password_is_refused(text: str) -> None:
+    """A password in a configuration is refused, not shown, and sent to the environment."""
+    (line,) = problems(text)
+    assert line.partition(": ")[2] == (
+        "a configuration holds no passwords; set the environment variable ABERS_KAFKA_PASSWORD"
+    )
+
+
+def test_the_password_of_a_key_is_refused() -> None:
+    """The password of a private key has a variable of its own."""
+    (line,) = problems("kafka.security.key_password = 'x'")
+    assert line.endswith("set the environment variable ABERS_KAFKA_KEY_PASSWORD")
+
+
+@pytest.mark.parametrize(
+    ("flags", "environ"),
+    [
+        ({"kafka": LEAST | {"security": PASSWORD}}, {}),
+        ({"kafka": [LEAST | {"security": {"password": PASSWORD}}]}, {}),
+        ({"kafka": LEAST | {"security": {"mechanism": {"password": PASSWORD}}}}, {}),
+        ({"kafka": LEAST | {"security": {"mechanism": [[{"Password": PASSWORD}]]}}}, {}),
+        ({"kafka": LEAST | {"bootstrap_servers": f"me:{PASSWORD}@kafka:9092"}}, {}),
+        ({"kafka": LEAST, "state": {"path": f"ftp://me:{PASSWORD}@host/path"}}, {}),
+        ({"kafka": LEAST}, {"ABERS_KAFKA__SECURITY__PASSWORD": PASSWORD}),
+        ({"kafka": LEAST}, {"ABERS_KAFKA__SECURITY": f"{{password={PASSWORD}}}"}),
+        ({"kafka": LEAST | {"security": "x"}}, {"ABERS_KAFKA__SECURITY__PASSWORD": PASSWORD}),
+    ],
+)
+def test_no_message_has_a_password(flags: dict[str, Any], environ: dict[str, str]) -> None:
+    """No message repeats a password, wherever it was written by mistake."""
+    with pytest.raises(ConfigError) as error:
+        load(flags=flags, environ=environ)
+    assert PASSWORD not in str(error.value)
+
+
+def test_no_configuration_has_a_password() -> None:
+    """Passwords in the environment are not part of a configuration, so it cannot show them."""
+    environ = {"ABERS_KAFKA_PASSWORD": PASSWORD, "ABERS_KAFKA_KEY_PASSWORD": PASSWORD}
+    config = loaded("", environ, security=SASL)
+    assert config == loaded(security=SASL)
+    assert PASSWORD not in repr(config) + str(described(config)) + repr(config.model_dump())
+
+
+def test_run_problems(tmp_path: Path) -> None:
+    """A service needs its certificate files and the password of its user."""
+    there = tmp_path / "ca.pem"
+    there.touch()
+    config = loaded(security=SASL | {"cafile": str(there), "certfile": str(tmp_path / "ca.pme")})
+    assert list(run_problems(config, {})) == [
+        f"kafka.security.certfile: {tmp_path}/ca.pme: no such file; did you mean ca.pem?",
+        "kafka.security.username: set the user's password in ABERS_KAFKA_PASSWORD",
+    ]
+    fine = loaded(security=SASL)
+    assert list(run_problems(fine, {"ABERS_KAFKA_PASSWORD": PASSWORD})) == []
+    kept = fine.model_copy(update={"learner": LearnerSection(), "state": StateSection(path="d")})
+    (problem,) = run_problems(kept, {"ABERS_KAFKA_PASSWORD": PASSWORD})
+    assert problem.startswith("state.path: the saved state of a learner needs a secret key")
+
+
+@given(st.sampled_from(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]))
+def test_protocols(protocol: Any) -> None:  # noqa: ANN401 - one of the words
+    """The name of a protocol implies encryption and login."""
+    security = SecuritySection(protocol=protocol)
+    assert security.encrypted == ("SSL" in protocol)
+    assert security.by_password == ("SASL" in protocol)

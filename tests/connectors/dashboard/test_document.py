@@ -1,0 +1,120 @@
+"""The figures of a report, `abers_connectors.dashboard.document`, against its numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.dashboard.pages import Worked
+from tests.connectors.dashboard.replays import observed
+from tests.connectors.sources.memory import MemorySource
+
+from abers.stream import Observation, Processor, Settings
+from abers_connectors.dashboard.document import cards
+from abers_connectors.dashboard.history import ModelHistory
+from abers_connectors.dashboard.model_view import ModelView
+from abers_connectors.mapping.rows import LabelledObservation
+from abers_connectors.replay.run import Run
+from abers_connectors.sinks.memory import MemorySink
+from abers_connectors.sources.delayed_labels import DelayedLabels
+
+if TYPE_CHECKING:
+    from abers.stream import Outputs
+    from abers_connectors.dashboard.document import Card
+
+FIGURES = {
+    "binary": [
+        *("reliability", "experts", "over-log_loss", "over-brier", "over-width"),
+        "over-outside_interval",
+    ],
+    "multiclass": ["over-log_loss", "over-brier", "over-accuracy", "over-width"],
+    "regression": ["coverage", "over-pinball", "over-width", "fan-by-score", "fan"],
+}
+
+
+def figures(task: str) -> dict[str, Card]:
+    """Replay a stream of a task, and return the cards of its report."""
+    classes = ("a", "b", "c") if task == "multiclass" else ()
+    scores = "any" if task == "regression" else "probability"
+    processor = Processor(Settings(task=task, classes=classes, scores=scores))  # type: ignore[arg-type] # texts
+    history = ModelHistory(processor.settings)
+    rows = observed(task, 260)
+    pairs = [
+        LabelledObservation(Observation(r["id"], r["time"], score=r["score"]), r["label"])
+        for r in rows
+    ]
+    source = DelayedLabels(MemorySource(pairs), count=7)
+    ran = Run(source, processor, {"predictions": MemorySink()})
+
+    def take(outputs: Outputs) -> None:
+        assert outputs.settled_batch is not None
+        history.take(outputs.settled_batch, [], [])
+
+    ran.observers.append(take)
+    assert [*ran.run()]
+    assert processor.monitor is not None
+    view = ModelView.of(processor.monitor, history)
+    return {one.name: one for one in cards(view) if one.figure}
+
+
+@pytest.mark.parametrize("task", [*FIGURES])
+def test_each_task_has_its_figures(task: str) -> None:
+    """Every figure has a heading, a description and a table, and its axes have names."""
+    found = figures(task)
+    assert [*found] == FIGURES[task]
+    for one in found.values():
+        assert one.heading
+        assert one.description.endswith(".")
+        assert one.figure is not None
+        assert one.figure.layout["xaxis"]["title"]["text"]
+        assert one.figure.layout["yaxis"]["title"]["text"]
+        assert one.table.rows
+        assert {len(row) for row in one.table.rows} == {len(one.table.columns)}
+
+
+def test_a_table_has_what_its_figure_shows() -> None:
+    """The points of a figure stand in its table, rounded."""
+    found = figures("binary")
+    table, figure = found["reliability"].table, found["reliability"].figure
+    assert figure is not None
+    for view in figure.data[-2:]:
+        rows = [row for row in table.rows if row[0] == view["name"]]
+        ends = [end for row in rows for end in row[1:3]]
+        assert ends == [f"{x:.4f}" for x in view["x"]]
+        assert [row[3] for row in rows for _ in range(2)] == [f"{y:.4f}" for y in view["y"]]
+        assert sum(int(row[4]) for row in rows) == 260
+    over = found["over-brier"]
+    assert over.figure is not None
+    columns = [over.figure.data[0]["x"], *(view["y"] for view in over.figure.data)]
+    assert over.table.columns == ["labels so far", "over", "raw", "calibrated"]
+    assert [[row[0], *row[2:]] for row in over.table.rows] == [
+        [f"{n:,}", f"{a:.4f}", f"{b:.4f}"] for n, a, b in zip(*columns, strict=True)
+    ]
+
+
+def test_a_view_without_a_number_is_not_drawn() -> None:
+    """Where scores are not probabilities there is no line and no column of raw scores."""
+    worked = Worked(Settings())
+    worked.learn((0.25, 0), (0.75, 1))
+    view = worked.observer.view(("", ""))
+    assert view is not None
+    shown = {one.name: one for one in cards(view)}
+    brier = shown["over-brier"]
+    assert brier.table.columns == ["labels so far", "over", "calibrated"]
+    assert brier.figure is not None
+    assert [trace["name"] for trace in brier.figure.data] == ["calibrated"]
+    assert [row[1] for row in shown["scores"].table.rows][:2] == ["-", "-"]
+
+
+def test_an_infinite_mean_is_a_gap() -> None:
+    """An infinite point is missing in a figure, and a dash in its table."""
+    worked = Worked(Settings(task="regression", quantiles=(0.25, 0.5, 0.75)))
+    worked.learn(*((float(n % 11), float(n % 7)) for n in range(60)))
+    view = worked.observer.view(("", ""))
+    assert view is not None
+    (pinball,) = (one for one in cards(view) if one.name == "over-pinball")
+    assert pinball.figure is not None
+    _, calibrated = pinball.figure.data
+    assert calibrated["y"][0] is None
+    assert calibrated["y"][-1] is not None
+    assert [pinball.table.rows[at][-1] == "-" for at in (0, -1)] == [True, False]

@@ -1,0 +1,58 @@
+"""The models of a stream, `abers_connectors.dashboard.models`."""
+
+from __future__ import annotations
+
+import pytest
+
+from abers.stream import Event, Label, Observation, Processor, Settings
+from abers_connectors.dashboard.models import (
+    calibrated_means,
+    key_id,
+    key_name,
+    listed_name,
+    model_monitors,
+    model_statuses,
+)
+
+
+def worked(*keys: tuple[str, str], labels: int) -> Processor:
+    """Return a processor that has scored so many predictions of each key."""
+    processor = Processor(Settings(scores="probability"))
+    events: list[Event] = []
+    for model, segment in keys:
+        for number in range(labels):
+            name = f"{segment}{number}"
+            events.append(Observation(name, 1, model=model, segment=segment, score=0.5))
+            events.append(Label(name, 2, model=model, value=1))
+    processor.process_many(events)
+    return processor
+
+
+def test_models_of_several_processors() -> None:
+    """A key of two processors is listed once with all its labels; most labels come first."""
+    found = model_monitors(
+        [worked(("b", ""), ("a", ""), labels=2), worked(("b", ""), ("c", "x"), labels=1)]
+    )
+    listed = [(one.key, one.labels, one.active) for one in model_statuses(found)]
+    assert listed == [(("b", ""), 3, False), (("a", ""), 2, False), (("c", "x"), 1, False)]
+
+
+def test_calibrated_means() -> None:
+    """The means are over all predictions of a key, from every processor."""
+    one, other = worked(("b", ""), labels=3), worked(("b", ""), labels=1)
+    means = calibrated_means(model_monitors([one, other])["b", ""])
+    terms = [n * p.monitors[0].views()["calibrated"]["brier"] for n, p in ((3, one), (1, other))]
+    assert means is not None
+    assert means["brier"] == pytest.approx(sum(terms) / 4)
+
+
+def test_nothing_was_predicted() -> None:
+    """Without an observation there is no model."""
+    assert model_statuses(model_monitors([Processor(Settings())])) == []
+
+
+def test_names() -> None:
+    """A model without a name has one in a list, which also marks an alarm."""
+    assert key_id(("a", 'é"')) == '["a","é\\""]'
+    assert key_name(("fraud", "fr")) == "fraud · fr"
+    assert (key_name(("", "")), listed_name(("", ""), active=True)) == ("", "default (alarm)")

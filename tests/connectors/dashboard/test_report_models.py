@@ -1,0 +1,174 @@
+"""A report of several models: each as if it were alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.connectors.dashboard.replays import TASKS, Outline, command
+from tests.connectors.dashboard.several import CONFIG, KEYS, mixed, reported
+
+from abers_connectors.dashboard.report import NO_FINDINGS
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
+    from pathlib import Path
+
+SAMPLED = ("evidence", "experts_over_time")
+"""What is sampled when a batch ends: before the last point, batches end elsewhere."""
+
+
+def numbers(task: str, folder: Path, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the report of rows as numbers."""
+    found: dict[str, Any] = json.loads(reported(task, folder, rows, "r.json"))
+    return found
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_model_as_if_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str) -> None:
+    """The part of a model equals the report of its events alone."""
+    monkeypatch.chdir(tmp_path)
+    rows = mixed(task)
+    whole = numbers(task, tmp_path, rows)
+    assert [(one["model"], one["segment"]) for one in whole["models"]] == KEYS
+    for one in whole["models"]:
+        key = one.pop("model"), one.pop("segment")
+        mine = [row for row in rows if (row["model"], row["country"]) == key]
+        alone = numbers(task, tmp_path, mine)
+        sampled = {name: one[name] for name in SAMPLED}
+        assert [each[-1:] for each in sampled.values()] == [alone[name][-1:] for name in SAMPLED]
+        assert one == {name: alone[name] for name in NO_FINDINGS} | sampled
+        assert one["labels"] == len(mine)
+        assert "models" not in alone
+
+
+def test_the_whole_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts come beside the numbers of all together, and have all the labels."""
+    monkeypatch.chdir(tmp_path)
+    whole = numbers("binary", tmp_path, mixed("binary"))
+    assert [*whole][-2:] == ["models", "models_left_out"]
+    assert whole["models_left_out"] == 0
+    assert sum(one["labels"] for one in whole["models"]) == whole["labels"] == 240
+    for view in ("raw", "calibrated"):
+        terms = [one["labels"] * one[view]["brier"] for one in whole["models"]]
+        assert sum(terms) / 240 == pytest.approx(whole[view]["brier"])
+
+
+@pytest.mark.parametrize("report", ["r.html", "r.json"])
+def test_the_same_bytes(
+    start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path, report: str
+) -> None:
+    """In another process the models are in the same order, with the same numbers."""
+    rows = "\n".join(map(json.dumps, mixed("binary")))
+    (tmp_path / "in.jsonl").write_text(rows + "\n")
+    (tmp_path / "abers.toml").write_text(CONFIG.format(task="binary", more=""))
+    found = []
+    for seed in ("1", "2"):
+        process = start("replay", "abers.toml", "--report", report, PYTHONHASHSEED=seed)
+        _, err = process.communicate()
+        assert process.returncode == 0, err.decode()
+        found.append((tmp_path / report).read_bytes())
+    assert found[0] == found[1]
+
+
+def test_a_bad_record_changes_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused records are counted for all together, and change no model."""
+    monkeypatch.chdir(tmp_path)
+    rows = mixed("binary")
+    bad = [rows[0] | {"id": "bad", "score": "high"}, rows[1] | {"id": "worse", "time": "soon"}]
+    found, before = (
+        numbers("binary", tmp_path, [*rows[:9], *more, *rows[9:]]) for more in (bad, [])
+    )
+    assert sum(found["dead_letters"].values()) == 2
+    for one, other in zip(found["models"], before["models"], strict=True):
+        sampled = {name: one[name] for name in SAMPLED}
+        assert [each[-1:] for each in sampled.values()] == [other[name][-1:] for name in SAMPLED]
+        assert one == other | sampled
+
+
+def crowd(size: int) -> list[dict[str, Any]]:
+    """Return a stream of some models, of which the last has most labels."""
+    labelled = [
+        {"id": f"i{n}", "score": 0.5, "label": n % 2, "model": f"m{n % size}"}
+        for n in range(2 * size)
+    ]
+    more = [{"id": f"j{n}", "score": 0.5, "label": 1, "model": f"m{size - 1}"} for n in range(3)]
+    return [{"time": n} | row for n, row in enumerate([*labelled, *more])]
+
+
+def test_too_many_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first 100 models are reported, and the others are counted."""
+    monkeypatch.chdir(tmp_path)
+    found = numbers("binary", tmp_path, crowd(103))
+    assert sorted(one["model"] for one in found["models"]) == sorted(f"m{n}" for n in range(100))
+    assert (found["models_left_out"], found["labels"]) == (3, 209)
+    page = reported("binary", tmp_path, crowd(103), "r.html")
+    assert "The first 100 models have figures of their own. 3 more are only in" in page
+    assert len(Outline(page).of("option")) == 101
+
+
+def test_a_model_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model without labels comes after the others, and the page says so."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "abers.toml").write_text(
+        '[input]\nobservations = "in.jsonl"\nlabels = "labels.jsonl"\n'
+        '[output]\npredictions = "out.jsonl"\n'
+    )
+    rows = [{"id": "a", "time": n, "model": model, "score": 0.5} for n, model in enumerate("xyz")]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "labels.jsonl").write_text('{"id": "a", "time": 9, "model": "y", "label": 1}\n')
+    for name in ("r.json", "r.html"):
+        assert command("replay", "abers.toml", "--report", name)[0] == 0
+    found = json.loads((tmp_path / "r.json").read_text())["models"]
+    assert [(one["model"], one["labels"]) for one in found] == [("y", 1), ("x", 0), ("z", 0)]
+    page = (tmp_path / "r.html").read_text()
+    assert page.count("No label has matched a prediction of this model.</p>") == 2
+
+
+def test_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each model has its section and its option, all names are text, and ids are unique."""
+    monkeypatch.chdir(tmp_path)
+    page = reported("binary", tmp_path, mixed("binary"), "r.html")
+    outline = Outline(page)
+    options = [one["value"] for one in outline.of("option")]
+    parts = [attrs for _, attrs in outline.elements if "data-part" in attrs]
+    assert [one["id"] for one in parts] == options
+    assert ["hidden" in one for one in parts] == [False, True, True, True]
+    assert [text.strip() for tag, text in outline.texts if tag == "option"] == [
+        "all together",
+        "fraud · fr",
+        "fraud · de",
+        "<b>spam · fr",
+    ]
+    ids = [attrs["id"] for _, attrs in outline.elements if "id" in attrs]
+    assert len({*ids}) == len(ids)
+    listed = next(table for table in outline.tables if table[0][0] == "model")
+    assert [row[0] for row in listed[1:]] == ["fraud · fr", "fraud · de", "<b>spam · fr"]
+    assert sum(int(row[1]) for row in listed[1:]) == 240
+    assert re.findall(r"<b>", page) == []
+
+
+def test_one_model_has_no_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one model neither the list nor the table of models is shown."""
+    monkeypatch.chdir(tmp_path)
+    mine = [row for row in mixed("binary") if (row["model"], row["country"]) == KEYS[0]]
+    outline = Outline(reported("binary", tmp_path, mine, "r.html"))
+    assert not outline.of("option")
+    assert "model" not in [table[0][0] for table in outline.tables]
+
+
+def test_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 20 models with most labels have a row, the others are counted; one has no table."""
+    monkeypatch.chdir(tmp_path)
+    reported("binary", tmp_path, crowd(25), "r.json")
+    _, _, err = command("replay", "abers.toml")
+    rows = [line.split() for line in err.splitlines() if re.match(r" +m\d", line)]
+    assert rows[0][:2] == ["m24", "5"]
+    assert [row[:2] for row in rows[1:3]] == [["m0", "2"], ["m1", "2"]]
+    assert len(rows) == 20
+    assert "with no more labels than these: 5." in err
+    reported("binary", tmp_path, crowd(1), "r.json")
+    assert "each model" not in command("replay", "abers.toml")[2]

@@ -1,0 +1,77 @@
+"""Group members and producers for tests."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tests.connectors.kafka.brokers import PATIENCE
+
+from abers_connectors.kafka.consumer import GroupConsumer
+from abers_connectors.kafka.producer import TransactionalProducer
+
+if TYPE_CHECKING:
+    from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.runtime.transport import GroupMembership
+    from abers_connectors.runtime.watchdog import Watchdog
+
+__all__ = ["member", "out_of_reach", "settled", "writer"]
+
+SESSION = 300  # seconds: no machine is so slow that a member seems to be gone meanwhile
+
+
+def member(
+    broker: Broker, watchdog: Watchdog, instance: str, *topics: str, session: float = SESSION
+) -> GroupConsumer:
+    """Join a group that is named after the first topic."""
+    return GroupConsumer(
+        topics,
+        f"group-of-{topics[0]}",
+        instance,
+        session_timeout=session,
+        settings=broker.client,
+        watchdog=watchdog,
+    )
+
+
+def writer(
+    broker: Broker, watchdog: Watchdog, topic: str, timeout: float = 10
+) -> TransactionalProducer:
+    """Open a producer that is named after its topic."""
+    return TransactionalProducer(
+        f"id-{topic}",
+        topics=[topic],
+        group=f"group-of-{topic}",
+        timeout=timeout,
+        compression="lz4",
+        settings=broker.client,
+        watchdog=watchdog,
+    )
+
+
+def out_of_reach(client: Any) -> None:  # noqa: ANN401 - has no types
+    """Cut the connection to a coordinator; the client reconnects after three seconds."""
+    done = threading.Event()
+
+    def cut() -> None:
+        for node in [*client._manager._conns]:
+            if str(node).startswith("coordinator"):
+                client.close(node)
+                for _ in range(7):
+                    client._manager.update_backoff(node)
+        done.set()
+
+    client._net.call_soon_threadsafe(cut)
+    assert done.wait(PATIENCE)
+
+
+def settled(*groups: GroupConsumer, owned: int) -> list[GroupMembership]:
+    """Poll until the members own that many partitions together, and each at least one."""
+    while True:
+        for one in groups:
+            one.poll(0.05, 500)
+        found = [one.membership() for one in groups]
+        count = sum(len(one.assigned) for one in found)
+        if count == owned and all(one.group_metadata and one.assigned for one in found):
+            return found

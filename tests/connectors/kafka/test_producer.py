@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from kafka import KafkaProducer
+from tests.connectors.kafka.brokers import PATIENCE
+from tests.connectors.kafka.joining import member, out_of_reach, settled, writer
+
+from abers.exceptions import BrokerError
+from abers_connectors.kafka.transaction_repair import (
+    last_transaction_committed,
+    repeat_transaction_end,
+)
+from abers_connectors.runtime.transport import TopicPartition, TransactionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.kafka.reader import PartitionReader
+    from abers_connectors.runtime.watchdog import Watchdog
+
+
+def test_who_lost_a_partition_cannot_commit(
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], PartitionReader],
+) -> None:
+    """A commit with the group metadata of an older generation aborts everything."""
+    seen, told = topics("seen", 2), topics("told", 2)
+    first = member(broker, watchdog, "a", seen, told)
+    (before,) = settled(first, owned=4)
+    second = member(broker, watchdog, "b", seen, told)
+    after, _ = settled(first, second, owned=4)
+    assert after.epoch > before.epoch
+    assert {one.partition for one in after.assigned} == {0}
+    assert len(after.assigned) == 2, "of both topics the same partitions"
+    producer = writer(broker, watchdog, seen)
+    producer.begin()
+    producer.send(TopicPartition(seen, 1), None, b"late")
+    with pytest.raises(TransactionError, match="the transaction was aborted"):
+        producer.commit({TopicPartition(seen, 1): 7}, before.group_metadata)
+    producer.begin()
+    producer.commit({TopicPartition(seen, 0): 1}, after.group_metadata)
+    log = reader(seen)
+    assert log.committed(TopicPartition(seen, 0)) == 1
+    assert log.committed(TopicPartition(seen, 1)) is None
+    assert broker.consume(seen) == []
+    for one in (producer, first, second):
+        one.close()
+
+
+def test_a_partition_without_a_leader(
+    brokers: Callable[..., Broker], tmp_path: Path, watchdog: Watchdog
+) -> None:
+    """The partitions on a failed disk are named, and no others."""
+    kept, failing = tmp_path / "kept", tmp_path / "failing"
+    own = brokers(
+        "--properties",
+        f"log.dirs={kept},{failing}",
+        f"metadata.log.dir={kept}",
+        "log.flush.offset.checkpoint.interval.ms=100",
+    )
+    producer = writer(own, watchdog, own.create())
+    names = [own.create() for _ in range(4)]  # where there is less
+    partitions = [TopicPartition(name, 0) for name in names]
+    lost = {one for one in partitions if (failing / f"{one.topic}-0").is_dir()}
+    assert lost
+    assert lost != {*partitions}
+    assert producer.leaderless(partitions) == []
+    failing.rename(tmp_path / "failed")
+    failing.touch()
+    while (found := {*producer.leaderless(partitions)}) != lost:
+        assert found < lost
+        time.sleep(0.05)
+    producer.close()
+
+
+def test_namesake_fences(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+    """A producer of the same id ends the transactions of the one before."""
+    topic = topics()
+    group = member(broker, watchdog, "a", topic)
+    (owner,) = settled(group, owned=1)
+    zombie = writer(broker, watchdog, topic)
+    zombie.begin()
+    zombie.send(TopicPartition(topic, 0), None, b"never")
+    heir = writer(broker, watchdog, topic)
+    with pytest.raises(BrokerError, match="took the place of this one"):
+        zombie.commit({TopicPartition(topic, 0): 1}, owner.group_metadata)
+    assert broker.consume(topic) == []
+    heir.close()
+    group.close()
+
+
+def test_end_that_the_brokers_lost(
+    brokers: Callable[..., Broker], watchdog: Watchdog, tmp_path: Path
+) -> None:
+    """A transaction that a killed broker leaves open is not committed with the next one."""
+    broker = brokers("--dir", tmp_path)
+    topic = broker.create("predictions", 3)
+    timeout = 5
+    before = KafkaProducer(
+        **broker.client, transactional_id=f"id-{topic}", transaction_timeout_ms=1000 * timeout
+    )
+    before.init_transactions()
+    before.begin_transaction()
+    for number in range(3):
+        before.send(topic, b"never", partition=number)
+    before.flush()
+    assert broker.process is not None
+    broker.process.kill()
+    broker.process.wait()
+    time.sleep(timeout)  # so that the transaction is overdue when the broker is back
+    broker = brokers("--dir", tmp_path)
+    after = writer(broker, watchdog, topic)
+    after.begin()
+    for number in range(3):
+        after.send(TopicPartition(topic, number), None, b"once")
+    after.commit({}, f"group-of-{topic}")
+    assert [one.value for one in broker.consume(topic)] == 3 * [b"once"]
+    after.close()
+
+
+def test_a_request_whose_coordinator_is_out_of_reach_is_sent_again(
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], PartitionReader],
+) -> None:
+    """The transaction is committed, offsets and all, as soon as the coordinator can be reached."""
+    topic = topics()
+    here = TopicPartition(topic, 0)
+    producer = writer(broker, watchdog, topic, timeout=60)
+    producer.begin()
+    producer.send(here, None, b"once")
+    producer._producer.flush()
+    out_of_reach(producer._producer._sender._client)
+    committing = threading.Thread(
+        target=producer.commit, args=({here: 1}, f"group-of-{topic}"), daemon=True
+    )
+    committing.start()
+    committing.join(PATIENCE)
+    assert not committing.is_alive()
+    assert [one.value for one in broker.consume(topic)] == [b"once"]
+    assert reader(topic).committed(here) == 1
+    producer.close()
+
+
+@pytest.mark.parametrize("committing", [False, True])
+def test_a_client_that_began_anew_has_committed_nothing(
+    committing: bool,  # noqa: FBT001 - a parameter of the test
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], PartitionReader],
+) -> None:
+    """A new epoch aborts the transaction, before a commit or in it, whatever the client says."""
+    topic = topics()
+    here = TopicPartition(topic, 0)
+    producer = writer(broker, watchdog, topic)
+    client = producer._producer
+    manager = client._transaction_manager
+
+    def begin_anew() -> None:
+        client.flush()
+        with manager._lock:
+            ending = manager.begin_commit() if committing else None
+            manager.bump_producer_id_and_epoch()
+        client._sender.wakeup()
+        if ending is not None:
+            ending.wait()
+        while manager.is_bumping_epoch():
+            pass
+
+    producer.begin()
+    producer.send(here, None, b"never")
+    if committing:
+        client.commit_transaction = begin_anew
+    else:
+        begin_anew()
+    with pytest.raises(TransactionError, match="the transaction was aborted"):
+        producer.commit({here: 1}, f"group-of-{topic}")
+    assert broker.consume(topic) == []
+    assert reader(topic).committed(here) is None
+    producer.begin()
+    producer.send(here, None, b"once")
+    producer.commit({here: 1}, f"group-of-{topic}")
+    assert [one.value for one in broker.consume(topic)] == [b"once"]
+    producer.close()
+
+
+def test_last_end(broker: Broker, topics: Callable[..., str]) -> None:
+    """The end of the last transaction is known until the next client of its id connects."""
+    topic = topics("predictions", 2)
+
+    def known() -> bool | None:
+        return last_transaction_committed(f"id-{topic}", [topic], broker.client, seconds=10)
+
+    assert known() is None
+    client = KafkaProducer(**broker.client, transactional_id=f"id-{topic}")
+    client.init_transactions()
+    assert known() is None
+    for ending, committed in ((client.commit_transaction, True), (client.abort_transaction, False)):
+        client.begin_transaction()
+        client.send(topic, b"one", partition=0)
+        client.flush()
+        assert known() is False, "open, so it is aborted when the next one comes"
+        ending()
+        assert known() is committed
+        repeat_transaction_end(client, [topic], "g", committed=committed)
+        assert known() is committed
+    client.close()
+    assert [one.value for one in broker.consume(topic)] == [b"one"]

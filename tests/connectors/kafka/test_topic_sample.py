@@ -1,0 +1,88 @@
+"""`abers check --sample TOPIC`: decoded records, and the first mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.kafka.brokers import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.connectors.conftest import Ran
+    from tests.connectors.kafka.brokers import Broker
+
+    Invoke = Callable[..., Ran]
+
+TIME = 1_700_000_000_000
+
+
+@pytest.fixture
+def names(broker: Broker, tmp_path: Path) -> tuple[str, str]:
+    """Create topics of observations and labels, and a configuration of them."""
+    seen, told = broker.create("seen", 2), broker.create("told", 2)
+    (tmp_path / "abers.toml").write_text(
+        f'[kafka]\nbootstrap_servers = "{broker.bootstrap}"\nobservations = "{seen}"\nlabels = '
+        f'"{told}"\n'
+        'predictions = "p"\n[input.fields]\nmodel = "record:key"\n'
+    )
+    return seen, told
+
+
+def written(n: int, **more: object) -> Message:
+    """Write a record of a time."""
+    value = json.dumps({"id": f"a{n}", "time": TIME + n, **more}).encode()
+    return Message(value, b"fraud", n % 2, TIME + n)
+
+
+def test_ten_records_of_each_input(names: tuple[str, str], broker: Broker, invoke: Invoke) -> None:
+    """Records are shown by topic, partition and offset, in the order of time."""
+    seen, told = names
+    broker.produce(seen, [written(n, score=0.25) for n in range(30)])
+    broker.produce(told, [written(n, label=1) for n in range(3)])
+    ran = invoke("check", "abers.toml", "--sample", seen)
+    assert ran.code == 0, ran.err
+    lines = [line for line in ran.out.splitlines() if line.startswith(f"{seen}[")]
+    assert len(lines) == 10
+    assert lines[3] == (
+        f'{seen}[1]@1: observation "a3" of model "fraud", 2023-11-14T22:13:20.003Z, score 0.25'
+    )
+    ran = invoke("check", "abers.toml", "--sample", told)
+    assert f'{told}[0]@1: label 1 for "a2" of model "fraud"' in ran.out
+
+
+def test_the_first_mistake_is_told(names: tuple[str, str], broker: Broker, invoke: Invoke) -> None:
+    """The first mistake is shown with its offset, its text and the reason."""
+    seen, _ = names
+    bad = written(1, scoer=0.5)
+    broker.produce(seen, [written(0, score=0.5), Message(None, b"k", 0, TIME), bad])
+    ran = invoke("check", "abers.toml", "--sample", seen)
+    assert ran.code == 1
+    assert f'{seen}[1]@0: missing-field: the record has no "score" and no "label"' in ran.err
+    assert "scoer" in ran.err
+    assert f"{seen}[0]@0: observation" in ran.out
+
+
+def test_only_the_newest_are_looked_at(
+    names: tuple[str, str], broker: Broker, invoke: Invoke
+) -> None:
+    """An old mistake in a long history is not shown."""
+    seen, _ = names
+    broker.produce(
+        seen,
+        [Message(b"{", b"k", 0, TIME), *(written(2 * n, score=0.5) for n in range(5_001))],
+        linger_ms=20,
+    )
+    ran = invoke("check", "abers.toml", "--sample", seen)
+    assert ran.code == 0, ran.err
+    assert f"{seen}[0]@2: observation" in ran.out
+
+
+def test_a_topic_that_is_not_there(names: tuple[str, str], invoke: Invoke) -> None:
+    """A missing topic is reported."""
+    del names
+    ran = invoke("check", "abers.toml", "--sample", "nowhere")
+    assert (ran.code, "there is no topic nowhere" in ran.err) == (1, True), ran.err

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from tests.connectors.runtime.test_timestamp_merge import Written
+
+from abers_connectors.runtime.batch_buffer import BatchBuffer, BatchLimits
+from abers_connectors.runtime.transport import FetchPosition, TopicPartition
+
+if TYPE_CHECKING:
+    from abers_connectors.runtime.transport import Consumer
+
+OBSERVATIONS, LABELS = TopicPartition("observations", 0), TopicPartition("labels", 0)
+
+
+class Topics:
+    """A consumer of two partitions in memory, with a clock that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.positions, self.ends = Counter[TopicPartition](), Counter[TopicPartition]()
+        self.paused: set[TopicPartition] = set()
+
+    def fetch_position(self, partition: TopicPartition) -> FetchPosition:
+        """Return how far a partition was read."""
+        return FetchPosition(self.positions[partition], self.ends[partition])
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Record that a partition is paused."""
+        self.paused.add(partition)
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Record that a partition is resumed."""
+        self.paused.remove(partition)
+
+    def read(self, partition: TopicPartition, *times: int) -> dict[TopicPartition, list[Any]]:
+        """Return the next records of a partition, with these timestamps."""
+        first = self.positions[partition]
+        self.positions[partition] += len(times)
+        return {partition: [Written(one, at) for at, one in zip(count(first), times, strict=False)]}
+
+
+@pytest.fixture
+def topics() -> Topics:
+    """Return empty topics."""
+    return Topics()
+
+
+def buffer_of(topics: Topics, *, backlog: int = 0, records: int = 4) -> BatchBuffer:
+    """Return a buffer of small batches, open for 10 s; an input waits 50 s for the other."""
+    limits = BatchLimits(records, 1 << 20, commit_interval=10.0, max_task_idle=50.0)
+    found = BatchBuffer(cast("Consumer", topics), limits, lambda: topics.now)
+    found.reset({0: {OBSERVATIONS: backlog, LABELS: backlog}})
+    return found
+
+
+def offsets(buffer: BatchBuffer) -> list[tuple[int, int]]:
+    """Close the batch, and return input and offset of each of its records."""
+    batch = buffer.take()
+    return [
+        (which, record.offset)
+        for _, taken in batch
+        for which, record in zip(taken.inputs, taken.records, strict=True)
+    ]
+
+
+def test_full(topics: Topics) -> None:
+    """A batch is due when it is full, and the other records are the next one."""
+    topics.ends.update({OBSERVATIONS: 9, LABELS: 9})
+    buffer = buffer_of(topics)
+    buffer.add(topics.read(OBSERVATIONS, 1, 2, 3, 4, 5, 6))
+    assert not buffer.due()
+    buffer.add(topics.read(LABELS, 2, 9))
+    assert buffer.due()
+    assert buffer.poll_timeout() == 0.0
+    assert buffer.poll_timeout(joined=False) > 0.0, "nobody can commit it now"
+    assert offsets(buffer) == [(0, 0), (1, 0), (0, 1), (0, 2)]
+    assert not buffer.due()
+    assert buffer.poll_timeout() == 10.0, "two wait, and they are open from now on"
+
+
+def test_commit_interval(topics: Topics) -> None:
+    """A batch that is not full is due some time after its first record."""
+    buffer = buffer_of(topics)
+    assert buffer.poll_timeout() > 0
+    topics.ends.update({OBSERVATIONS: 1})
+    buffer.add(topics.read(OBSERVATIONS, 1))
+    assert (buffer.due(), buffer.poll_timeout()) == (False, 10.0)
+    topics.now += 10.0
+    assert buffer.due()
+    assert offsets(buffer) == [(0, 0)]
+    assert offsets(buffer) == []
+
+
+def test_end_is_not_waited_for(topics: Topics) -> None:
+    """An input that is known to be at its end is skipped at once."""
+    topics.ends.update({OBSERVATIONS: 9, LABELS: 0})
+    buffer = buffer_of(topics)
+    buffer.add(topics.read(OBSERVATIONS, 1, 2))
+    topics.now += 10.0
+    assert offsets(buffer) == [(0, 0), (0, 1)]
+
+
+def test_waits_for_an_input_with_records(topics: Topics) -> None:
+    """An input with unread records is waited for, but a live one only for a time."""
+    topics.ends.update({OBSERVATIONS: 9, LABELS: 9})
+    buffer = buffer_of(topics)
+    buffer.add(topics.read(OBSERVATIONS, 1, 2))
+    topics.now += 49.0
+    buffer.add({})
+    assert offsets(buffer) == []
+    topics.now += 1.0
+    buffer.add({})
+    assert offsets(buffer) == [(0, 0), (0, 1)]
+
+
+def test_backlog_is_waited_for_however_long(topics: Topics) -> None:
+    """No input is skipped before its backlog is read."""
+    topics.ends.update({OBSERVATIONS: 9, LABELS: 9})
+    buffer = buffer_of(topics, backlog=9)
+    buffer.add(topics.read(OBSERVATIONS, 1, 2))
+    for _ in range(3):
+        topics.now += 1e6
+        buffer.add({})
+        assert offsets(buffer) == []
+    buffer.add(topics.read(LABELS, 2))
+    topics.now += 10.0
+    assert offsets(buffer) == [(0, 0), (1, 0)]
+
+
+def test_pauses_an_input_that_is_ahead(topics: Topics) -> None:
+    """An input is paused while many more of its records queue than of the other."""
+    topics.ends.update({OBSERVATIONS: 99, LABELS: 99})
+    buffer = buffer_of(topics)
+    buffer.add(topics.read(OBSERVATIONS, *range(17)))
+    assert topics.paused == {OBSERVATIONS}
+    buffer.add(topics.read(LABELS, 5))
+    assert offsets(buffer) == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert topics.paused == set()
+
+
+def test_records_of_other_partitions(topics: Topics) -> None:
+    """Records of a partition without a task are dropped."""
+    buffer = buffer_of(topics)
+    buffer.add(topics.read(TopicPartition("observations", 1), 1))
+    topics.now += 99.0
+    assert offsets(buffer) == []

@@ -1,0 +1,152 @@
+"""When snapshots are made, and when a missing leader makes the service unready."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, cast
+
+import pytest
+from tests.connectors.kafka.works import Served
+
+from abers.stream import Settings
+from abers_connectors.runtime.application import Application
+from abers_connectors.runtime.changelog import ChangelogRecord
+from abers_connectors.runtime.checkpoint import Checkpoint, snapshot_scope
+from abers_connectors.runtime.maintenance import Maintenance
+from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.task import StreamTask
+from abers_connectors.runtime.transport import FetchPosition, TopicPartition
+from abers_connectors.systemd import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+    from abers_connectors.runtime.transport import Consumer, Producer
+
+APPLICATION = Application(
+    "app", ["observations", "labels"], "changelog", Settings(), outcomes=False, key=None
+)
+EVERY = 100
+
+
+def batch(number: int, records: int) -> ChangelogRecord:
+    """Return a batch of records of which none is an event."""
+    return ChangelogRecord("0", number, (10 * (number + 1), 0), bytes(records), b"", [], None)
+
+
+def restored(snapshots: SnapshotStore, batches: list[ChangelogRecord]) -> StreamTask:
+    """Restore a task from the newest snapshot and the batches after it."""
+    task = StreamTask(APPLICATION.new_processor(), Checkpoint("app", 0, 0, 0, (0, 0)))
+    for name, blob in snapshots.newest(0):
+        processor = APPLICATION.restore_processor(
+            blob, snapshot_scope("app", 0, snapshots.offset(name))
+        )
+        task = StreamTask(processor, Checkpoint.from_position(processor.position))
+        break
+    for one in batches[task.checkpoint.batch :]:
+        task.apply(one)
+        task.changelog_written(one.number + 1)
+    return task
+
+
+@pytest.mark.parametrize("restarts", [(), (1, 3, 5, 7), range(10)])
+def test_a_restart_does_not_reset_the_count(restarts: tuple[int, ...], tmp_path: Path) -> None:
+    """Snapshots are `state.snapshot_every` records apart, whichever processes applied them."""
+    snapshots = SnapshotStore(str(tmp_path), "app", keep=99)
+    batches: list[ChangelogRecord] = []
+    task = restored(snapshots, batches)
+    for number in range(10):
+        if number in restarts:
+            task = restored(snapshots, batches)
+        maintenance = Maintenance(
+            APPLICATION,
+            snapshots,
+            every=EVERY,
+            consumer=cast("Consumer", None),  # unused while the clock stands still
+            producer=cast("Producer", None),
+            outputs={},
+            status=Status(60.0),
+            supervisor=Supervisor({}),
+            clock=lambda: 0.0,
+        )
+        batches.append(batch(number, 40))
+        task.apply(batches[-1])
+        task.changelog_written(number + 1)
+        maintenance([task])
+        # The snapshot is saved in the background.
+        while task.records_since_snapshot == 0 and number + 1 not in {
+            one.offset for one in snapshots.stored()
+        }:
+            pass
+    assert [one.offset for one in snapshots.stored()] == [9, 6, 3]
+
+
+SENTENCE = "changelog[3]: no leader, so nothing can be committed; check the brokers"
+
+
+class Cluster:
+    """A producer and consumer of a cluster some of whose partitions have no leader."""
+
+    def __init__(self) -> None:
+        self.checked = list[TopicPartition]()
+        self.without_leader = set[TopicPartition]()
+
+    def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions without a leader."""
+        self.checked = [*partitions]
+        return [one for one in partitions if one in self.without_leader]
+
+    def fetch_position(self, partition: TopicPartition) -> FetchPosition:
+        """Return an unknown position."""
+        del partition
+        return FetchPosition(None, None)
+
+
+def maintenance_of(cluster: Cluster, status: Status, clock: Callable[[], float]) -> Maintenance:
+    """Return the maintenance of a service without snapshots, with an output of two partitions."""
+    return Maintenance(
+        APPLICATION,
+        None,
+        every=EVERY,
+        consumer=cast("Consumer", cluster),
+        producer=cast("Producer", cluster),
+        outputs={"out": 2},
+        status=status,
+        supervisor=Supervisor({}),
+        clock=clock,
+    )
+
+
+def test_not_ready_while_a_leader_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+    """A service whose changelog has no leader is not ready, with a hint, until it has one."""
+    cluster, status, now = Cluster(), Status(60.0), [0.0]
+    status.joined, status.last_heartbeat = True, 0.0
+    maintenance, tasks = maintenance_of(cluster, status, lambda: now[0]), [Served(3)]
+
+    def checked() -> tuple[bool, list[str]]:
+        now[0] += 1.0
+        maintenance(tasks)
+        return status.view().ready, status.view().hints
+
+    with caplog.at_level(logging.INFO):
+        assert checked() == (True, [])
+        needed = [("changelog", 3), ("labels", 3), ("observations", 3), ("out", 1)]
+        assert cluster.checked == needed
+        cluster.without_leader = {TopicPartition("changelog", 3), TopicPartition("changelog", 4)}
+        assert checked() == checked() == (False, [SENTENCE])
+        cluster.without_leader = {TopicPartition("changelog", 4)}
+        assert checked() == (True, [])
+    assert caplog.messages == [SENTENCE, "all partitions have a leader again"]
+
+
+def test_leaders_are_checked_once_a_second() -> None:
+    """The leaders are checked once a second, however often the loop turns."""
+    cluster, now = Cluster(), [0.0]
+    maintenance = maintenance_of(cluster, Status(60.0), lambda: now[0])
+    maintenance([Served(0)])
+    assert cluster.checked == []
+    now[0] = 1.0
+    maintenance([Served(0)])
+    assert cluster.checked != []

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers_connectors.runtime.timestamp_merge import LABELS, OBSERVATIONS, TimestampMerge
+
+
+class Written(NamedTuple):
+    """A record outside of any topic."""
+
+    timestamp: int
+    offset: int
+    key: bytes | None = None
+    value: bytes | None = b"1234"
+    topic: str = ""
+    partition: int = 0
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+TIMES = st.lists(st.integers(0, 5), max_size=12)
+CUTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 4)), max_size=30)
+
+
+def written(times: list[int]) -> list[Written]:
+    """Return records with these timestamps, in their order."""
+    return [Written(time, offset) for offset, time in enumerate(times)]
+
+
+def by_definition(observations: list[Written], labels: list[Written]) -> list[tuple[int, int]]:
+    """Return the order by definition: the earlier record first, the label at equal times."""
+    order, waiting = [], [list(observations), list(labels)]
+    while any(waiting):
+        heads = [(one[0].timestamp, -which) for which, one in enumerate(waiting) if one]
+        which = -min(heads)[1]
+        order.append((which, waiting[which].pop(0).offset))
+    return order
+
+
+@given(TIMES, TIMES, CUTS)
+def test_order(
+    observations: list[int], labels: list[int], cuts: list[tuple[int, int, int]]
+) -> None:
+    """The order is that of the definition, however the records arrive and are taken."""
+    inputs = [written(observations), written(labels)]
+    left = [list(one) for one in inputs]
+    merge, order = TimestampMerge(2), []
+    for more_observations, more_labels, most in [*cuts, (12, 12, 99), (0, 0, 99)]:
+        for which, count in enumerate((more_observations, more_labels)):
+            merge.add(which, left[which][:count])
+            del left[which][:count]
+        taken = merge.take(most, 1 << 20, [not one for one in left])
+        order += [(w, r.offset) for w, r in zip(taken.inputs, taken.records, strict=True)]
+    assert order == by_definition(*inputs)
+
+
+def test_nothing_before_both_are_known() -> None:
+    """A record waits while an earlier record of the other input may still arrive."""
+    merge = TimestampMerge(2)
+    merge.add(OBSERVATIONS, written([1, 2]))
+    assert merge.take(9, 999, [True, False]).records == []
+    assert merge.missing() == LABELS
+    merge.add(LABELS, written([2]))
+    assert merge.take(9, 999, [True, False]).inputs == [OBSERVATIONS, LABELS]
+    assert merge.queued(OBSERVATIONS) == (1, 4)
+
+
+def test_one_input() -> None:
+    """The records of a single input are taken in their order."""
+    merge = TimestampMerge(1)
+    merge.add(OBSERVATIONS, written([5, 3]))
+    assert [one.timestamp for one in merge.take(9, 999, [False]).records] == [5, 3]
+    assert merge.missing() is None
+
+
+def test_limit_in_bytes() -> None:
+    """No more bytes are taken than allowed, except for one record."""
+    merge = TimestampMerge(1)
+    merge.add(OBSERVATIONS, written([1, 2, 3]))
+    assert len(merge.take(9, 5, [False]).records) == 2
+    assert merge.queued(OBSERVATIONS) == (1, 4)

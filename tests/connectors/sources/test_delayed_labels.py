@@ -1,0 +1,136 @@
+"""Delayed labels: the same as by a plain loop, from any position."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.sources.memory import MemorySource
+
+from abers import ParameterError
+from abers.stream.events import Event, Label, Observation
+from abers_connectors.mapping.rows import LabelledObservation
+from abers_connectors.sources.delayed_labels import DelayedLabels
+
+TIMES = st.lists(st.integers(0, 30), max_size=30)
+
+
+def pairs(times: list[int]) -> list[LabelledObservation]:
+    """Return labelled observations of some times."""
+    return [LabelledObservation(Observation(f"a{n}", time), n % 2) for n, time in enumerate(times)]
+
+
+def by_count(times: list[int], count: int) -> list[tuple[str, str, int]]:
+    """Release each label after a number of further observations, in a plain loop."""
+    found = []
+    for n, time in enumerate(times):
+        found.append(("o", f"a{n}", time))
+        if n >= count:
+            found.append(("l", f"a{n - count}", time))
+    rest = range(max(0, len(times) - count), len(times))
+    return found + [("l", f"a{n}", times[-1]) for n in rest]
+
+
+def by_span(times: list[int], span: int) -> list[tuple[str, str, int]]:
+    """Release each label after a span of event time, in a plain loop."""
+    found = []
+    out: list[tuple[int, int]] = []
+    clock = -1
+    for n, time in enumerate(times):
+        clock = max(clock, time)
+        while out and out[0][0] + span <= clock:
+            first = out.pop(0)[1]
+            found.append(("l", f"a{first}", times[first] + span))
+        found.append(("o", f"a{n}", time))
+        out.append((clock, n))
+    return found + [("l", f"a{n}", times[n] + span) for _, n in out]
+
+
+def kinds_ids_times(events: list[Event]) -> list[tuple[str, str, int]]:
+    """Return kind, id and time of events."""
+    return [("l" if isinstance(event, Label) else "o", event.id, event.time) for event in events]
+
+
+@given(TIMES, st.integers(0, 8), st.integers(1, 7), st.integers(1, 7), st.booleans())
+def test_labels_are_released_as_by_a_plain_loop(
+    times: list[int],
+    delay: int,
+    size: int,
+    other: int,
+    counts: bool,  # noqa: FBT001
+) -> None:
+    """Batches of any size, resumed after any of them, have the events of the loop."""
+    expected = by_count(times, delay) if counts else by_span(times, delay)
+
+    def source(size: int) -> DelayedLabels:
+        memory = MemorySource(pairs(times), size=size)
+        return DelayedLabels(memory, count=delay) if counts else DelayedLabels(memory, span=delay)
+
+    batches = list(source(size).batches())
+    events = [event for batch in batches for event in batch.events]
+    assert kinds_ids_times(events) == expected
+    assert all(event.value == int(event.id[1:]) % 2 for event in events if type(event) is Label)
+    done = 0
+    for batch in batches:
+        done += len(batch.events)
+        position = json.loads(json.dumps(batch.position))
+        rest = [event for one in source(other).batches(position) for event in one.events]
+        assert kinds_ids_times(events[:done] + rest) == expected
+
+
+def test_a_position_reads_no_more_than_it_must() -> None:
+    """A resumed stream is read from the oldest observation whose label is pending."""
+    source = DelayedLabels(MemorySource(pairs(list(range(1000))), size=10), count=25)
+    for number, batch in enumerate(source.batches()):
+        if 3 <= number < 100:
+            assert batch.position["at"] == {"records": 10 * (number - 2)}
+            assert batch.position["events"] == 30
+
+
+def test_many_labels_at_the_end_come_in_batches() -> None:
+    """The labels that are pending at the end come in several batches."""
+    source = DelayedLabels(MemorySource(pairs(list(range(12_000)))), span=10**6)
+    sizes = [len(batch.events) for batch in source.batches()]
+    assert sizes == [5000, 5000, 2000, 5000, 5000, 2000]
+
+
+def test_origins_of_labels() -> None:
+    """The origin of a label names its observation; an observation has its own origin."""
+    source = DelayedLabels(MemorySource(pairs([5, 6, 7]), name="stream"), count=1)
+    batch = next(iter(source.batches()))
+    assert kinds_ids_times(list(batch.events))[2:4] == [("l", "a0", 6), ("o", "a2", 7)]
+    assert batch.origin(2).where == "stream, label of observation a0"
+    assert batch.origin(3).where == "stream event 3"
+
+
+@pytest.mark.parametrize("delay", [{}, {"count": 1, "span": 1}])
+def test_one_delay_must_be_given(delay: dict[str, int]) -> None:
+    """Exactly one of count and span must be given."""
+    with pytest.raises(ParameterError, match="give exactly one"):
+        DelayedLabels(MemorySource([]), **delay)
+
+
+@given(TIMES, TIMES, st.integers(0, 8), st.integers(1, 7), st.booleans())
+def test_a_stream_that_has_grown(
+    times: list[int],
+    later: list[int],
+    delay: int,
+    size: int,
+    counts: bool,  # noqa: FBT001
+) -> None:
+    """After the file has grown, each label is released once."""
+
+    def source(times: list[int]) -> DelayedLabels:
+        memory = MemorySource(pairs(times), size=size)
+        return DelayedLabels(memory, count=delay) if counts else DelayedLabels(memory, span=delay)
+
+    before = list(source(times).batches())
+    position = before[-1].position if before else None
+    grown = times + later
+    after = [event for one in source(grown).batches(position) for event in one.events]
+    found = kinds_ids_times([event for one in before for event in one.events] + after)
+    assert len(found) == len(set(found)) == 2 * len(grown)
+    for kind in "ol":
+        assert [id_ for one, id_, _ in found if one == kind] == [f"a{n}" for n in range(len(grown))]

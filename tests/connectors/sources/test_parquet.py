@@ -1,0 +1,184 @@
+"""Parquet: columns of every type, and files that are damaged."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from abers import ParameterError, RecordError
+from abers.stream.events import Label, Observation
+from abers_connectors.mapping.fields import Fields
+from abers_connectors.mapping.mapper import labels, mixed
+from abers_connectors.sources import parquet_bounds
+from abers_connectors.sources.base import SourceOptions
+from abers_connectors.sources.registry import open_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from abers_connectors.sources.base import Batch
+
+TIME = 1_700_000_000_123
+MOMENT = datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
+
+
+def read(path: Path, columns: dict[str, Any], kind: Any = mixed, **fields: Any) -> list[Batch]:  # noqa: ANN401
+    """Write a file of columns, and read it."""
+    file = path / "x.parquet"
+    pq.write_table(pa.table(columns), file)
+    return list(open_source(str(file), SourceOptions(kind=kind, fields=Fields(**fields))).batches())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"id": pa.array(["a", "b"], pa.large_string())},
+        {"id": pa.array(["a", "b"]).dictionary_encode()},
+        {"time": pa.array([TIME, TIME], pa.uint64())},
+        {"time": pa.array([MOMENT, MOMENT], pa.timestamp("us", "UTC"))},
+        {"time": pa.array([MOMENT, MOMENT], pa.timestamp("ns", "Europe/Zurich"))},
+        {"time": pa.array(["2023-11-14T22:13:20.123Z"] * 2)},
+        {"score": pa.array([0.5, 0.25], pa.float32())},
+        {"score": pa.array([Decimal("0.5"), Decimal("0.25")])},
+        {"score": pa.array(["0.5", "0.25"])},
+        {"model": pa.array(["m", "m"]).dictionary_encode()},
+        {"other": pa.array([[1], None])},
+    ],
+)
+def test_types_of_columns(tmp_path: Path, changed: dict[str, Any]) -> None:
+    """The events are the same for every type of a column."""
+    columns = {"id": ["a", "b"], "time": [TIME, TIME], "model": ["m", "m"], "score": [0.5, 0.25]}
+    (batch,) = read(tmp_path, {**columns, **changed})
+    assert list(batch.events) == [
+        Observation("a", TIME, "m", 0.5),
+        Observation("b", TIME, "m", 0.25),
+    ]
+    assert type(batch.events[0].time) is int
+    assert batch.origin(1).where == f"{tmp_path / 'x.parquet'} row 2"
+    assert json.loads(batch.origin(1).raw)["id"] == "b"
+
+
+def test_whole_numbers_as_ids(tmp_path: Path) -> None:
+    """Integer ids become their digits."""
+    (batch,) = read(tmp_path, {"id": [1, 2], "time": [5, 6], "score": [1, 2]})
+    assert batch.events[1] == Observation("2", 6, "default", 2.0)
+
+
+def test_nested_fields_and_extra_ones(tmp_path: Path) -> None:
+    """A path leads into structs; only the needed columns are read."""
+    columns = {"p": [{"id": "a"}], "t.s": [5], "score": [0.5], "e": [[1]], "big": ["x"]}
+    (batch,) = read(tmp_path, columns, id="p.id", time="t.s", passthrough=["e"])
+    assert batch.events[0] == Observation("a", 5, "default", 0.5, extra={"e": [1]})
+    assert "big" not in batch.origin(0).raw
+
+
+@pytest.mark.parametrize("models", [["m"] * 200, ["m", "n"] * 100, ["m"] * 199 + ["n"]])
+def test_texts_that_are_repeated(tmp_path: Path, models: list[str]) -> None:
+    """Frequent equal strings of a column are one object."""
+    ids = [f"a{i}" for i in range(200)]
+    columns = {"id": ids, "time": range(200), "model": models, "score": [0.5] * 200}
+    (batch,) = read(tmp_path, {name: [*column] for name, column in columns.items()})
+    assert [(event.id, event.model) for event in batch.events] == [*zip(ids, models, strict=True)]
+    assert len({*map(id, batch.events.models.tolist())}) == len({*models})
+
+
+def test_labels_of_every_type(tmp_path: Path) -> None:
+    """Numbers, booleans and strings are labels."""
+    for given in ([1, 0], [True, False], ["1", "false"], [1.0, 0.0]):
+        (batch,) = read(tmp_path, {"id": ["a", "b"], "time": [5, 6], "label": given}, labels)
+        assert [event.value for event in batch.events] == [1, 0]  # type: ignore[union-attr]
+
+
+def test_observations_and_labels_in_one_file(tmp_path: Path) -> None:
+    """A row without a score is a label."""
+    columns = {"id": ["a", "a"], "time": [5, 6], "score": [0.5, None], "label": [None, 1]}
+    (batch,) = read(tmp_path, columns)
+    assert list(batch.events) == [Observation("a", 5, "default", 0.5), Label("a", 6, "default", 1)]
+
+
+def test_a_bad_row_costs_itself(tmp_path: Path) -> None:
+    """Nulls, NaN and wrong times are bad rows; the others are read."""
+    columns = {
+        "id": ["a", None, "c", "d", "e"],
+        "time": [5, 5, 1_700_000_000, 5, 5],
+        "score": [0.5, 0.5, 0.5, np.nan, 0.5],
+    }
+    (batch,) = read(tmp_path, columns)
+    assert [event.id for event in batch.events] == ["a", "e"]
+    assert [(one.row, one.reason) for one in batch.bad] == [
+        (1, "missing-field"),
+        (1, "bad-time"),
+        (1, "bad-score"),
+    ]
+    assert batch.origin(1).where.endswith("row 5")
+    assert batch.bad[2].origin == (
+        f"{tmp_path / 'x.parquet'} row 4",
+        '{"id":"d","time":5,"score":null}',
+    )
+
+
+def test_a_local_time_without_an_offset_is_bad(tmp_path: Path) -> None:
+    """A local time without an offset is a bad record."""
+    (batch,) = read(tmp_path, {"id": ["a"], "time": [MOMENT.replace(tzinfo=None)], "score": [1.0]})
+    assert batch.bad[0].reason == "bad-time"
+    assert "UTC offset" in batch.bad[0].detail
+
+
+def test_a_text_that_is_not_utf8(tmp_path: Path) -> None:
+    """The row of an invalid string is bad; the others are read."""
+    places = pa.py_buffer(np.array([0, 1, 3, 4], np.int32).tobytes())
+    ids = pa.StringArray.from_buffers(3, places, pa.py_buffer(b"a\xff\xfec"))
+    (batch,) = read(tmp_path, {"id": ids, "time": [5, 6, 7], "score": [0.5, 0.5, 0.5]})
+    assert [event.id for event in batch.events] == ["a", "c"]
+    assert [(one.row, one.reason, one.origin.raw) for one in batch.bad] == [(1, "not-utf8", "")]
+
+
+def test_going_on_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream can be resumed anywhere, at the beginning of a row group or within it."""
+    monkeypatch.setattr(parquet_bounds, "BATCH", 1)
+    table = pa.table({"id": [f"a{n}" for n in range(50)], "time": range(50), "score": [0.5] * 50})
+    path = tmp_path / "x.parquet"
+    pq.write_table(table, path, row_group_size=20)
+    source = open_source(str(path), SourceOptions())
+    positions = [None, *(batch.position for batch in source.batches())]
+    monkeypatch.setattr(parquet_bounds, "BATCH", 7)
+    for skip, position in enumerate(positions):
+        ids = [event.id for batch in source.batches(position) for event in batch.events]
+        assert ids == [f"a{n}" for n in range(skip, 50)]
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    """A missing column is a mistake in the configuration."""
+    with pytest.raises(ParameterError, match=r"no column score or label; .* did you mean scores\?"):
+        read(tmp_path, {"id": ["a"], "time": [5], "scores": [0.5]})
+
+
+def test_a_file_that_is_damaged(tmp_path: Path) -> None:
+    """A file that is truncated, damaged or not Parquet is an error with its name."""
+    path = tmp_path / "x.parquet"
+    rng = np.random.default_rng(7)
+    scores = rng.random(20_000)
+    pq.write_table(
+        pa.table({"id": [f"a{n}" for n in range(20_000)], "time": range(20_000), "score": scores}),
+        path,
+        row_group_size=10_000,
+    )
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    for data in (
+        b"",
+        b"PAR1" * 20,
+        whole[:-50],
+        whole[:middle] + bytes(99_999) + whole[middle + 99_999 :],
+    ):
+        path.write_bytes(data)
+        with pytest.raises(RecordError, match=r"x\.parquet after row \d+: "):
+            list(open_source(str(path), SourceOptions()).batches())

@@ -1,0 +1,387 @@
+"""E-processes against forecasts of binary labels, `abers.monitoring.calibration_e_process`.
+
+The oracle keeps every observation in a list and computes all of it anew after each
+step; the simulations show the guarantees, and what is lost without them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import LabelError, ScoreError, VennAbers
+from abers.calibration import log_merge
+from abers.monitoring import CalibrationEProcess, EDetector, Martingale
+from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcessSteps
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abers.monitoring.evidence import Evidence
+
+    Floats = NDArray[np.float64]
+
+FORECASTS = (0.0, 0.1, 0.1 + 1e-5, 0.3, 0.5, 0.5, 0.9, 1.0)
+LIFE = st.lists(
+    st.one_of(
+        st.tuples(st.just(PREDICTS), st.sampled_from(FORECASTS)),
+        st.tuples(st.sampled_from([LEARNS, LEARNS, LEARNS, EXPIRES]), st.integers(0, 12)),
+    ),
+    max_size=60,
+)
+"""Steps: predict with a forecast, or end the wait of one of the last observations."""
+OPTIONS: dict[str, Any] = {"alpha": 0.3, "average_run_length": 4, "cooldown": 2}
+
+
+class Kept:
+    """An observation, as the oracle keeps it."""
+
+    def __init__(self, forecast: float, bets: list[float], *, left_out: bool) -> None:
+        """Start without a label."""
+        self.forecast, self.bets, self.left_out = forecast, bets, left_out
+        self.label: int | None = None
+        self.expired = False
+
+    def factor(self, bet: float) -> float:
+        """Return the factor of a bet."""
+        of_label = (bet, self.forecast) if self.label else (1.0 - bet, 1.0 - self.forecast)
+        return of_label[0] / of_label[1] if of_label[1] else math.inf
+
+
+class Oracle:
+    """An oracle that stores everything and recomputes."""
+
+    def __init__(self, least: int) -> None:
+        """Start empty."""
+        self.kept: list[Kept] = []
+        self.least, self.came = least, 0
+        self.learned: list[tuple[float, int]] = []  # in order of arrival
+
+    def predict(self, forecast: float) -> None:
+        """Bet from the labels so far."""
+        score, bets = round(forecast * 4096) / 4096, []
+        for window in (0, 1000):
+            bettor = VennAbers()
+            for one, label in self.learned[-window:]:
+                bettor.learn_one(one, label)
+            held, merged = len(bettor), bettor.predict_one(score).merged
+            bet = (held * merged + 100 * forecast) / (held + 100)
+            bets.append(min(max(bet, 2.0**-53), 1.0 - 2.0**-53))
+        self.kept.append(Kept(forecast, bets, left_out=self.came < self.least))
+
+    def end(self, number: int, label: int | None) -> None:
+        """Add a label, or expire the observation."""
+        one = self.kept[number]
+        self.came += label is not None
+        if one.left_out or one.label is not None or one.expired:
+            return
+        one.label, one.expired = label, label is None
+        if label is not None:
+            self.learned.append((round(one.forecast * 4096) / 4096, label))
+
+    def settled(self) -> list[Kept]:
+        """Return the observations before the first that waits."""
+        kept = self.in_play()
+        waits = [at for at, one in enumerate(kept) if one.label is None and not one.expired]
+        return kept[: waits[0] if waits else None]
+
+    def in_play(self) -> list[Kept]:
+        """Return the settled observations that had a bet."""
+        return [one for one in self.kept if not one.left_out]
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Return the evidence of each test."""
+        settled = self.settled()
+        skipped = sum(one.expired for one in settled)
+        told = [(self.kept.index(one), one) for one in settled if not one.expired]
+        since = Martingale("since-start", alpha=OPTIONS["alpha"])
+        change = EDetector(
+            "change", average_run_length=OPTIONS["average_run_length"], cooldown=OPTIONS["cooldown"]
+        )
+        for at, one in told:
+            since.update([one.factor(one.bets[0])], [7 * at])
+            change.update([one.factor(one.bets[1])], [7 * at])
+        return since.evidence(skipped), change.evidence(skipped)
+
+
+class Move(NamedTuple):
+    """A step of a random sequence."""
+
+    kind: int
+    number: int
+    forecast: float
+    label: int
+
+
+def moves(life: list[tuple[int, float]]) -> list[Move]:
+    """Return the observation of each step; numbers have gaps."""
+    made, count = [], 0
+    for kind, what in life:
+        if kind == PREDICTS:
+            made.append(Move(PREDICTS, count, what, 0))
+            count += 1
+        elif count:
+            number = max(count - 1 - int(what), 0)
+            made.append(Move(kind, number, 0.0, int(what) % 2))
+    return made
+
+
+def steps(made: list[Move]) -> EProcessSteps:
+    """Return steps as columns."""
+    kinds, numbers = (np.array([one[column] for one in made], np.int64) for column in (0, 1))
+    values = np.array([[one.label if one.kind == LEARNS else one.forecast] for one in made], float)
+    return EProcessSteps(kinds.astype(np.uint8), 3 * numbers, 7 * numbers, values)
+
+
+def opened(oracle: Oracle, made: list[Move]) -> list[tuple[int, str, int]]:
+    """Run steps by the oracle: the step, test and number of each incident that opens."""
+    found = []
+    for at, one in enumerate(made):
+        before = [each.incidents for each in oracle.evidence()]
+        if one.kind == PREDICTS:
+            oracle.predict(one.forecast)
+        else:
+            oracle.end(one.number, one.label if one.kind == LEARNS else None)
+        for each, was in zip(oracle.evidence(), before, strict=True):
+            found += [(at, each.name, number) for number in range(was + 1, each.incidents + 1)]
+    return found
+
+
+@given(life=LIFE, sizes=st.lists(st.integers(1, 30)), least=st.sampled_from([0, 0, 1, 4]))
+def test_oracle(life: list[tuple[int, float]], sizes: list[int], least: int) -> None:
+    """In batches of any size: the evidence, and where it reached the threshold, to the last bit."""
+    bets, oracle, made = (
+        CalibrationEProcess(**OPTIONS, grace_period=least),
+        Oracle(least),
+        moves(life),
+    )
+    for size in [*sizes, len(made)]:
+        batch, made = made[:size], made[size:]
+        if batch:
+            expected = opened(oracle, batch)
+            found = [(one.step, one.test, one.incident.number) for one in bets.run(steps(batch))]
+            assert sorted(found) == sorted(expected)
+        assert bets.evidence() == oracle.evidence()
+        waiting = oracle.in_play()[len(oracle.settled()) :]
+        assert len(bets.waiting) == len(waiting)
+
+
+@given(life=LIFE, size=st.integers(1, 20), at=st.integers(0, 60), least=st.sampled_from([0, 2]))
+def test_saved(life: list[tuple[int, float]], size: int, at: int, least: int) -> None:
+    """The state is that of single steps; bets that load it go on alike."""
+    made = moves(life)
+    single, batched, other = (CalibrationEProcess(**OPTIONS, grace_period=least) for _ in range(3))
+    for one in made[:at]:
+        single.run(steps([one]))
+    for start in range(0, len(made[:at]), size):
+        batched.run(steps(made[:at][start : start + size]))
+    assert batched.state() == single.state()
+    other.load(single.state())
+    for one in made[at:]:
+        assert other.run(steps([one])) == single.run(steps([one]))
+    assert other.state() == single.state()
+
+
+def test_an_empty_e_process_has_no_state() -> None:
+    """An empty e-process has no state, and can load that."""
+    bets = CalibrationEProcess()
+    assert bets.state() is None
+    bets.load(None)
+    assert [one.log_wealth for one in bets.evidence()] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("move", "error"),
+    [
+        (Move(PREDICTS, 1, 1.5, 0), ScoreError),
+        (Move(PREDICTS, 1, math.nan, 0), ScoreError),
+        (Move(PREDICTS, 1, -0.1, 0), ScoreError),
+        (Move(LEARNS, 0, 0.5, 2), LabelError),
+    ],
+)
+def test_what_is_refused(move: Move, error: type[Exception]) -> None:
+    """A batch with one bad row is refused by row, and nothing of it is done."""
+    bets = CalibrationEProcess()
+    with pytest.raises(error, match="row 1"):
+        bets.run(steps([Move(PREDICTS, 0, 0.5, 0), move]))
+    assert bets.state() is None
+
+
+def test_an_impossible_label_triggers_both_tests() -> None:
+    """A label that was forecast with probability 0 triggers both tests, whatever came before."""
+    bets = CalibrationEProcess()
+    for number in range(100):
+        bets.predict(number, 0.25)
+        bets.learn(number, int(number % 4 == 0))
+    bets.predict(100, 0.0, time=5)
+    rung = bets.learn(100, 1)
+    assert [(one.test, one.incident) for one in rung] == [
+        ("since-start", (1, 5, 5, math.inf)),
+        ("change", (1, 5, 5, math.inf)),
+    ]
+    bets.predict(101, 0.5)
+    bets.learn(101, 0)
+    since, change = bets.evidence()
+    assert (since.log_wealth, since.active) == (math.inf, True)
+    assert math.isfinite(change.log_wealth)
+
+
+# What is guaranteed, by simulation
+
+
+def stream(
+    forecasts: Floats, labels: NDArray[np.int64], delays: NDArray[np.int64]
+) -> EProcessSteps:
+    """Delay each label by some predictions; labels beyond the end are left out."""
+    n = len(forecasts)
+    due = np.arange(n) + delays
+    told = np.flatnonzero(due < n)
+    kinds = np.repeat(np.array([PREDICTS, LEARNS], np.uint8), (n, len(told)))
+    numbers = np.concatenate((np.arange(n), told))
+    at = np.concatenate((np.arange(n), due[told]))
+    order = np.lexsort((numbers, kinds, at))
+    numbers = numbers[order]
+    kinds = kinds[order]
+    values = np.where(kinds == PREDICTS, forecasts[numbers], labels[numbers])
+    return EProcessSteps(kinds, numbers, numbers, values[:, np.newaxis])
+
+
+def wealth(made: EProcessSteps, *, alpha: float = 0.05) -> CalibrationEProcess:
+    """Return the bet of each forecast."""
+    bets = CalibrationEProcess(alpha=alpha, average_run_length=10_000)
+    bets.run(made)
+    return bets
+
+
+def arrival_order(made: EProcessSteps) -> float:
+    """Multiply factors as labels arrive, which is wrong: the largest log-wealth."""
+    predicts, values = made.kinds == PREDICTS, made.values[:, 0]
+    forecasts = np.empty(len(made.numbers))
+    forecasts[made.numbers[predicts]] = values[predicts]
+    forecasts = forecasts[made.numbers]
+    labels = np.where(predicts, 0, values).astype(int)
+    p0, p1 = VennAbers().run(made.kinds, np.rint(forecasts * 4096) / 4096, labels)
+    bets = np.empty(len(made.numbers))
+    bets[made.numbers[predicts]] = log_merge(p0, p1)[predicts]
+    q, p = bets[made.numbers], forecasts
+    factors = np.where(labels == 1, q / p, (1.0 - q) / (1.0 - p))[~predicts]
+    largest: float = max(np.cumsum(np.log(factors)).tolist())
+    return largest
+
+
+def calibrated(rng: np.random.Generator, n: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Draw calibrated forecasts and their labels."""
+    forecasts = rng.uniform(0.02, 0.98, n)
+    return forecasts, (rng.random(n) < forecasts).astype(np.int64)
+
+
+def delays_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return delays: none for positives, and 1,000 for negatives."""
+    return np.where(labels == 1, 0, 1000)
+
+
+def crossings(seed: int, runs: int, n: int, alpha: float) -> tuple[int, int]:
+    """Count runs with an active test: in the order of observations, and in that of labels."""
+    rng = np.random.default_rng(seed)
+    right = wrong = 0
+    for _ in range(runs):
+        forecasts, labels = calibrated(rng, n)
+        made = stream(forecasts, labels, delays_of(labels))
+        right += wealth(made, alpha=alpha).evidence()[0].active
+        wrong += arrival_order(made) >= -math.log(alpha)
+    return right, wrong
+
+
+def most(runs: int, alpha: float) -> float:
+    """Return the largest number of false alarms, but for a chance of about one in a million."""
+    return runs * alpha + 4.9 * math.sqrt(runs * alpha * (1.0 - alpha))
+
+
+@pytest.mark.simulation
+def test_delays_that_depend_on_the_label() -> None:
+    """In observation order at most a share alpha is active, in order of arrival all runs are."""
+    runs, alpha = 40, 0.05
+    right, wrong = crossings(3, runs, 3_000, alpha)
+    assert right <= most(runs, alpha)
+    assert wrong == runs
+
+
+@pytest.mark.simulation
+@pytest.mark.long
+def test_delays_that_depend_on_the_label_at_length() -> None:
+    """The same of many more, and longer, runs."""
+    runs, alpha = 600, 0.05
+    right, wrong = crossings(4, runs, 6_000, alpha)
+    assert right <= most(runs, alpha)
+    assert wrong == runs
+
+
+@pytest.mark.simulation
+def test_average_run_length() -> None:
+    """Mean distances between alarms are at least the average run length."""
+    rng = np.random.default_rng(5)
+    n, distance = 60_000, 100
+    forecasts, labels = calibrated(rng, n)
+    bets = CalibrationEProcess(average_run_length=distance, cooldown=1)
+    bets.run(stream(forecasts, labels, np.zeros(n, np.int64)))
+    rings = max(bets.evidence()[1].incidents, 1)  # rings one after the other are one episode
+    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+
+
+def drifting(rng: np.random.Generator, n: int, start: int, odds: float) -> EProcessSteps:
+    """Draw forecasts that are calibrated up to an observation, from where the odds differ."""
+    forecasts = rng.uniform(0.02, 0.98, n)
+    truth = np.where(np.arange(n) < start, 1.0, odds) * forecasts / (1.0 - forecasts)
+    labels = (rng.random(n) < truth / (1.0 + truth)).astype(np.int64)
+    return stream(forecasts, labels, np.zeros(n, np.int64))
+
+
+def part(made: EProcessSteps, rows: NDArray[np.bool_]) -> EProcessSteps:
+    """Return some of the steps."""
+    columns: list[Any] = [column[rows] for column in made]
+    return EProcessSteps(*columns)
+
+
+def first_crossing(made: EProcessSteps, start: int, test: int) -> float:
+    """Return how many observations after a change a test triggers; infinite if it does not."""
+    bets = CalibrationEProcess(alpha=0.01, average_run_length=10_000, cooldown=1)
+    bets.run(part(made, made.numbers < start))
+    after = part(made, made.numbers >= start)
+    rung = [
+        one.incident.first for one in bets.run(after) if one.test == ("since-start", "change")[test]
+    ]
+    return rung[0] - start if rung else math.inf
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("start", [0, 10_000])
+def test_detection_delay(start: int) -> None:
+    """A change of the odds by e^0.5 is found within 1,500 observations, early and late."""
+    rng = np.random.default_rng(6)
+    delays = [
+        first_crossing(drifting(rng, start + 3_000, start, math.exp(0.5)), start, 1)
+        for _ in range(8)
+    ]
+    assert np.median(delays) < 1_500
+
+
+@pytest.mark.simulation
+@pytest.mark.long
+def test_late_drift() -> None:
+    """After 40,000 good steps the product has lost about e^52, and takes thousands to recover."""
+    rng = np.random.default_rng(7)
+    start, lost, since, change = 40_000, [], [], []
+    for _ in range(8):
+        made = drifting(rng, start + 15_000, start, math.exp(0.5))
+        bets = CalibrationEProcess()
+        bets.run(part(made, made.numbers < start))
+        lost.append(bets.evidence()[0].log_wealth)
+        since.append(first_crossing(made, start, 0))
+        change.append(first_crossing(made, start, 1))
+    assert -80 < np.mean(lost) < -30
+    assert np.median(change) < 1_500 < np.median(since)

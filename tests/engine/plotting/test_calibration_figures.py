@@ -1,0 +1,75 @@
+"""Reliability, coverage and PIT values drawn, `abers.plotting.calibration_figures`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from abers import ParameterError
+from abers.plotting import coverage, pit_histogram, reliability
+
+
+def test_reliability_by_bins() -> None:
+    """A point stands for each bin that has forecasts, with two standard errors of its share."""
+    views = {
+        "raw": ([0.1, math.nan, 0.9], [0.25, math.nan, 1.0], [16, 0, 4]),
+        "calibrated": ([0.2, 0.5, 0.8], [0.2, 0.5, 0.8], [25, 25, 25]),
+    }
+    diagonal, raw, calibrated = reliability(views).data
+    assert (diagonal.x, diagonal.y) == ((0.0, 1.0), (0.0, 1.0))
+    assert (raw.name, raw.x, raw.y) == ("raw", (0.1, 0.9), (0.25, 1.0))
+    assert raw.error_y.array == pytest.approx([2.0 * (0.25 * 0.75 / 16) ** 0.5, 0.0])
+    assert calibrated.error_y.array[1] == 0.2
+    assert calibrated.customdata == (25.0, 25.0, 25.0)
+
+
+def test_views_differ_by_more_than_colour() -> None:
+    """Raw and calibrated have a dash and a marker of their own."""
+    _, raw, calibrated = reliability(dict.fromkeys(("raw", "calibrated"), ([0.5], [0.5], [1]))).data
+    assert raw.line.color != calibrated.line.color
+    assert raw.line.dash != calibrated.line.dash
+    assert raw.marker.symbol != calibrated.marker.symbol
+
+
+def test_coverage_against_nominal() -> None:
+    """A point stands for each level; before the first label bars have no length."""
+    diagonal, calibrated = coverage([0.5, 0.9], {"calibrated": [0.4, 1.0]}, 96).data
+    assert diagonal.x == diagonal.y
+    assert (calibrated.x, calibrated.y) == ((0.5, 0.9), (0.4, 1.0))
+    assert calibrated.error_y.array == pytest.approx([0.1, 0.0])
+    assert len(coverage([0.5], {"calibrated": [math.nan]}, 0).data) == 2
+
+
+def test_a_histogram_is_a_density() -> None:
+    """The bars have an area of 1, and chance is drawn around the height of 1."""
+    drawn = pit_histogram([10, 30, 20, 40])
+    bars, one, below, above = drawn.data
+    assert sum(bars.y) / 4 == pytest.approx(1.0)
+    assert bars.x == (0.125, 0.375, 0.625, 0.875)
+    assert one.y == (1.0, 1.0)
+    # A count is binomial: n/K expected, variance n (1/K) (1 - 1/K).
+    deviation = math.sqrt(100 * 0.25 * 0.75) / 25
+    assert above.y == pytest.approx([1 + 2 * deviation] * 2)
+    assert below.y == pytest.approx([1 - 2 * deviation] * 2)
+
+
+def test_chance_allows_no_negative_density() -> None:
+    """With few labels the lower line of two standard errors is cut off at 0."""
+    _, _, below, above = pit_histogram([1, 0, 0, 0]).data
+    assert below.y == (0.0, 0.0)
+    assert above.y == pytest.approx([1 + 2 * 3**0.5] * 2)
+
+
+def test_a_histogram_of_nothing() -> None:
+    """Before the first label all bars are empty."""
+    assert pit_histogram(np.zeros(5)).data[0].y == (0.0,) * 5
+
+
+def test_columns_that_do_not_belong_together() -> None:
+    """A view whose columns are not equally long is named."""
+    with pytest.raises(ParameterError, match=r"count of raw has shape \(1,\), not \(2,\)"):
+        reliability({"raw": ([0.1, 0.9], [0.2, 0.8], [5])})
+    with pytest.raises(ParameterError, match=r"coverage of calibrated has shape \(1,\)"):
+        coverage([0.5, 0.9], {"calibrated": [0.5]}, 10)

@@ -1,0 +1,243 @@
+"""The native pending store against its specification, class to class.
+
+Both take the same events, and after each batch everything that can be read is equal. Slots may
+differ, but not what they refer to.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.engine.cases import native_exists
+
+from abers.reference.clock import FOREVER
+from abers.reference.pending_store import EARLY, FINISHED, PENDING, PendingStore
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+if not native_exists():
+    pytest.skip("needs the native core", allow_module_level=True)
+
+from abers import _core
+
+pytestmark = pytest.mark.native
+
+Either = _core.PendingStore | PendingStore
+Events = list[tuple[str, int, int, int, float]]  # id, kind, model, time, value
+
+LIMITS = st.tuples(
+    st.integers(0, 3),  # lateness
+    st.integers(0, 12),  # wait
+    st.integers(0, 12),  # memory
+    st.sampled_from([0, 1, 5, 5, 20, FOREVER]),  # jump
+    st.integers(1, 4),  # max_pending
+    st.integers(1, 3),  # max_early
+    st.integers(0, 4),  # max_finished
+    st.sampled_from([0, 3, 12, 60, 1000]),  # max_bytes
+)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "ä", "a much longer name than the others", "\0", "日本"]),
+        st.integers(0, 1),
+        st.integers(0, 1),
+        st.integers(-5, 60),
+        st.sampled_from([0.0, 1.0, 7.0]),
+    ),
+    max_size=40,
+)
+
+
+class Done(NamedTuple):
+    """The results of a batch."""
+
+    steps: NDArray[np.int64]
+    learns: NDArray[np.uint8]
+    learned: NDArray[np.float64]
+    unknown: list[Any]
+    dropped: NDArray[np.int64]
+
+
+def done(ledger: Either, events: Events) -> Done:
+    """Process a batch."""
+    ledger.recycle()
+    ids = [event[0] for event in events]
+    kinds = np.array([event[1] for event in events], np.uint8)
+    models = np.array([event[2] for event in events], np.uint32)
+    times = np.array([event[3] for event in events], np.int64)
+    values = np.array([event[4] for event in events], np.float64)
+    keys = np.arange(len(events), dtype=np.uint32) * (kinds == 0)
+    steps = np.full((6, 2 * len(events)), -1, np.int64)
+    learns, learned = np.empty(2 * len(events), np.uint8), np.empty(2 * len(events))
+    count, unknown, gone = ledger.take(
+        ids, kinds, models, keys.astype(np.uint32), times, values, steps, learns, learned
+    )
+    dropped = np.full((3, gone), -1, np.int64)
+    ledger.dropped(*dropped)
+    return Done(steps[:, :count], learns[:count], learned[:count], unknown, dropped)
+
+
+def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any], list[Any]]:
+    """Process a batch: return steps and dropped observations without slots, and unknown labels."""
+    taken = done(ledger, events)
+    rows = np.vstack([taken.steps[[0, 2, 3, 4, 5]], taken.learns, taken.learned])
+    return rows.T.tolist(), taken.unknown, taken.dropped[[0, 2]].T.tolist()
+
+
+def entries(
+    ledger: Either, store: int, most: int = 10**6
+) -> tuple[list[str], list[list[Any]], NDArray[np.int64]]:
+    """Read a store, `most` entries at a time: ids, columns, slots."""
+    count = ledger.count(store)
+    slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
+    models, keys, values = np.empty(count, np.uint32), np.empty(count, np.uint32), np.empty(count)
+    columns = (slots, models, keys, times, stored, values)
+    ids: list[str] = []
+    behind = 0
+    while len(ids) < count:
+        part = slice(len(ids), len(ids) + most)
+        views: Any = (one[part] for one in columns)
+        some, behind = ledger.entries(store, behind, *views)
+        ids += some
+    return ids, [column.tolist() for column in columns[1:]], slots
+
+
+ROOMY = (1, 5, 5, 2, 10**6, 10**6, 10**6, 10**6)
+
+
+def restored(ledger: Either, most: int) -> Either:
+    """Make another store of the same kind with the same entries, `most` at a time."""
+    other = type(ledger)(*ROOMY)
+    other.set_clocks(ledger.clocks())
+    for store in (PENDING, EARLY, FINISHED):
+        ids, columns, _ = entries(ledger, store)
+        kinds = (np.uint32, np.uint32, np.int64, np.int64, np.float64)
+        arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        for first in range(0, len(ids), most):
+            part = slice(first, first + most)
+            other.load(store, ids[part], *(one[part] for one in arrays))
+    return other
+
+
+@given(
+    limits=LIMITS,
+    batches=st.lists(EVENTS, max_size=6),
+    restart=st.sampled_from([None, None, 0, 1]),
+)
+def test_same_lives(limits: tuple[int, ...], batches: list[Events], restart: int | None) -> None:
+    """Steps, unknown labels, counts, clocks and all entries are equal after every batch."""
+    native, plain = _core.PendingStore(*limits), PendingStore(*limits)
+    for events in batches:
+        assert take(native, events) == take(plain, events)
+        assert (native.clock, native.clocks(), native.counts) == (
+            plain.clock,
+            plain.clocks(),
+            plain.counts,
+        )
+        for store in (PENDING, EARLY, FINISHED):
+            ours, theirs = entries(native, store), entries(plain, store)
+            assert ours[:2] == theirs[:2]
+        if restart is not None and restart < len(plain.clocks()):
+            native.restart(restart)
+            plain.restart(restart)
+
+
+@given(batches=st.lists(EVENTS, max_size=6))
+def test_slots_of_pending_observations_differ(batches: list[Events]) -> None:
+    """Pending observations have distinct slots below the capacity; slot 0 is never used."""
+    ledger = _core.PendingStore(0, 20, 5, FOREVER, 10, 10, 5, 10**6)
+    for events in batches:
+        take(ledger, events)
+        slots = entries(ledger, PENDING)[2].tolist()
+        assert len({*slots, 0}) == len(slots) + 1
+        assert all(slot < ledger.capacity() for slot in slots)
+
+
+@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
+@given(batches=st.lists(EVENTS, max_size=6))
+def test_what_was_dropped_is_no_longer_pending(kind: type[Either], batches: list[Events]) -> None:
+    """A dropped observation was pending or came in the batch, and keeps its slot and key."""
+    ledger = kind(0, 20, 5, FOREVER, 2, 10, 5, 10**6)
+    for events in batches:
+        _, columns, slots = entries(ledger, PENDING)
+        taken = done(ledger, events)
+        waited = [*slots.tolist(), *taken.steps[1].tolist()]
+        keys = dict(zip(waited, [*columns[1], *taken.steps[2].tolist()], strict=True))
+        still = entries(ledger, PENDING)[2].tolist()
+        for row, slot, key in taken.dropped.T.tolist():
+            assert keys[slot] == key
+            assert 0 <= row < len(events)
+            assert slot not in still
+
+
+@given(events=EVENTS, more=EVENTS, most=st.integers(1, 9))
+def test_what_is_loaded_is_what_was_written(events: Events, more: Events, most: int) -> None:
+    """A store loaded with another's entries continues as the other does."""
+    for kind in (_core.PendingStore, PendingStore):
+        ledger = kind(*ROOMY)
+        take(ledger, events)
+        other = restored(ledger, most)
+        for store in (PENDING, EARLY, FINISHED):
+            whole = entries(ledger, store)
+            assert entries(other, store)[:2] == entries(ledger, store, most)[:2] == whole[:2]
+        assert entries(other, PENDING)[2].tolist() == [*range(1, other.count(PENDING) + 1)]
+        assert take(other, more) == take(ledger, more)
+        for store in (PENDING, EARLY, FINISHED):
+            assert entries(other, store)[:2] == entries(ledger, store)[:2]
+
+
+@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
+def test_more_entries_than_there_are(kind: type[Either]) -> None:
+    """More entries than there are after a position raise an error, as does a wrong position."""
+    ledger = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    take(ledger, [("a", 0, 0, 1, 0.0)])
+    numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
+    for behind in (0, 1, 7):
+        with pytest.raises(IndexError):
+            ledger.entries(PENDING, behind, times, numbers, numbers, times, times, np.zeros(2))
+
+
+@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
+def test_an_id_that_is_there_twice(kind: type[Either]) -> None:
+    """Entries that no store could have written are refused."""
+    ledger = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
+    with pytest.raises(ValueError, match="twice"):
+        ledger.load(PENDING, ["a", "a"], numbers, numbers, times, times, np.zeros(2))
+
+
+def test_an_invalid_id_changes_nothing() -> None:
+    """An id that UTF-8 cannot encode is an error before any event is processed."""
+    ledger = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    with pytest.raises(UnicodeEncodeError):
+        take(ledger, [("a", 0, 0, 1, 0.0), ("\ud800", 0, 0, 2, 0.0)])
+    assert (ledger.clock, ledger.count(PENDING), sum(ledger.counts)) == (None, 0, 0)
+
+
+def test_columns_of_different_lengths() -> None:
+    """The native store reads nothing beyond a column that is too short."""
+    ledger = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    short, numbers = np.zeros(1, np.int64), np.zeros(2, np.uint32)
+    steps, learns = np.zeros((5, 4), np.int64), np.zeros(4, np.uint8)
+    kinds = np.zeros(2, np.uint8)
+    with pytest.raises(ValueError, match="length"):
+        ledger.take(
+            ["a", "b"], kinds, numbers, numbers, short, np.zeros(2), steps, learns, np.zeros(4)
+        )
+    with pytest.raises(IndexError):
+        ledger.count(3)
+
+
+@pytest.mark.large(1_000_000, reference=1)
+def test_a_million_pending_observations_are_small(size: int) -> None:
+    """An entry with an id of 16 characters takes at most 120 bytes of the store."""
+    ledger = _core.PendingStore(0, 10**9, 5, FOREVER, 10**7, 10, 10, 10**9)
+    for first in range(0, size, 10_000):
+        take(ledger, [(f"{i:016d}", 0, 0, i, 0.0) for i in range(first, first + 10_000)])
+    assert ledger.count(PENDING) == size
+    assert sys.getsizeof(ledger) / size <= 120

@@ -1,0 +1,147 @@
+"""Predictions that leave in order, and bets on them, on either backend."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import reference
+from abers.backends import core
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+PREDICTS, LEARNS, EXPIRES = range(3)
+FORECASTS = st.one_of(st.floats(0, 1), st.sampled_from((0.0, 0.5, 1.0, 0.25, 1 / 8192, 3 / 8192)))
+LIVES = st.lists(
+    st.one_of(
+        st.tuples(st.just(PREDICTS), st.just(0), FORECASTS),
+        st.tuples(st.sampled_from((LEARNS, EXPIRES)), st.integers(0, 9), st.sampled_from((0, 1))),
+    ),
+    max_size=80,
+)
+Life = list[tuple[int, int, float]]
+
+
+def columns(life: Life) -> tuple[Any, ...]:
+    """Return the columns of steps: numbers are multiples of three, labels refer to earlier ones."""
+    kinds, numbers, values, made = [], [], [], 0
+    for kind, back, value in life:
+        kinds.append(kind)
+        made += kind == PREDICTS
+        numbers.append(3 * (made if kind == PREDICTS else max(made - back, 0)))
+        values.append(float(value))
+    times = np.arange(len(life)) * 7
+    return np.array(kinds, np.uint8), np.array(numbers, np.int64), times, np.array(values)
+
+
+class Bets:
+    """A buffer of one implementation, and its two sets of labels."""
+
+    def __init__(self, module: ModuleType, least: int) -> None:
+        """Start empty."""
+        self.module, self.least = module, least
+        self.queue = module.ReorderBuffer(4, least)
+        self.sets = (module.CalibrationSet(0, 0.0, 0.0), module.CalibrationSet(5, 0.0, 0.0))
+
+    def bet(self, part: tuple[Any, ...]) -> list[list[Any]]:
+        """Bet on steps, and return the rows that left."""
+        count = self.queue.bet(*self.sets, *part)
+        out = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((count, 2))
+        self.queue.settled(*out)
+        return [column.tolist() for column in out]
+
+    def held(self) -> tuple[bytes, ...]:
+        """Return the bytes of all rows, and the counters."""
+        n = self.queue.size()
+        rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
+        rows.append(np.empty((n, 4)))
+        self.queue.columns(*rows)
+        rows[3] = np.nan_to_num(rows[3], nan=-1.0)
+        counts = np.array([self.queue.came, self.queue.skipped, self.queue.first()])
+        return tuple(column.tobytes() for column in (*rows, counts))
+
+    def moved(self) -> Bets:
+        """Return another buffer with the same rows and sets."""
+        other, n = Bets(self.module, self.least), self.queue.size()
+        rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
+        rows.append(np.empty((n, 4)))
+        self.queue.columns(*rows)
+        other.queue.load(*rows)
+        other.queue.came, other.queue.skipped = self.queue.came, self.queue.skipped
+        other.sets = self.sets
+        return other
+
+
+@pytest.mark.native
+@given(life=LIVES, least=st.integers(0, 3), at=st.integers(0, 80))
+def test_backends_bet_alike(life: Life, least: int, at: int) -> None:
+    """Rows, factors and the steps at which they leave are equal, also from saved rows."""
+    ours, theirs = Bets(core, least), Bets(reference, least)
+    steps = columns(life)
+    first, rest = (tuple(column[part] for column in steps) for part in (slice(at), slice(at, None)))
+    assert ours.bet(first) == theirs.bet(first)
+    assert ours.held() == theirs.held()
+    ours, theirs = ours.moved(), theirs.moved()
+    assert ours.bet(rest) == theirs.bet(rest)
+    assert ours.held() == theirs.held()
+
+
+@pytest.mark.native
+@given(life=LIVES, least=st.integers(0, 3))
+def test_backends_wait_alike(life: Life, least: int) -> None:
+    """Rows leave in the order of the observations, from both."""
+    kinds, numbers, times, values = columns(life)
+    found = []
+    for module in (core, reference):
+        queue = module.ReorderBuffer(2, least)
+        count = queue.run(kinds, numbers, times, np.column_stack((numbers * 0.5, values)))
+        out = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((count, 2))
+        queue.settled(*out)
+        found.append(([column.tolist() for column in out], queue.skipped, queue.first()))
+    assert found[0] == found[1]
+
+
+@given(life=LIVES)
+def test_order(life: Life) -> None:
+    """Each row leaves once, at the first step that completes it and all rows before it."""
+    kinds, numbers, times, values = columns(life)
+    queue = core.ReorderBuffer(1, 0)
+    count = queue.run(kinds, numbers, times, values[:, np.newaxis])
+    out = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((count, 1))
+    queue.settled(*out)
+    made: dict[int, int] = {}
+    ended: dict[int, tuple[int, float]] = {}  # by number: the step, and the label if there is one
+    for step, (kind, number) in enumerate(zip(kinds.tolist(), numbers.tolist(), strict=True)):
+        if kind == PREDICTS:
+            made[number] = step
+        elif number in made and number not in ended:
+            ended[number] = step, values[step] if kind == LEARNS else math.nan
+    expected, last = [], 0
+    for number, predicted in made.items():
+        if number not in ended:
+            break
+        last = max(last, ended[number][0])
+        expected.append((7 * predicted, last, ended[number][1]))
+    told = [one for one in expected if not math.isnan(one[2])]
+    assert [*zip(*(column.ravel().tolist() for column in out), strict=True)] == told
+    assert queue.skipped == len(expected) - len(told)
+
+
+def test_a_row_that_is_none_is_named() -> None:
+    """An invalid forecast or label is reported by its position, and nothing is done."""
+    bets = Bets(core, 0)
+    numbers = np.arange(3)
+    for kinds, values, at in (([0, 0, 0], [0.5, 1.5, 2.0], 1), ([0, 0, 1], [0.5, 1.0, 0.5], 2)):
+        part = (np.array(kinds, np.uint8), numbers, numbers, np.array(values))
+        assert bets.queue.bet(*bets.sets, *part) == at - 3
+        assert bets.queue.size() == 0
+    with pytest.raises(ValueError, match="no place for a label"):
+        core.ReorderBuffer(0, 0)
+    with pytest.raises(ValueError, match=r"differ in length|zip\(\)"):
+        core.ReorderBuffer(4, 0).run(part[0], numbers[:2], numbers, np.zeros((3, 4)))
