@@ -27,6 +27,7 @@ FOLDER = Path(__file__).with_name("golden")
 SETTINGS = Settings(
     window=30,
     scores="probability",
+    probability="merged",
     label_timeout=600,
     max_pending=40,
     max_early=10,
