@@ -8,32 +8,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
-#include <vector>
 
-#include "aggregation.hpp"
 #include "experts.hpp"
 #include "lanes.hpp"
+#include "mixture.hpp"
 
 namespace abers {
 
-class ClassAggregation {
+class ClassAggregation : public Mixture {
  public:
   ClassAggregation(std::size_t classes, std::size_t shrunk, double raw_weight)
-      : classes_(classes),
+      : Mixture(shrunk + 2, raw_weight, classes),
+        classes_(classes),
         shrunk_(shrunk),
-        share_(shrunk + 1),
-        lanes_(prior(shrunk, raw_weight), classes),
-        products_(shrunk + 3),
-        now_(lanes_.kept_size()),
-        likelihoods_(lanes_.experts()) {}
+        share_(shrunk + 1) {}
 
   std::size_t classes() const { return classes_; }
-  std::size_t experts() const { return lanes_.experts(); }
   std::size_t given() const { return shrunk_ + 1; }
-  std::int64_t labels() const { return labels_; }
-  std::int64_t taught() const { return taught_; }
-  const Lanes& lanes() const { return lanes_; }
 
   // `given` has the raw vector, then those that the caller shrank; `out` gets a vector.
   void predict(const double* given, std::int64_t number, double* out) {
@@ -57,17 +48,9 @@ class ClassAggregation {
       gather(now_.data(), label, experts());
       if (number < 0) lane = lanes_.occupy(number, now_.data());
     }
-    if (lane) settle(*lane);
+    if (lane) settle(*lane, mean(lanes_.weights(*lane), likelihoods_.data(), experts()));
     ++taught_;
     share_.learn(likelihoods_.data(), true);
-  }
-
-  void expire(std::int64_t number) {
-    if (const auto lane = lanes_.find(number)) lanes_.release(*lane);
-  }
-
-  void losses(double* out) const {
-    for (const Product& product : products_) *out++ = product.loss();
   }
 
   // Calls `visit` with each double of the state but for those of the lanes.
@@ -77,23 +60,7 @@ class ClassAggregation {
     for (Product& product : products_) visit(product.number);
   }
 
-  std::vector<Product>& products() { return products_; }
-
-  void load(std::int64_t labels, std::int64_t taught, Lanes lanes) {
-    labels_ = labels;
-    taught_ = taught;
-    lanes_ = std::move(lanes);
-  }
-
  private:
-  static std::vector<double> prior(std::size_t shrunk, double raw_weight) {
-    const double rest = 1.0 - raw_weight;
-    std::vector<double> found(shrunk + 2, rest / 2.0 / static_cast<double>(shrunk));
-    found.front() = raw_weight;
-    found.back() = rest / 2.0;
-    return found;
-  }
-
   // The probabilities of one class by the first experts.
   void gather(const double* vectors, std::size_t label, std::size_t count) {
     for (std::size_t k = 0; k < count; ++k) likelihoods_[k] = vectors[k * classes_ + label];
@@ -118,23 +85,8 @@ class ClassAggregation {
     }
   }
 
-  // The label of the observation of a lane came; `likelihoods_` are its probabilities.
-  void settle(Lanes::Lane lane) {
-    products_.back().multiply(mean(lanes_.weights(lane), likelihoods_.data(), experts()));
-    for (std::size_t k = 0; k < experts(); ++k) products_[k].multiply(likelihoods_[k]);
-    lanes_.multiply(lane, likelihoods_.data());
-    lanes_.release(lane);
-    ++labels_;
-  }
-
   std::size_t classes_, shrunk_;
   FixedShare share_;
-  Lanes lanes_;
-  std::vector<Product> products_;  // of each expert, then of the mixture
-  std::vector<double> now_;        // vectors of the present step
-  std::vector<double> likelihoods_;
-  std::int64_t labels_ = 0;  // of observations that held a lane
-  std::int64_t taught_ = 0;  // that the experts learned
 };
 
 }  // namespace abers

@@ -36,7 +36,9 @@ class DistributionPool {
   std::size_t members() const { return members_; }
   std::int64_t labels() const { return labels_; }
   const Lanes& lanes() const { return lanes_; }
-  const std::vector<double>& scores() const { return scores_; }
+  // Scores of each expert, then of the pool, over all labels.
+  const std::vector<double>& totals() const { return scores_; }
+  void losses(double* out) const { std::copy(scores_.begin(), scores_.end(), out); }
 
   // The pool; an observation with a number occupies a lane from now on.
   std::span<const Point> predict(const double* forecasts, std::int64_t number) {

@@ -6,10 +6,8 @@ several rates, and corrections of the raw score.
 
 from __future__ import annotations
 
-import math
 import struct
 from dataclasses import replace
-from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
@@ -19,6 +17,7 @@ from abers.backends import core
 from abers.base import Calibrator, Capabilities
 from abers.calibration import mixture_state, sets
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals
+from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
 from abers.calibration.score_range import ScoreRange
 from abers.exceptions import ParameterError
 from abers.forgetting import Forgetting
@@ -39,7 +38,11 @@ _HEADER = struct.Struct("<Bdqqqqq")
 _CLIP = 1e-6
 
 
-class ProtectedVennAbers(ScoreRange, Calibrator[float, int, ProtectedInterval, ProtectedIntervals]):
+class ProtectedVennAbers(
+    ScoreRange,
+    ProbabilityMixture,
+    Calibrator[float, int, ProtectedInterval, ProtectedIntervals],
+):
     """Calibrate a binary model that may drift, with labels that may be late, at a bounded price.
 
     The probability is a mixture of forecasts that are made when an observation is predicted, and
@@ -129,13 +132,8 @@ class ProtectedVennAbers(ScoreRange, Calibrator[float, int, ProtectedInterval, P
         if scores not in get_args(Kind):
             msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
             raise ParameterError(msg)
-        weight = float(raw_weight) if isinstance(raw_weight, Real) else math.nan
-        if not 0.0 < weight < 1.0:
-            msg = (
-                f"raw_weight={shown(raw_weight)} must be a number between 0 and 1, without the ends"
-            )
-            raise ParameterError(msg)
-        self._scores_are, self._raw_weight = scores, weight
+        self._raw_weight = first_weight(raw_weight, "raw_weight")
+        self._scores_are = scores
         self._forget_by(rule)
         if scores == "probability":
             self._lowest, self._highest = 0.0, 1.0
@@ -154,56 +152,6 @@ class ProtectedVennAbers(ScoreRange, Calibrator[float, int, ProtectedInterval, P
     def scores(self) -> Kind:
         """What scores are."""
         return self._scores_are
-
-    @property
-    def raw_weight(self) -> float:
-        """Weight of the raw probability at first."""
-        return self._raw_weight
-
-    @property
-    def lanes(self) -> int:
-        """Largest number of observations that ever awaited their labels together."""
-        with self._lock:
-            return int(self._mixture.lane_count)
-
-    @property
-    def awaiting(self) -> int:
-        """Number of observations that await their labels."""
-        with self._lock:
-            return int(self._mixture.awaiting_count)
-
-    @property
-    def price(self) -> float:
-        """Bound on the log loss in excess of that of the raw probability, in nats in all."""
-        return self.lanes * -math.log(self._raw_weight)
-
-    def expert_weights(self) -> dict[str, float]:
-        """Return the mean weight of each expert over the lanes.
-
-        Returns
-        -------
-        dict of str to float
-            Weights that sum to one, by the names of `experts`.
-        """
-        found = np.empty(len(self.experts))
-        with self._lock:
-            self._mixture.weights(found)
-        return dict(zip(self.experts, found.tolist(), strict=True))
-
-    def expert_losses(self) -> dict[str, float]:
-        """Return the total log loss of each expert, and of the mixture as "protected".
-
-        Returns
-        -------
-        dict of str to float
-            Losses in nats over the labels of awaited observations, and of those without numbers.
-        """
-        names = (*self.experts, "protected")
-        found = np.empty(len(names))
-        with self._lock:
-            self._mixture.losses(found)
-        found += 0.0  # -0.0 becomes 0.0
-        return dict(zip(names, found.tolist(), strict=True))
 
     @property
     def late(self) -> int:

@@ -23,6 +23,7 @@ from abers.calibration._classes import Classes, Label, mapping, table
 from abers.calibration._classes import label as checked_label
 from abers.calibration.class_experts import one_vs_one, one_vs_rest, pair_count, vectors
 from abers.calibration.intervals import MultiInterval, MultiIntervals
+from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
 from abers.exceptions import ParameterError, ScoreError
 from abers.forgetting import Forgetting
 from abers.serialization import MAX_COUNT, pack, require, unpack
@@ -45,7 +46,11 @@ _ROUNDING = 0.02  # probabilities that were written with few digits; streams ref
 _NO_PROBABILITIES = "not probabilities that sum to 1; divide the scores by their sum"
 
 
-class ProtectedMultiClass(ClassLabels, Calibrator[Any, Label, MultiInterval, MultiIntervals]):
+class ProtectedMultiClass(
+    ClassLabels,
+    ProbabilityMixture,
+    Calibrator[Any, Label, MultiInterval, MultiIntervals],
+):
     """Calibrate a model of several classes that may drift, with late labels, at a bounded price.
 
     The vector of probabilities is a mixture of forecasts that are made when an observation is
@@ -139,17 +144,12 @@ class ProtectedMultiClass(ClassLabels, Calibrator[Any, Label, MultiInterval, Mul
         self._pairs: list[CalibrationSet] = [sets.empty(Forgetting()) for _ in range(pair_count(k))]
 
     def _become(self, classes: Classes, raw_weight: float, rule: Forgetting) -> None:
-        weight = raw_weight if isinstance(raw_weight, float) else math.nan
-        if not 0.0 < weight < 1.0:
-            msg = (
-                f"raw_weight={shown(raw_weight)} must be a number between 0 and 1, without the ends"
-            )
-            raise ParameterError(msg)
-        self._classes, self._raw_weight = classes, weight
+        self._raw_weight = first_weight(raw_weight, "raw_weight")
+        self._classes = classes
         self._forget_by(rule)
         self._has_own = bool(rule)
         self._mixture: ClassAggregation = core.ClassAggregation(
-            len(classes), len(self.experts) - 2, weight
+            len(classes), len(self.experts) - 2, self._raw_weight
         )
 
     # What it is
@@ -160,55 +160,6 @@ class ProtectedMultiClass(ClassLabels, Calibrator[Any, Label, MultiInterval, Mul
         rates = [f"half_life_{one}" for one in _HALF_LIVES]
         own = ["forgetting"] * self._has_own
         return ("raw", "one_vs_rest", *rates, *own, "one_vs_one", "fixed_share")
-
-    @property
-    def raw_weight(self) -> float:
-        """Weight of the raw vector at first."""
-        return self._raw_weight
-
-    @property
-    def lanes(self) -> int:
-        """Largest number of observations that ever awaited their labels together."""
-        with self._lock:
-            return int(self._mixture.lane_count)
-
-    @property
-    def awaiting(self) -> int:
-        """Number of observations that await their labels."""
-        with self._lock:
-            return int(self._mixture.awaiting_count)
-
-    @property
-    def price(self) -> float:
-        """Bound on the log loss in excess of that of the raw vector, in nats in all."""
-        return self.lanes * -math.log(self._raw_weight)
-
-    def expert_weights(self) -> dict[str, float]:
-        """Return the mean weight of each expert over the lanes.
-
-        Returns
-        -------
-        dict of str to float
-            Weights that sum to one, by the names of `experts`.
-        """
-        found = np.empty(len(self.experts))
-        with self._lock:
-            self._mixture.weights(found)
-        return dict(zip(self.experts, found.tolist(), strict=True))
-
-    def expert_losses(self) -> dict[str, float]:
-        """Return the total log loss of each expert, and of the mixture as "protected".
-
-        Returns
-        -------
-        dict of str to float
-            Losses in nats over the labels of awaited observations, and of those without numbers.
-        """
-        names = (*self.experts, "protected")
-        found = np.empty(len(names))
-        with self._lock:
-            self._mixture.losses(found)
-        return dict(zip(names, found.tolist(), strict=True))
 
     @property
     def late(self) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from abers.reference.elementary import exponential
 from abers.reference.lanes import Lanes
+from abers.reference.mixture import LaneMixture
 
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["DistributionPool"]
 
 
-class DistributionPool:
+class DistributionPool(LaneMixture):
     """Linear pool of the forecasts of experts, weighted by their scores.
 
     Forecasts are an array with a row an expert, of `members` numbers in order. An observation has a
@@ -31,30 +32,9 @@ class DistributionPool:
 
     def __init__(self, experts: int, members: int, first_weight: float, width: float) -> None:
         others = (1.0 - first_weight) / (experts - 1)
-        self.experts, self.members, self.width = experts, members, width
-        self.lanes = Lanes([first_weight, *[others] * (experts - 1)], members)
-        self.labels = 0  # of observations that held a lane
+        super().__init__(Lanes([first_weight, *[others] * (experts - 1)], members))
+        self.members, self.width = members, width
         self.sums = [0.0] * (experts + 1)  # of scores: of each expert, then of the pool
-
-    @property
-    def lane_count(self) -> int:
-        """Number of lanes: the most observations that ever awaited labels at once."""
-        return self.lanes.most
-
-    @property
-    def lane_rows(self) -> int:
-        """Number of lanes that `save` writes: the last are dropped where no label came."""
-        return len(self.lanes.table)
-
-    @property
-    def awaiting_count(self) -> int:
-        """Number of observations that await their labels."""
-        return len(self.lanes.awaiting)
-
-    @property
-    def moment(self) -> int:
-        """Number of observations that ever held a lane."""
-        return self.lanes.moment
 
     # Steps
 
@@ -98,11 +78,6 @@ class DistributionPool:
         self.sums = [total + one for total, one in zip(self.sums, [*scores, of_pool], strict=True)]
         self.labels += 1
 
-    def expire(self, number: int) -> None:
-        """Drop the label of an observation; its lane is idle again."""
-        if self.lanes.find(number) is not None:
-            self.lanes.release(number)
-
     def _steps(self, kept: list[float], k: int) -> StepCDF:
         """Return the CDF of an expert, by its steps: where, and its value from there on."""
         members = self.members
@@ -121,11 +96,7 @@ class DistributionPool:
 
     # Reports and saving
 
-    def weights(self, out: Floats) -> None:
-        """Write the mean weight of each expert over the lanes; before the first, the prior."""
-        self.lanes.mean_weights(out)
-
-    def scores(self, out: Floats) -> None:
+    def losses(self, out: Floats) -> None:
         """Write the total score of each expert, then of the pool, over `labels`."""
         out[:] = self.sums
 
@@ -134,7 +105,7 @@ class DistributionPool:
     ) -> None:
         """Write the state: what awaits a label by lane, -1 for an idle one, and the scores."""
         self.lanes.save(numbers, moments, weights, kept)
-        self.scores(scores)
+        self.losses(scores)
 
     def load(  # noqa: PLR0913, PLR0917 - columns
         self,

@@ -18,6 +18,7 @@ from abers.arrays import EXPIRE, PREDICT
 from abers.backends import core
 from abers.base import Capabilities
 from abers.calibration import sets
+from abers.calibration.lane_mixture import LaneMixture, first_weight
 from abers.exceptions import ParameterError, ScoreError
 from abers.forgetting import Forgetting
 from abers.regression import pool_state
@@ -52,7 +53,7 @@ _FURTHEST = 1e300  # ends of the support; sums of a few of them are finite
 _HEADER = struct.Struct("<ddqdBqqq")
 
 
-class ProtectedIVAPR(DistributionCalibrator["Score"]):
+class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
     """Calibrate a regression model that may drift, with late labels, at a bounded price.
 
     The distribution is a pool of forecasts that are made when an observation is predicted, and
@@ -155,16 +156,10 @@ class ProtectedIVAPR(DistributionCalibrator["Score"]):
         if scores not in get_args(Kind):
             msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
             raise ParameterError(msg)
-        weight = base_weight if isinstance(base_weight, float) else math.nan
-        if not 0.0 < weight < 1.0:
-            msg = (
-                f"base_weight={shown(base_weight)} must be a number between 0 and 1, without the "
-                "ends"
-            )
-            raise ParameterError(msg)
+        weight = first_weight(base_weight, "base_weight")
         self._ends, self._scores_are = ends, scores
         self._members, self._base_weight = members, weight
-        self._pool: DistributionPool = core.DistributionPool(
+        self._mixture: DistributionPool = core.DistributionPool(
             len(EXPERTS), members, weight, high - low
         )
         self._experts = DistributionExperts(ends, members, pointwise=scores == "number")
@@ -201,35 +196,10 @@ class ProtectedIVAPR(DistributionCalibrator["Score"]):
         return EXPERTS
 
     @property
-    def lanes(self) -> int:
-        """Largest number of observations that ever awaited their labels together."""
-        with self._lock:
-            return int(self._pool.lane_count)
-
-    @property
-    def awaiting(self) -> int:
-        """Number of observations that await their labels."""
-        with self._lock:
-            return int(self._pool.awaiting_count)
-
-    @property
     def price(self) -> float:
         """Bound on the total CRPS in excess of that of the base, in the unit of the label."""
         low, high = self._ends
         return self.lanes * 2.0 * (high - low) * -math.log(self._base_weight)
-
-    def expert_weights(self) -> dict[str, float]:
-        """Return the mean weight of each expert over the lanes.
-
-        Returns
-        -------
-        dict of str to float
-            Weights that sum to one, by the names of `experts`.
-        """
-        found = np.empty(len(EXPERTS))
-        with self._lock:
-            self._pool.weights(found)
-        return dict(zip(EXPERTS, found.tolist(), strict=True))
 
     def expert_scores(self) -> dict[str, float]:
         """Return the total CRPS of each expert, and of the pool as "protected".
@@ -239,11 +209,7 @@ class ProtectedIVAPR(DistributionCalibrator["Score"]):
         dict of str to float
             Totals over the labels of awaited observations, and of those without numbers.
         """
-        names = (*EXPERTS, "protected")
-        found = np.empty(len(names))
-        with self._lock:
-            self._pool.scores(found)
-        return dict(zip(names, found.tolist(), strict=True))
+        return self._totals()
 
     def _options(self) -> list[str]:
         given = {
@@ -283,21 +249,21 @@ class ProtectedIVAPR(DistributionCalibrator["Score"]):
     def _predict(self, score: Any, weight: int, time: float, number: int) -> PredictiveDistribution:
         size = len(EXPERTS) * self._members
         points, cdf = np.empty((2, size))
-        steps = self._pool.predict(self._experts.forecasts(score), number, points, cdf)
+        steps = self._mixture.predict(self._experts.forecasts(score), number, points, cdf)
         values = np.concatenate(([0.0], cdf[:steps]))
         return PredictiveDistribution(points[:steps], values, support=self._ends)
 
     def _learn(self, score: Any, label: float, weight: int, time: float, number: int) -> bool:
         kept = np.empty((len(EXPERTS), self._members))
-        awaited = self._pool.kept(number, kept)
+        awaited = self._mixture.kept(number, kept)
         given = kept if awaited else self._experts.forecasts(score)
         if not self._experts.learn(score, label, given[0]):
             return False
-        self._pool.learn(given, label, number)
+        self._mixture.learn(given, label, number)
         return True
 
     def _expire(self, number: int) -> None:
-        self._pool.expire(number)
+        self._mixture.expire(number)
 
     # Batches
 
@@ -364,7 +330,7 @@ class ProtectedIVAPR(DistributionCalibrator["Score"]):
     # Saving
 
     def _save(self) -> bytes:
-        kind, pool = get_args(Kind).index(self._scores_are), self._pool
+        kind, pool = get_args(Kind).index(self._scores_are), self._mixture
         options = (*self._ends, self._members, self._base_weight, kind)
         header = _HEADER.pack(*options, pool.moment, pool.labels, pool.lane_count)
         return pack([header, *self._experts.dump(), *pool_state.dump(pool)])
@@ -379,4 +345,4 @@ class ProtectedIVAPR(DistributionCalibrator["Score"]):
         self._held = self._experts.every
         moment, labels, most = counts
         require(labels <= len(self) and moment <= MAX_COUNT, "counts")
-        pool_state.load(self._pool, pieces[PIECES:], (moment, labels, most), self._ends)
+        pool_state.load(self._mixture, pieces[PIECES:], (moment, labels, most), self._ends)

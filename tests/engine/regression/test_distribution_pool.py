@@ -56,7 +56,7 @@ def random_forecasts(rng: np.random.Generator, experts: int = 3, members: int = 
 def totals(pool: Pool) -> Floats:
     """Return the total scores of experts and pool."""
     found = np.empty(pool.experts + 1)
-    pool.scores(found)
+    pool.losses(found)
     return found
 
 

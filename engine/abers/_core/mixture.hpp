@@ -1,0 +1,93 @@
+// What mixtures of probabilities in lanes share; see abers/reference/mixture.py.
+//
+// Invariant: `now_` has the forecasts of the present step and `likelihoods_` what they give to its
+// label, an expert each; both are scratch of one call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "experts.hpp"
+#include "lanes.hpp"
+
+namespace abers {
+
+// A product of probabilities, as a number and a power of two.
+struct Product {
+  double number = 1.0;
+  std::int64_t exponent = 0;
+
+  void multiply(double p) {
+    number *= p;
+    if (number < 0x1p-512) {
+      number *= 0x1p512;
+      exponent -= 512;
+    }
+  }
+
+  double loss() const {
+    return -(elementary::logarithm(number) + static_cast<double>(exponent) * 0x1.62e42fefa39efp-1);
+  }
+};
+
+class Mixture {
+ public:
+  std::size_t experts() const { return lanes_.experts(); }
+  std::int64_t labels() const { return labels_; }
+  std::int64_t taught() const { return taught_; }
+  const Lanes& lanes() const { return lanes_; }
+
+  void expire(std::int64_t number) {
+    if (const auto lane = lanes_.find(number)) lanes_.release(*lane);
+  }
+
+  void losses(double* out) const {
+    for (const Product& product : products_) *out++ = product.loss();
+  }
+
+  std::vector<Product>& products() { return products_; }
+
+  void load(std::int64_t labels, std::int64_t taught, Lanes lanes) {
+    labels_ = labels;
+    taught_ = taught;
+    lanes_ = std::move(lanes);
+  }
+
+ protected:
+  // The first expert is raw, the last is fixed share.
+  Mixture(std::size_t experts, double raw_weight, std::size_t width)
+      : lanes_(prior(experts, raw_weight), width),
+        products_(experts + 1),
+        now_(lanes_.kept_size()),
+        likelihoods_(experts) {}
+
+  // The label of the observation of a lane came; `likelihoods_` and `served` are what the experts
+  // and the mixture gave to it.
+  void settle(Lanes::Lane lane, double served) {
+    for (std::size_t k = 0; k < experts(); ++k) products_[k].multiply(likelihoods_[k]);
+    products_.back().multiply(served);
+    lanes_.multiply(lane, likelihoods_.data());
+    lanes_.release(lane);
+    ++labels_;
+  }
+
+  Lanes lanes_;
+  std::vector<Product> products_;  // of each expert, then of the mixture
+  std::vector<double> now_;
+  std::vector<double> likelihoods_;
+  std::int64_t labels_ = 0;  // of observations that held a lane
+  std::int64_t taught_ = 0;  // that the experts learned
+
+ private:
+  static std::vector<double> prior(std::size_t experts, double raw_weight) {
+    const double rest = 1.0 - raw_weight;
+    std::vector<double> found(experts, rest / 2.0 / static_cast<double>(experts - 2));
+    found.front() = raw_weight;
+    found.back() = rest / 2.0;
+    return found;
+  }
+};
+
+}  // namespace abers
