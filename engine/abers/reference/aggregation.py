@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from abers.reference.experts import Jumper, OnlinePlatt, clipped, mixed
-from abers.reference.mixture import Mixture
+from abers.reference.mixture import BaseAggregation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ _PLATT = 5  # parameters of online Platt scaling
 _OWN = 4  # experts beside those that the caller forecasts: raw, Platt, jumper, fixed share
 
 
-class Aggregation(Mixture):
+class Aggregation(BaseAggregation):
     """Mixture of the raw probability, shrunk calibrators, and their corrections.
 
     Experts are, in order: raw, those that the caller forecasts, online Platt scaling, the jumper,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from abers.reference.experts import mean
-from abers.reference.mixture import Mixture
+from abers.reference.mixture import BaseAggregation
 
 if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassAggregation"]
 
 
-class ClassAggregation(Mixture):
+class ClassAggregation(BaseAggregation):
     """Mixture of raw class probabilities, shrunk calibrators, and fixed share over both.
 
     Experts are, in order: raw, the `shrunk` ones that the caller forecasts, and fixed share. The

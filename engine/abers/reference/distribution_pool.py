@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from abers.reference.elementary import exponential
 from abers.reference.lanes import Lanes
-from abers.reference.mixture import LaneMixture
+from abers.reference.mixture import ExpertLanes
 
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["DistributionPool"]
 
 
-class DistributionPool(LaneMixture):
+class DistributionPool(ExpertLanes):
     """Linear pool of the forecasts of experts, weighted by their scores.
 
     Forecasts are an array with a row an expert, of `members` numbers in order. An observation has a

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Bytes, Floats, Integers
 
-__all__ = ["LaneMixture", "Mixture", "Product"]
+__all__ = ["BaseAggregation", "ExpertLanes", "Product"]
 
 _SMALL, _SHIFT = 2.0**-512, 512
 _LN2 = float.fromhex("0x1.62e42fefa39efp-1")
@@ -39,7 +39,7 @@ class Product:
         return -(logarithm(self.number) + self.exponent * _LN2)
 
 
-class LaneMixture:
+class ExpertLanes:
     """Experts that the lane of an observation weighs."""
 
     def __init__(self, lanes: Lanes) -> None:
@@ -81,7 +81,7 @@ class LaneMixture:
         self.lanes.mean_weights(out)
 
 
-class Mixture(LaneMixture):
+class BaseAggregation(ExpertLanes):
     """Mixture of probabilities: raw, others, and fixed share over all of these.
 
     A lane weighs experts by the probabilities that they gave to the labels.
