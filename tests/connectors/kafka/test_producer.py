@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import re
 import threading
 import time
+from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING
 
 import pytest
@@ -56,6 +58,18 @@ def test_who_lost_a_partition_cannot_commit(
         one.close()
 
 
+def knows_directory(log: Path, directory: Path, topic: str) -> bool:
+    """Return whether the controller's log has the directory of the first partition of a topic."""
+    (of_topic,) = re.findall(
+        r"topic_id: (\S+)", (directory / f"{topic}-0/partition.metadata").read_text()
+    )
+    (of_directory,) = re.findall(r"directory.id=(\S+)", (directory / "meta.properties").read_text())
+    ids = (re.escape(urlsafe_b64decode(one + "==")) for one in (of_topic, of_directory))
+    pattern = re.compile(b".{,16}".join(ids), re.DOTALL)
+    logs = (log / "__cluster_metadata-0").glob("*.log")
+    return any(pattern.search(one.read_bytes()) for one in logs)
+
+
 def test_a_partition_without_a_leader(
     brokers: Callable[..., Broker], tmp_path: Path, watchdog: Watchdog
 ) -> None:
@@ -74,6 +88,8 @@ def test_a_partition_without_a_leader(
     assert lost
     assert lost != {*partitions}
     assert producer.leaderless(partitions) == []
+    while not all(knows_directory(kept, failing, one.topic) for one in lost):
+        time.sleep(0.05)  # what fails before stays unknown
     failing.rename(tmp_path / "failed")
     failing.touch()
     while (found := {*producer.leaderless(partitions)}) != lost:
