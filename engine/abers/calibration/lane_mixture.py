@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["LaneMixture", "ProbabilityMixture", "first_weight"]
 
 
+_DOUBLE = 8  # bytes
+
+
 def first_weight(value: object, name: str) -> float:
     """Return the weight of an expert at first; raise a ParameterError unless in (0, 1)."""
     weight = float(value) if isinstance(value, Real) else math.nan
@@ -31,6 +34,7 @@ class LaneMixture:
 
     _mixture: Aggregation | ClassAggregation | DistributionPool
     _lock: Any
+    _forecast_size: int = 1  # numbers in the forecast of an expert
 
     @property
     def experts(self) -> tuple[str, ...]:
@@ -48,6 +52,11 @@ class LaneMixture:
         """Number of observations that await their labels."""
         with self._lock:
             return int(self._mixture.awaiting_count)
+
+    @property
+    def awaiting_bytes(self) -> int:
+        """Bytes of the weights and forecasts of an observation that awaits its label."""
+        return _DOUBLE * len(self.experts) * (1 + self._forecast_size)
 
     def expert_weights(self) -> dict[str, float]:
         """Return the mean weight of each expert over the lanes.

@@ -145,7 +145,7 @@ class ProtectedMultiClass(
 
     def _become(self, classes: Classes, raw_weight: float, rule: Forgetting) -> None:
         self._raw_weight = first_weight(raw_weight, "raw_weight")
-        self._classes = classes
+        self._classes, self._forecast_size = classes, len(classes)
         self._forget_by(rule)
         self._has_own = bool(rule)
         self._mixture: ClassAggregation = core.ClassAggregation(

@@ -87,6 +87,7 @@ class Join:
 
     def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
         self._task = task
+        self._awaiting_bytes = task.awaiting_bytes()
         learns = learner is not None or settings.learner is not None
         self.learners = ModelLearners(settings, task, learner) if learns else None
         score = None if self.learners is None else self.learners.score
@@ -245,6 +246,9 @@ class Join:
         values: Floats,
     ) -> tuple[JoinedSteps, list[Unknown], ExpiredObservations]:
         """Enter events into the pending store: the steps, unmatched labels, what expires."""
+        if self._awaiting_bytes:
+            observes = kinds == 0
+            values = np.where(observes, values + self._awaiting_bytes, values)
         most = 2 * len(ids)  # an observation whose label waited makes two steps
         steps, learns = np.empty((6, most), np.int64), np.empty(most, np.uint8)
         learned = np.empty(most)

@@ -128,8 +128,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_early
         Largest number of labels that wait for observations; beyond that the oldest expires.
     max_bytes
-        Largest number of bytes of the ids and features of all that waits, and of finished ids;
-        beyond that the oldest finished ids go first, then labels, then observations.
+        Largest number of bytes of the ids and features of all that waits, of finished ids, and of
+        the forecasts and weights that a protected probability keeps until its label comes; beyond
+        that the oldest finished ids go first, then labels, then observations.
     max_models
         Largest number of models, and of segments of all models.
     retire_after

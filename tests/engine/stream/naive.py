@@ -35,8 +35,8 @@ clock is further than that behind the third latest of the known clocks of models
 events, or the earliest of fewer. Its observations that wait count as expired, its labels that wait
 are dead letters.
 
-Beyond its limit each list loses its oldest entry. Beyond `max_bytes` of ids and features the
-oldest finished id goes, or else the oldest early label, or else the oldest observation.
+Beyond its limit each list loses its oldest entry. Beyond `max_bytes` of ids, features and what
+experts keep the oldest finished id goes, or else the oldest early label, or else the oldest observation.
 """
 
 from __future__ import annotations
@@ -448,7 +448,7 @@ class Naive:
         return self.clocks[model].time
 
     def fit(self) -> None:
-        """Drop entries until ids and features fit into `max_bytes`."""
+        """Drop entries until what they keep fits into `max_bytes`."""
         while self.size() > self.settings.max_bytes:
             if self.finished:
                 self.finished.pop(0)
@@ -460,12 +460,16 @@ class Naive:
                 self.drop(self.pending[0])
 
     def size(self) -> int:
-        """Count the bytes of ids and features."""
+        """Count the bytes of ids and features, and of weights and forecasts of experts."""
         held: list[Any] = [*self.pending, *self.early, *self.finished]
-        ids = sum(len(one.id.encode()) for one in held)
+        size = sum(len(one.id.encode()) for one in held)
+        if self.settings.protected:
+            rules = (self.settings.window, self.settings.max_age, self.settings.half_life)
+            experts = 7 + any(rule is not None for rule in rules)
+            size += len(self.pending) * experts * 2 * 8
         if self.learner is None:
-            return ids
-        return ids + sum(len(msgspec.msgpack.encode(one.observation.x)) for one in self.pending)
+            return size
+        return size + sum(len(msgspec.msgpack.encode(one.observation.x)) for one in self.pending)
 
     def drop(self, entry: Pending) -> None:
         """Stop waiting for a label."""

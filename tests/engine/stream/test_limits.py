@@ -166,6 +166,27 @@ def test_features_count() -> None:
     assert sum(one is not None for one in p._state.join.learners.features) == 2  # type: ignore[union-attr]  # noqa: SLF001
 
 
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        (Settings(scores="probability"), 16 * 7),
+        (Settings(scores="probability", window=9), 16 * 8),
+        (Settings(scores="probability", probability="merged"), 0),
+    ],
+    ids=["protected", "with a window", "merged"],
+)
+def test_what_experts_keep_counts(settings: Settings, kept: int) -> None:
+    """A weight and a forecast of each expert count as long as an observation is pending."""
+    p = Processor(msgspec.structs.replace(settings, max_bytes=2 * (kept + 1) + 1))
+    p.process_many([obs("a"), obs("b")])
+    assert (p.counters["evicted"], p.waiting[0]) == (0, 2)
+    p.process_many([lab("a"), obs("c")])
+    assert (p.counters["evicted"], p.counters["forgotten"], p.waiting[0]) == (0, 0, 2)
+    p.process(obs("d"))
+    expected = (1, 1, 2) if kept else (0, 1, 3)
+    assert (p.counters["evicted"], p.counters["forgotten"], p.waiting[0]) == expected
+
+
 @pytest.mark.native
 def test_long_ids_take_no_more_than_the_bytes_allowed() -> None:
     """Two thousand ids of 200 bytes with labels hold no more than `max_bytes` allows."""

@@ -185,6 +185,10 @@ class Task(ABC):
         """Whether predictions are made again when a journal is replayed, instead of logged."""
         return self.distributions or self.stateful
 
+    def awaiting_bytes(self) -> int:
+        """Return the bytes that a calibrator keeps of an observation until its label comes."""
+        return getattr(self.make_calibrator(), "awaiting_bytes", 0)
+
     # Input
 
     @abstractmethod
