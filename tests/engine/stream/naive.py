@@ -36,7 +36,8 @@ events, or the earliest of fewer. Its observations that wait count as expired, i
 are dead letters.
 
 Beyond its limit each list loses its oldest entry. Beyond `max_bytes` of ids, features and what
-experts keep the oldest finished id goes, or else the oldest early label, or else the oldest observation.
+experts keep the oldest finished id goes, or else the oldest early label, or else the oldest
+observation.
 """
 
 from __future__ import annotations
