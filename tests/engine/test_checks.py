@@ -27,11 +27,16 @@ if TYPE_CHECKING:
     from abers.steps import Steps
 
 CLASSES = ("a", "b", "c")
-MADE: dict[str, Callable[..., Any]] = {
-    f"{task}-{name}": partial(registry.find(name, task), *given)
-    for task, given in {"binary": [], "multiclass": [CLASSES], "regression": []}.items()
+FOUND: dict[tuple[str, str], Callable[..., Any]] = {
+    (task, name): registry.find(name, task)
+    for task in ("binary", "multiclass", "regression")
     for name in registry.names(task)
-} | {
+}
+MADE: dict[str, Callable[..., Any]] = {
+    **{
+        f"{task}-{name}": partial(make, CLASSES) if task == "multiclass" else make
+        for (task, name), make in FOUND.items()
+    },
     "ivapr-grid": partial(IVAPR, grid=[0.25, 0.5, 0.75]),
     "ivar": partial(IVAR, 0.0, 1.0),
     "protected-ivapr": partial(ProtectedIVAPR, (0.0, 1.0)),
@@ -346,7 +351,7 @@ def test_each_check_finds_its_fault(name: str) -> None:
 def test_errors_of_a_calibrator_name_the_check() -> None:
     """An error that the contract does not have is a failure of the check in which it came."""
     with pytest.raises(AssertionError, match="check_capabilities: TypeError"):
-        check_calibrator(partial(VennAbers, unknown=1))
+        check_calibrator(partial(FOUND["binary", "ivap"], unknown=1))
 
 
 def test_numbers_and_expiries_reach_a_stateful_calibrator() -> None:

@@ -10,7 +10,6 @@ from abers.base import Calibrator
 from abers.exceptions import ParameterError
 from abers.stream import Label, Observation, Processor, Settings
 
-
 TASKS = ("binary", "multiclass", "regression")
 NAMED = [(name, task) for task in TASKS for name in registry.names(task)]
 

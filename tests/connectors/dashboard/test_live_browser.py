@@ -80,8 +80,10 @@ TASKS = {
     "multiclass": (
         CLASSES,
         of_classes(),
-        "experts evidence experts-over-time losses-over-time over-log_loss over-brier over-accuracy "
-        "over-width over-outside_interval",
+        (
+            "experts evidence experts-over-time losses-over-time over-log_loss over-brier "
+            "over-accuracy over-width over-outside_interval"
+        ),
     ),
 }
 DATA = "all => all.map((one) => JSON.stringify(one.data.map(({ x, y }) => [x, y])))"
