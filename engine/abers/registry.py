@@ -1,7 +1,8 @@
-"""The calibrators by name: the only list of them.
+"""The calibrators by task and name: the only list of them.
 
-Configuration, comparison, stream tasks and documentation read it. A calibrator of your own needs no
-entry: it is named by its import path, such as ``"package.module:Class"``.
+Configuration, comparison, stream tasks and documentation read it. "protected" is the protected form
+of the first calibrator of a task. A calibrator of your own needs no entry: it is named by its
+import path, such as ``"package.module:Class"``.
 """
 
 from __future__ import annotations
@@ -34,13 +35,10 @@ _BY_TASK = {
     "multiclass": {
         "one-vs-rest": "abers.calibration.one_vs_rest:OneVsRest",
         "one-vs-one": "abers.calibration.one_vs_one:OneVsOne",
-        "protected-classes": "abers.calibration.protected_classes:ProtectedMultiClass",
+        "protected": "abers.calibration.protected_classes:ProtectedMultiClass",
     },
     "regression": {"ivapr": "abers.regression.ivapr:IVAPR"},
 }
-_PATHS = {name: path for task in _BY_TASK.values() for name, path in task.items()}
-_PROTECTED = {"ivap": "abers.calibration.protected:ProtectedVennAbers"}
-_ALWAYS_PROTECTED = "protected"  # the protected form of "ivap", by a name of its own
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -50,7 +48,7 @@ def __dir__() -> list[str]:
 
 
 def names(task: str | None = None) -> tuple[str, ...]:
-    """List the names of calibrators, the default of each task first.
+    """List the names of calibrators, each once, the default of a task first.
 
     Parameters
     ----------
@@ -65,25 +63,33 @@ def names(task: str | None = None) -> tuple[str, ...]:
     Examples
     --------
     >>> names("multiclass")
-    ('one-vs-rest', 'one-vs-one', 'protected-classes')
+    ('one-vs-rest', 'one-vs-one', 'protected')
     """
-    return tuple(_PATHS) if task is None else tuple(_BY_TASK[task])
+    tasks = _BY_TASK if task is None else [task]
+    return tuple(dict.fromkeys(name for one in tasks for name in _BY_TASK[one]))
 
 
-def protected_names() -> tuple[str, ...]:
+def protected_names(task: str) -> tuple[str, ...]:
     """List the names of calibrators that have a protected form.
+
+    Parameters
+    ----------
+    task
+        As in `names`.
 
     Returns
     -------
     tuple of str
-        The names; "protected" is last, and has no other form.
+        The default of the task, then "protected", which has no other form; empty if the task has no
+        protected form.
 
     Examples
     --------
-    >>> protected_names()
-    ('ivap', 'protected')
+    >>> protected_names("binary"), protected_names("multiclass"), protected_names("regression")
+    (('ivap', 'protected'), ('one-vs-rest', 'protected'), ())
     """
-    return (*_PROTECTED, _ALWAYS_PROTECTED)
+    known = names(task)
+    return (known[0], "protected") if "protected" in known else ()
 
 
 def is_path(name: str) -> bool:
@@ -91,15 +97,15 @@ def is_path(name: str) -> bool:
     return _PATH.fullmatch(name) is not None
 
 
-def find(name: str, *, protected: bool = False) -> type[Calibrator[Any, Any, Any, Any]]:
+def find(name: str, task: str) -> type[Calibrator[Any, Any, Any, Any]]:
     """Import the class of a calibrator.
 
     Parameters
     ----------
     name
         A name of the registry, or an import path.
-    protected
-        Whether to find its protected form, which only `protected_names` have.
+    task
+        As in `names`. An import path may be that of a calibrator for another task.
 
     Returns
     -------
@@ -113,21 +119,13 @@ def find(name: str, *, protected: bool = False) -> type[Calibrator[Any, Any, Any
 
     Examples
     --------
-    >>> find("platt").__name__, find("abers.calibration.platt:Platt").__name__
+    >>> find("platt", "binary").__name__, find("abers:Platt", "binary").__name__
     ('Platt', 'Platt')
-    >>> find("ivap", protected=True).__name__
-    'ProtectedVennAbers'
+    >>> find("protected", "binary").__name__, find("protected", "multiclass").__name__
+    ('ProtectedVennAbers', 'ProtectedMultiClass')
     """
-    paths = _PATHS | _PROTECTED if protected else _PATHS
-    module, _, attribute = paths.get(name, name).partition(":")
-    if name not in _PATHS and not is_path(name):
-        close = get_close_matches(name, _PATHS, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        msg = (
-            f"calibrator {shown(name)} is unknown{hint}; use one of {', '.join(_PATHS)}, or an "
-            "import path such as 'package.module:Class'"
-        )
-        raise ParameterError(msg)
+    require(name, task)
+    module, _, attribute = _BY_TASK[task].get(name, name).partition(":")
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError) as error:
@@ -139,15 +137,15 @@ def find(name: str, *, protected: bool = False) -> type[Calibrator[Any, Any, Any
     return found
 
 
-def capabilities(name: str) -> Capabilities:
-    """Return what a calibrator can do.
+def capabilities(name: str, task: str) -> Capabilities:
+    """Return what a calibrator can do; see `find`.
 
     Examples
     --------
-    >>> capabilities("beta").score
+    >>> capabilities("beta", "binary").score
     'probability'
     """
-    return find(name).capabilities
+    return find(name, task).capabilities
 
 
 def require(name: str, task: str) -> None:
@@ -159,9 +157,11 @@ def require(name: str, task: str) -> None:
         If it is not.
     """
     if name not in _BY_TASK[task] and not is_path(name):
-        known = ", ".join(_BY_TASK[task])
+        known = names(task)
+        close = get_close_matches(name, known, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
         msg = (
-            f"calibrator={shown(name)} is none for a {task} task; use {known}, or the import path "
-            "of your own, 'package.module:Class'"
+            f"calibrator={shown(name)} is none for a {task} task; use {', '.join(known)}, or the "
+            f"import path of your own, 'package.module:Class'{hint}"
         )
         raise ParameterError(msg)

@@ -17,7 +17,7 @@ from abers.base import Calibrator, Capabilities
 from abers.batch import IVAR
 from abers.checks import CHECKS, check_calibrator
 from abers.exceptions import ParameterError, WeightError
-from abers.regression import ProtectedIVAPR
+from abers.regression import IVAPR, ProtectedIVAPR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,11 +27,17 @@ if TYPE_CHECKING:
     from abers.steps import Steps
 
 CLASSES = ("a", "b", "c")
-FOUND: dict[str, Callable[..., Any]] = {name: registry.find(name) for name in registry.names()}
+FOUND: dict[tuple[str, str], Callable[..., Any]] = {
+    (task, name): registry.find(name, task)
+    for task in ("binary", "multiclass", "regression")
+    for name in registry.names(task)
+}
 MADE: dict[str, Callable[..., Any]] = {
-    **FOUND,
-    **{name: partial(FOUND[name], CLASSES) for name in registry.names("multiclass")},
-    "ivapr-grid": partial(FOUND["ivapr"], grid=[0.25, 0.5, 0.75]),
+    **{
+        f"{task}-{name}": partial(make, CLASSES) if task == "multiclass" else make
+        for (task, name), make in FOUND.items()
+    },
+    "ivapr-grid": partial(IVAPR, grid=[0.25, 0.5, 0.75]),
     "ivar": partial(IVAR, 0.0, 1.0),
     "protected-ivapr": partial(ProtectedIVAPR, (0.0, 1.0)),
 }
@@ -345,7 +351,7 @@ def test_each_check_finds_its_fault(name: str) -> None:
 def test_errors_of_a_calibrator_name_the_check() -> None:
     """An error that the contract does not have is a failure of the check in which it came."""
     with pytest.raises(AssertionError, match="check_capabilities: TypeError"):
-        check_calibrator(partial(FOUND["ivap"], unknown=1))
+        check_calibrator(partial(FOUND["binary", "ivap"], unknown=1))
 
 
 def test_numbers_and_expiries_reach_a_stateful_calibrator() -> None:

@@ -10,23 +10,39 @@ from abers.base import Calibrator
 from abers.exceptions import ParameterError
 from abers.stream import Label, Observation, Processor, Settings
 
+TASKS = ("binary", "multiclass", "regression")
+NAMED = [(name, task) for task in TASKS for name in registry.names(task)]
 
-@pytest.mark.parametrize("name", registry.names())
-def test_every_name_is_that_of_a_calibrator(name: str) -> None:
-    """A name is found, declares its task, and is listed under that task alone."""
-    found = registry.find(name)
+
+@pytest.mark.parametrize(("name", "task"), NAMED)
+def test_every_name_is_that_of_a_calibrator(name: str, task: str) -> None:
+    """A name is found, and declares the task that lists it; no class has two names."""
+    found = registry.find(name, task)
     assert issubclass(found, Calibrator)
-    tasks = [
-        task for task in ("binary", "multiclass", "regression") if name in registry.names(task)
-    ]
-    assert tasks == [registry.capabilities(name).task]
-    assert registry.find(f"{found.__module__}:{found.__qualname__}") is found
+    assert registry.capabilities(name, task).task == task
+    assert registry.find(f"{found.__module__}:{found.__qualname__}", task) is found
+    assert [one for one in NAMED if registry.find(*one) is found] == [(name, task)]
 
 
 def test_the_default_of_each_task_comes_first() -> None:
     """The first name of a task is what a stream takes when none is given."""
-    firsts = [registry.names(task)[0] for task in ("binary", "multiclass", "regression")]
+    firsts = [registry.names(task)[0] for task in TASKS]
     assert firsts == ["ivap", "one-vs-rest", "ivapr"]
+
+
+def test_names_of_all_tasks() -> None:
+    """A name that several tasks have is listed once."""
+    assert sorted(registry.names()) == sorted({name for name, _ in NAMED})
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_protected_forms(task: str) -> None:
+    """Where a task has a protected form, it is that of its default, and predictions change it."""
+    able = registry.protected_names(task)
+    assert bool(able) == (task != "regression")
+    if able:
+        assert able == (registry.names(task)[0], "protected")
+        assert registry.capabilities("protected", task).stateful
 
 
 @pytest.mark.parametrize(
@@ -37,20 +53,22 @@ def test_the_default_of_each_task_comes_first() -> None:
         ("abers:NoSuchClass", "cannot be imported"),
         ("abers:backend", "not a subclass"),
         ("os:system", "not a subclass"),
-        ("a b:c", "unknown"),
-        ("", "unknown"),
+        ("a b:c", "none for a binary task"),
+        ("", "none for a binary task"),
     ],
 )
 def test_what_is_no_calibrator_is_refused(name: str, says: str) -> None:
     """The error says what is wrong with a name or an import path."""
     with pytest.raises(ParameterError, match=says):
-        registry.find(name)
+        registry.find(name, "binary")
 
 
 def test_ours_are_exported() -> None:
     """The binary and multi-class calibrators of the registry are exported, or in calibration."""
-    for name in (*registry.names("binary"), *registry.names("multiclass")):
-        kind = registry.find(name).__name__
+    for name, task in NAMED:
+        if task == "regression":
+            continue
+        kind = registry.find(name, task).__name__
         assert hasattr(abers, kind) or hasattr(abers.calibration, kind)
 
 

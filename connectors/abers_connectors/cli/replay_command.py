@@ -39,8 +39,8 @@ _Probability = Annotated[
     Literal["protected", "merged"] | None,
     calibrator_option(
         None,
-        "Probability of ivap. protected (default for probabilities and logits) has a bounded "
-        "price against the score, merged is made of the interval alone.",
+        "Probability of ivap and one-vs-rest. protected (default for probabilities, for ivap also "
+        "for logits) has a bounded price against the score, merged is made of the interval alone.",
         show_default=False,
     ),
 ]
@@ -115,7 +115,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             "NAME",
             "Calibrator. Binary: ivap (default), cvap, protected, platt, isotonic, dir, beta, "
             "uncalibrated. "
-            "Multiclass: one-vs-rest (default), one-vs-one, protected-classes. "
+            "Multiclass: one-vs-rest (default), one-vs-one, protected. "
             "Regression: ivapr.",
         ),
     ] = None,

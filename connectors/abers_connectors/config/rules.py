@@ -27,6 +27,8 @@ from abers_connectors.suggestions import closest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers.capabilities import Capabilities
+
 __all__ = ["conflicts", "format_of"]
 
 _FORMATS = ("csv", "jsonl", "parquet")
@@ -129,22 +131,22 @@ def _calibrator(values: RawValues, kind: str) -> Found:
     path, given = "calibrator.kind", values.get("calibrator.kind")
     if not is_name(given):
         return
-    if given not in registry.names() and not registry.is_path(given):
+    known = [*map(shown, registry.names(kind))]
+    other = f"{shown(given)} does not support the task {shown(kind)}; use {' or '.join(known)}"
+    if given not in registry.names(kind) and not registry.is_path(given):
         near = closest(given, registry.names())
         hint = f"; did you mean {shown(near)}?" if near else ""
-        known = ", ".join(map(shown, registry.names(kind)))
-        yield path, f'{shown(given)} is not one of {known}, or "package.module:Class"{hint}'
+        unknown = f'{shown(given)} is not one of {", ".join(known)}, or "package.module:Class"'
+        yield path, other if given in registry.names() else f"{unknown}{hint}"
         return
     try:
-        able = registry.capabilities(given)
+        able = registry.capabilities(given, kind)
     except ParameterError as error:
         yield path, str(error).removeprefix("calibrator ")
         return
     if able.task != kind:
-        known = " or ".join(map(shown, registry.names(kind)))
-        yield path, f"{shown(given)} does not support the task {shown(kind)}; use {known}"
-    if able.of_probabilities and values.get("task.scores") != "probability":
-        yield path, f'{shown(given)} needs probabilities; set task.scores = "probability"'
+        yield path, other
+    yield from _lack_of_probabilities(values, path, given, able)
 
 
 def _probability(values: RawValues, kind: str) -> Found:
@@ -152,11 +154,24 @@ def _probability(values: RawValues, kind: str) -> Found:
     path, given = "calibrator.probability", values.get("calibrator.probability")
     named = values.get("calibrator.kind")
     of = named if is_name(named) else CALIBRATORS[kind][0]
-    if given == "protected" and of not in registry.protected_names():
-        able = " or ".join(map(shown, registry.protected_names()))
-        yield path, f'"protected" needs calibrator.kind = {able}, not {shown(of)}; remove it'
-    if given == "merged" and of == "protected":
-        yield path, 'cannot be "merged" for "protected"; set calibrator.kind = "ivap"'
+    able = registry.protected_names(kind)
+    if given == "merged" and of == "protected" and able:
+        yield path, f'cannot be "merged" for "protected"; set calibrator.kind = {shown(able[0])}'
+    if given != "protected":
+        return
+    if not able:
+        yield path, f'"protected" does not support the task {shown(kind)}; remove it'
+    elif of not in able:
+        known = " or ".join(map(shown, able))
+        yield path, f'"protected" needs calibrator.kind = {known}, not {shown(of)}; remove it'
+    elif of != given:
+        yield from _lack_of_probabilities(values, path, given, registry.capabilities(given, kind))
+
+
+def _lack_of_probabilities(values: RawValues, path: str, given: str, able: Capabilities) -> Found:
+    """Find scores of a calibrator of probabilities that are not declared to be some."""
+    if able.of_probabilities and values.get("task.scores") != "probability":
+        yield path, f'{shown(given)} needs probabilities; set task.scores = "probability"'
 
 
 def _lengths(values: RawValues) -> Found:

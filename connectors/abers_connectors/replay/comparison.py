@@ -51,7 +51,7 @@ def contestants(names: str, settings: Settings) -> list[Settings]:
 
 def _settings(settings: Settings, name: str) -> Settings:
     window = settings.window
-    if window is not None and registry.capabilities(name).score == "folds":
+    if window is not None and registry.capabilities(name, settings.task).score == "folds":
         window = max(1, window // settings.folds)
     probability = "protected" if name == "protected" else "merged"
     return msgspec.structs.replace(

@@ -27,7 +27,7 @@ _OUTSIDE = Measure(
     "outside_interval",
     "p outside its interval",
     "ratio",
-    "Share of predictions whose p lies outside the interval, since other experts are trusted.",
+    "Share of predictions with a p outside its interval, since other experts are trusted.",
     brief="",
     chart="share of p outside its interval",
     gauge="",

@@ -117,7 +117,8 @@ class ScoredRows:
     covered
         Of a regression: whether the central interval of each level covered the label.
     outside
-        Of protected probabilities: whether they lie outside their Venn-Abers intervals.
+        Of protected probabilities: whether they lie outside their Venn-Abers intervals; of several
+        classes, whether that of any class does.
     crps, pit
         Of predictive distributions: the CRPS, and the CDF just below the label and at it.
 

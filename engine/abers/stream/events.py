@@ -149,7 +149,8 @@ class MultiClassPrediction(_OutputStruct, frozen=True):
     id, time, model, score, segment, extra
         As of the observation.
     p, low, high
-        Probabilities, which sum to 1, and the interval of each before they were normalized.
+        Probabilities, which sum to 1, and the interval of each before they were normalized. A
+        protected probability is often outside.
     n_labels
         Number of labels that the calibrator held when it predicted.
     """

@@ -25,7 +25,6 @@ __all__ = [
     "CALIBRATORS",
     "DISTRIBUTIONS",
     "LARGEST_TIME",
-    "OF_PROBABILITIES",
     "OF_VALIDATION",
     "PROBABILITIES",
     "QUANTILES",
@@ -35,10 +34,6 @@ __all__ = [
 
 CALIBRATORS = {task: registry.names(task) for task in ("binary", "multiclass", "regression")}
 """Names of calibrators by task, the default first."""
-OF_PROBABILITIES = tuple(
-    name for name in registry.names() if registry.capabilities(name).of_probabilities
-)
-"""Calibrators that need scores in [0, 1]."""
 DISTRIBUTIONS = ("none", "scored", "full")
 """Uses of whole distributions, the default first."""
 PROBABILITIES = ("protected", "merged")
@@ -53,6 +48,9 @@ long as the state fits, since journal entries have their results."""
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MAX_ENTRIES = (1 << 31) - 1  # entries are numbered with 32 bits
 _MOST_FOLDS = 100
+_PROTECTABLE = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
+"""Kinds of scores of which the probability is protected by default."""
+_PROTECTED_CLASSES = 100  # time and memory of that grow with their square
 _PARTS = 10  # of the shortest span: one wrong time ages entries by no more
 _SECOND = 1000
 _DAY = 24 * 3600 * _SECOND
@@ -79,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         What is predicted: the probability of label 1, those of several classes, or the
         distribution of a label that is a number.
     classes
-        Classes of a multi-class task.
+        Classes of a multi-class task, all of them.
     quantiles
         Levels of the quantiles that a regression task predicts, ascending.
     grid
@@ -96,8 +94,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         is the default of the task: "ivap", "one-vs-rest" or "ivapr".
     probability
         Which probability is predicted: "protected", whose log loss exceeds that of the score by a
-        bounded price, or "merged", made of the interval alone. None is "protected" if scores are
-        probabilities or logits and the calibrator has a protected form, else "merged".
+        bounded price, or "merged", made of the interval alone. None is "protected" for "ivap" if
+        scores are probabilities or logits, for "one-vs-rest" if they are probabilities of at most
+        100 classes, and for "protected"; else "merged". More classes can be protected too, but
+        time and memory grow with the square of their number.
     raw_weight
         Weight of the score in the protected probability at first, between 0 and 1.
     folds
@@ -226,10 +226,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Whether the probability is protected."""
         if self.probability is not None:
             return self.probability == "protected"
-        if self.calibrator == "protected":
-            return True
-        kind = self.calibrator or CALIBRATORS[self.task][0]
-        return self.scores in {"probability", "logit"} and kind in registry.protected_names()
+        usual = CALIBRATORS[self.task][0]
+        if (self.calibrator or usual) != usual:
+            return self.calibrator == "protected"
+        few = len(self.classes) <= _PROTECTED_CLASSES
+        return few and self.scores in _PROTECTABLE.get(self.task, ())
+
+    @property
+    def calibrator_name(self) -> str:
+        """Name of the calibrator that predicts: "protected" if the probability is."""
+        usual = CALIBRATORS[self.task][0]
+        return "protected" if self.protected else self.calibrator or usual
 
     def _require_probability(self) -> None:
         """Check that the calibrator makes the probability that is asked for."""
@@ -238,18 +245,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"probability={shown(self.probability)} is none of {known}"
             raise ParameterError(msg)
         kind = self.calibrator or CALIBRATORS[self.task][0]
-        able = registry.protected_names()
+        able = registry.protected_names(self.task)
         if self.probability == "protected" and kind not in able:
-            msg = (
-                f"probability='protected' is for the calibrators {', '.join(able)}, not for "
-                f"{shown(kind)}; leave it out"
-            )
+            which = f"the calibrators {', '.join(able)}" if able else "other tasks"
+            msg = f"probability='protected' is for {which}, not for {shown(kind)}; leave it out"
             raise ParameterError(msg)
         if self.probability == "merged" and kind == "protected":
             msg = (
                 "calibrator='protected' makes protected probabilities, no merged ones; set "
-                "calibrator='ivap', or leave probability out"
+                f"calibrator={able[0]!r}, or leave probability out"
             )
+            raise ParameterError(msg)
+        name = self.calibrator_name
+        if self.scores == "probability" or registry.is_path(name):
+            return
+        if registry.capabilities(name, self.task).of_probabilities:
+            key = "calibrator" if self.calibrator == name else "probability"
+            msg = f"{key}={shown(name)} is for probabilities; set scores = 'probability'"
             raise ParameterError(msg)
 
     def _require_task(self) -> None:
@@ -260,14 +272,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.calibrator is not None:
             registry.require(self.calibrator, self.task)
         self._require_probability()
-        if self.calibrator in OF_PROBABILITIES and self.scores != "probability":
-            of = shown(self.calibrator)
-            msg = f"calibrator={of} is for probabilities; set scores = 'probability'"
-            raise ParameterError(msg)
         several = self.task == "multiclass"
         distinct = len({*self.classes}) == len(self.classes)
         if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
-            msg = f"classes={shown(self.classes)} are not two or more different texts"
+            msg = f"classes={shown(self.classes)} are not two or more different texts; list all"
             raise ParameterError(msg)
         if long := [one for one in self.classes if not fits(one, self.max_name_bytes)]:
             msg = (

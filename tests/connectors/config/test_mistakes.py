@@ -246,7 +246,36 @@ MISTAKES = {
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'ivapr'": (
         'calibrator.kind: "ivapr" does not support the task "multiclass"; use "one-vs-rest" '
-        'or "one-vs-one" or "protected-classes"'
+        'or "one-vs-one" or "protected"'
+    ),
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'protectd'": (
+        'calibrator.kind: "protectd" is not one of "one-vs-rest", "one-vs-one", '
+        '"protected", or "package.module:Class"; did you mean "protected"?'
+    ),
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'protected'": (
+        'calibrator.kind: "protected" needs probabilities; set task.scores = "probability"'
+    ),
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.probability = 'protected'": (
+        'calibrator.probability: "protected" needs probabilities; set task.scores = "probability"'
+    ),
+    "task = {kind = 'multiclass', classes = ['a', 'b'], scores = 'probability'}\n"
+    "calibrator = {kind = 'one-vs-one', probability = 'protected'}": (
+        'calibrator.probability: "protected" needs calibrator.kind = "one-vs-rest" or '
+        '"protected", not "one-vs-one"; remove it'
+    ),
+    "task = {kind = 'multiclass', classes = ['a', 'b'], scores = 'probability'}\n"
+    "calibrator = {kind = 'protected', probability = 'merged'}": (
+        'calibrator.probability: cannot be "merged" for "protected"; set calibrator.kind = '
+        '"one-vs-rest"'
+    ),
+    "task = {kind = 'multiclass', scores = 'probability'}\ncalibrator.probability = 'protected'": (
+        'task.classes: must be two or more different classes, such as ["cat", "dog"]'
+    ),
+    "task.kind = 'regression'\ncalibrator.kind = 'protected'": (
+        'calibrator.kind: "protected" does not support the task "regression"; use "ivapr"'
+    ),
+    "task.kind = 'regression'\ncalibrator.probability = 'protected'": (
+        'calibrator.probability: "protected" does not support the task "regression"; remove it'
     ),
     "calibrator.kind = 'beta'": (
         'calibrator.kind: "beta" needs probabilities; set task.scores = "probability"'

@@ -101,7 +101,7 @@ def test_each_calibrator_of_the_registry(task: str) -> None:
     """A calibrator that is added to the registry needs no line in the configuration."""
     classes = ["cat", "dog"] if task == "multiclass" else []
     for name in registry.names(task):
-        able = registry.capabilities(name)
+        able = registry.capabilities(name, task)
         scores = "probability" if able.of_probabilities else "any"
         needed = {"kind": task, "classes": classes, "scores": scores}
         settings = loaded(task=needed, calibrator__kind=name).settings()

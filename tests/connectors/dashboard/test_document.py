@@ -27,7 +27,10 @@ FIGURES = {
         *("reliability", "experts", "over-log_loss", "over-brier", "over-width"),
         "over-outside_interval",
     ],
-    "multiclass": ["over-log_loss", "over-brier", "over-accuracy", "over-width"],
+    "multiclass": [
+        *("experts", "over-log_loss", "over-brier", "over-accuracy", "over-width"),
+        "over-outside_interval",
+    ],
     "regression": ["coverage", "over-pinball", "over-width", "fan-by-score", "fan"],
 }
 

@@ -80,7 +80,10 @@ TASKS = {
     "multiclass": (
         CLASSES,
         of_classes(),
-        "evidence over-log_loss over-brier over-accuracy over-width",
+        (
+            "experts evidence experts-over-time losses-over-time over-log_loss over-brier "
+            "over-accuracy over-width over-outside_interval"
+        ),
     ),
 }
 DATA = "all => all.map((one) => JSON.stringify(one.data.map(({ x, y }) => [x, y])))"

@@ -10,6 +10,7 @@ import pytest
 from tests.connectors.kafka.reads import turning
 from tests.connectors.kafka.works import Served
 
+from abers import ProtectedMultiClass
 from abers.monitoring import experts
 from abers_connectors.cli import main
 from abers_connectors.dashboard.document import cards
@@ -98,6 +99,52 @@ def test_comparison(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "outside" not in found.out
     assert "protected: Trusted at the end: " in found.err
     assert "ivap: " not in found.err
+
+
+CLASSES = ("cat", "dog", "owl")
+SEVERAL = """
+input = {observations = "in.jsonl", delay = 9}
+task = {kind = "multiclass", classes = ["cat", "dog", "owl"], scores = "probability"}
+output.predictions = "out.jsonl"
+"""
+
+
+def test_several_classes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Declared probabilities of several classes are protected, and every page says so."""
+    monkeypatch.chdir(tmp_path)
+    rng = random.Random(6)  # noqa: S311 - no secret
+    lines = []
+    for number in range(N):
+        parts = [rng.random() + 0.01 for _ in CLASSES]
+        truth = parts if number < N // 2 else [*parts[1:], parts[0]]  # the scorer breaks
+        score = {name: part / sum(parts) for name, part in zip(CLASSES, parts, strict=True)}
+        row = {"id": f"{number}", "time": 1000 * number, "score": score}
+        lines.append(json.dumps(row | {"label": rng.choices(CLASSES, truth)[0]}) + "\n")
+    (tmp_path / "in.jsonl").write_text("".join(lines))
+    (tmp_path / "abers.toml").write_text(SEVERAL)
+    for report in ("report.json", "report.html"):
+        main.app(["replay", "abers.toml", "--report", report], standalone_mode=False)
+    words = capsys.readouterr().err
+    assert "p outside its interval" in words
+    assert "Trusted at the end: " in words
+    assert "Trusted experts over time" in (tmp_path / "report.html").read_text()
+    numbers = json.loads((tmp_path / "report.json").read_text())
+    issued = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    outside = sum(
+        any(not one["low"][name] <= one["p"][name] <= one["high"][name] for name in CLASSES)
+        for one in issued
+    )
+    assert 0 < outside < N
+    assert numbers["calibrated"]["outside_interval"] == pytest.approx(outside / N)
+    assert numbers["calibrated"]["lanes"] == 10
+    found = numbers["experts"]
+    assert [*found] == [*ProtectedMultiClass(CLASSES).experts, "protected"]
+    assert found["protected"]["loss"] / N == pytest.approx(numbers["calibrated"]["log_loss"])
+    assert found["raw"]["loss"] / N == pytest.approx(numbers["raw"]["log_loss"])
+    assert found["protected"]["loss"] < found["raw"]["loss"]
+    assert numbers["experts_over_time"][-1]["experts"] == found
 
 
 def test_live_page_and_metrics() -> None:

@@ -118,7 +118,7 @@ def test_binary(settings: Settings, events: list[Event], cuts: list[int]) -> Non
 
 
 def test_several_classes() -> None:
-    """The bins count the most probable class, and the widths are of the true one."""
+    """Bins count the most probable class, widths are of the true one, any may lie outside."""
     names = ("cat", "dog", "eel")
     rng = np.random.default_rng(7)
     events: list[Event] = []
@@ -141,6 +141,8 @@ def test_several_classes() -> None:
         width = one.high[one.label] - one.low[one.label]
         wanted["width", "", one.model, bucket(WIDTHS, width)] += 1
         wanted["width_sum", "", one.model, 0] += width
+        outside = any(not one.low[name] <= one.p[name] <= one.high[name] for name in names)
+        wanted["outside", "", one.model, 0] += outside
     agree(sums_of(totals), wanted)
 
 

@@ -117,6 +117,7 @@ MADE: dict[str, Callable[[], Kind]] = {
         for name in ("cvap", "platt", "isotonic", "dir", "beta", "uncalibrated")
     },
     "one-vs-rest": lambda: kind(task="multiclass", classes=CLASSES),
+    "protected classes": lambda: kind(task="multiclass", classes=CLASSES, scores="probability"),
     "one-vs-one": lambda: kind(
         task="multiclass", classes=CLASSES, calibrator="one-vs-one", scores="probability"
     ),

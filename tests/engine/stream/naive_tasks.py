@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engine.stream.naive import Naive
 
-from abers import OneVsOne, OneVsRest
+from abers import OneVsOne, OneVsRest, ProtectedMultiClass
 from abers.regression import IVAPR, PredictiveDistribution
 from abers.stream import (
     Label,
@@ -68,12 +68,16 @@ class NaiveClasses(Naive):
     def made(self) -> Any:  # noqa: ANN401
         """Make a calibrator."""
         s = self.settings
+        rule = {"window": s.window, "max_age": s.max_age, "half_life": s.half_life}
+        if s.protected:
+            return ProtectedMultiClass(s.classes, **rule, raw_weight=s.raw_weight)  # type: ignore[arg-type]
         kind = OneVsOne if s.calibrator == "one-vs-one" else OneVsRest
-        return kind(s.classes, window=s.window, max_age=s.max_age, half_life=s.half_life)
+        return kind(s.classes, **rule)  # type: ignore[arg-type]
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Put the probabilities and their intervals into words."""
-        found = calibrator.predict_one(self.score, **self.when(event))
+        number, n = self.counters["predictions"], len(calibrator)
+        found = calibrator.predict_one(self.score, number=number, **self.when(event))
         return MultiClassPrediction(
             id=event.id,
             time=event.time,
@@ -82,7 +86,7 @@ class NaiveClasses(Naive):
             p=found.p,
             low=found.low,
             high=found.high,
-            n_labels=len(calibrator),
+            n_labels=n,
             segment=event.segment,
             extra=event.extra,
         )

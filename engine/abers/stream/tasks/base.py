@@ -99,7 +99,7 @@ class RowCalibrator:
     def __init__(self, task: Task, state: bytes | None = None) -> None:
         empty = task.make_calibrator()
         self._calibrator = empty if state is None else type(empty).from_bytes(state)
-        self._predict = task.predict
+        self._predict, self._stateful = task.predict, task.stateful
         self._aging = empty.max_age is not None or empty.half_life is not None
         for name in _OPTIONS:
             same = _option(self._calibrator, name) == _option(empty, name)
@@ -108,8 +108,7 @@ class RowCalibrator:
     @property
     def mixture(self) -> Mixture | None:
         """The mixture of experts that makes the predictions; None if none does."""
-        protected = self._calibrator.capabilities.answer == "protected"
-        return cast("Mixture", self._calibrator) if protected else None
+        return cast("Mixture", self._calibrator) if self._stateful else None
 
     def run(self, steps: CalibrationSteps) -> PredictionRows:
         """Predict and learn, in order; rows of steps that learn have no meaning."""

@@ -44,7 +44,7 @@ class BinaryTask(Task):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._kind = registry.find(settings.calibrator or "ivap", protected=settings.protected)
+        self._kind = registry.find(settings.calibrator_name, settings.task)
         self._has_intervals = self._kind.capabilities.answer != "probability"
         self._smallest = 0.0 if self.probabilities else -sys.float_info.max
         self._largest = 1.0 if self.probabilities else sys.float_info.max

@@ -48,11 +48,13 @@ class MultiClassTask(Task):
         super().__init__(settings)
         self._classes = settings.classes
         self._numbers = {name: number for number, name in enumerate(settings.classes)}
-        self._kind = registry.find(settings.calibrator or "one-vs-rest")
+        self._kind = registry.find(settings.calibrator_name, settings.task)
         # The score of a pair is a share of two scores, which must not be negative.
         self._nonnegative = self.probabilities or issubclass(self._kind, OneVsOne)
         self.score_width = len(self._classes)
         self.prediction_width = 3 * len(self._classes)
+        most = max(2, len(self._classes))
+        self._options: dict[str, Any] = self.forgetting | {"max_classes": most}
 
     def score(self, given: object, id_: str) -> list[float]:
         """Return the scores of an observation, which are finite and by class; one left out is 0."""
@@ -135,8 +137,7 @@ class MultiClassTask(Task):
     def make_calibrator(self) -> AnyCalibrator:
         """Return an empty calibrator."""
         make: Any = self._kind
-        most = max(2, len(self._classes))
-        calibrator: AnyCalibrator = make(self._classes, **self.forgetting, max_classes=most)
+        calibrator: AnyCalibrator = make(self._classes, **self._options)
         return calibrator
 
     def predict(
@@ -152,7 +153,8 @@ class MultiClassTask(Task):
         score, p, low, high = self._parts(rows)
         raw = {"raw": ClassForecasts(score, labels)} if self.probabilities else {}
         widths = (high - low)[np.arange(len(labels)), labels]
-        return ScoredRows(values, raw | {"calibrated": ClassForecasts(p, labels)}, widths)
+        outside = ((p < low) | (p > high)).any(axis=1) if self.stateful else None
+        return ScoredRows(values, raw | {"calibrated": ClassForecasts(p, labels)}, widths, outside)
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
         """Return the largest probabilities, and whether the labels were of those classes."""

@@ -27,7 +27,8 @@ class ProtectedMultiClassTask(MultiClassTask):
     Parameters
     ----------
     settings
-        Settings of the processor: the classes, and how the calibrator of the intervals forgets.
+        Settings of the processor: the classes, first weight of the raw probabilities, and how the
+        calibrator of the intervals forgets.
     """
 
     stateful = True
@@ -35,6 +36,7 @@ class ProtectedMultiClassTask(MultiClassTask):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.prediction_width += 1
+        self._options["raw_weight"] = settings.raw_weight
 
     def are_predictions(self, rows: Floats) -> bool:
         """Return whether rows are positive probabilities, lower and upper ends, and a number."""

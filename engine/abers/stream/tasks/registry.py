@@ -21,16 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["TASKS", "make_task"]
 
-TASKS: Mapping[tuple[str, str | None, bool], type[Task]] = {
-    ("binary", None, False): BinaryTask,
-    ("binary", None, True): ProtectedTask,
-    ("binary", "cvap", False): CrossTask,
-    ("multiclass", None, False): MultiClassTask,
-    ("multiclass", "protected-classes", False): ProtectedMultiClassTask,
-    ("regression", None, False): RegressionTask,
+TASKS: Mapping[tuple[str, str | None], type[Task]] = {
+    ("binary", None): BinaryTask,
+    ("binary", "protected"): ProtectedTask,
+    ("binary", "cvap"): CrossTask,
+    ("multiclass", None): MultiClassTask,
+    ("multiclass", "protected"): ProtectedMultiClassTask,
+    ("regression", None): RegressionTask,
 }
-"""By name of the task, of the calibrator where that needs a task of its own, and by whether the
-probability is protected."""
+"""By name of the task, and of the calibrator where that needs a task of its own."""
 
 
 def make_task(settings: Settings) -> Task:
@@ -57,13 +56,12 @@ def make_task(settings: Settings) -> Task:
     >>> make_task(Settings(task="regression")).score_width
     1
     """
-    if settings.calibrator is not None:
-        able = registry.capabilities(settings.calibrator)
-        if able.task != settings.task:
-            msg = f"calibrator={settings.calibrator!r} is for a {able.task} task"
-            raise ParameterError(msg)
-        if able.of_probabilities and settings.scores != "probability":
-            msg = f"calibrator={settings.calibrator!r} is for scores that are probabilities"
-            raise ParameterError(msg)
-    usual = TASKS[settings.task, None, settings.protected]
-    return TASKS.get((settings.task, settings.calibrator, settings.protected), usual)(settings)
+    task, name = settings.task, settings.calibrator_name
+    able = registry.capabilities(name, task)
+    if able.task != task:
+        msg = f"calibrator={name!r} is for a {able.task} task"
+        raise ParameterError(msg)
+    if able.of_probabilities and settings.scores != "probability":
+        msg = f"calibrator={name!r} is for scores that are probabilities"
+        raise ParameterError(msg)
+    return TASKS.get((task, name), TASKS[task, None])(settings)

@@ -50,7 +50,7 @@ class RegressionTask(Task):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._kind = registry.find(settings.calibrator or "ivapr")
+        self._kind = registry.find(settings.calibrator_name, settings.task)
         self._levels = settings.quantiles
         self._names = [*map(repr, settings.quantiles)]  # different for any two
         self._options: dict[str, Any] = self.forgetting | {
