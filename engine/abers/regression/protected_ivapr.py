@@ -231,7 +231,7 @@ class ProtectedIVAPR(DistributionCalibrator["Score"]):
             self._pool.weights(found)
         return dict(zip(EXPERTS, found.tolist(), strict=True))
 
-    def expert_scores(self) -> dict[str, float]:
+    def expert_losses(self) -> dict[str, float]:
         """Return the total CRPS of each expert, and of the pool as "protected".
 
         Returns
