@@ -167,7 +167,7 @@ def _sentences(summary: Summary, delay: int | None) -> Iterator[str]:
             + ('set task.scores = "probability".' if delay is None else "add --scores probability.")
         )
     yield from left_out(summary.calibrated or {}, summary.labels)
-    if "crps" in (summary.calibrated or {}):
+    if "crps" in (summary.calibrated or {}) and not summary.experts:
         yield "The CRPS puts the mass beyond the labels seen at the ends of the support, by default"
         yield "the smallest and the largest label held (see calibrator.support)."
     if delay is None and summary.observations and not summary.counters.get("labels_in"):

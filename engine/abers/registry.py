@@ -36,7 +36,10 @@ _BY_TASK = {
         "one-vs-one": "abers.calibration.one_vs_one:OneVsOne",
         "protected-classes": "abers.calibration.protected_classes:ProtectedMultiClass",
     },
-    "regression": {"ivapr": "abers.regression.ivapr:IVAPR"},
+    "regression": {
+        "ivapr": "abers.regression.ivapr:IVAPR",
+        "protected-ivapr": "abers.regression.protected_ivapr:ProtectedIVAPR",
+    },
 }
 _PATHS = {name: path for task in _BY_TASK.values() for name, path in task.items()}
 _PROTECTED = {"ivap": "abers.calibration.protected:ProtectedVennAbers"}

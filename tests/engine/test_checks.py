@@ -17,7 +17,6 @@ from abers.base import Calibrator, Capabilities
 from abers.batch import IVAR
 from abers.checks import CHECKS, check_calibrator
 from abers.exceptions import ParameterError, WeightError
-from abers.regression import ProtectedIVAPR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +32,7 @@ MADE: dict[str, Callable[..., Any]] = {
     **{name: partial(FOUND[name], CLASSES) for name in registry.names("multiclass")},
     "ivapr-grid": partial(FOUND["ivapr"], grid=[0.25, 0.5, 0.75]),
     "ivar": partial(IVAR, 0.0, 1.0),
-    "protected-ivapr": partial(ProtectedIVAPR, (0.0, 1.0)),
+    "protected-ivapr": partial(FOUND["protected-ivapr"], (0.0, 1.0)),
 }
 
 

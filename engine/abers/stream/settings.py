@@ -41,6 +41,8 @@ OF_PROBABILITIES = tuple(
 """Calibrators that need scores in [0, 1]."""
 DISTRIBUTIONS = ("none", "scored", "full")
 """Uses of whole distributions, the default first."""
+PROTECTED_NUMBERS = "protected-ivapr"
+"""The calibrator of a regression that needs a support, and forgets nothing."""
 PROBABILITIES = ("protected", "merged")
 """Ways to make one probability of an interval and a score."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
@@ -83,14 +85,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quantiles
         Levels of the quantiles that a regression task predicts, ascending.
     grid
-        Thresholds at which a regression task computes the distribution, ascending; a prediction
-        takes microseconds for each. By default every label held is one.
+        Thresholds at which the calibrator "ivapr" computes the distribution, ascending; a
+        prediction takes microseconds for each. By default every label held is one.
     distributions
         Use of whole distributions: "scored" adds their mean to a prediction, and their CRPS and PIT
         values to the scores; "full" also adds the band to each prediction.
     support
         Ends between which all labels lie, where mean and CRPS put the masses beyond the labels
-        seen; by default the smallest and the largest label held.
+        seen; by default the smallest and the largest label held. "protected-ivapr" requires it.
     calibrator
         Its name in `abers.registry`, or the import path of your own, "package.module:Class"; None
         is the default of the task: "ivap", "one-vs-rest" or "ivapr".
@@ -100,13 +102,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         probabilities or logits and the calibrator has a protected form, else "merged".
     raw_weight
         Weight of the score in the protected probability at first, between 0 and 1.
+    base_weight
+        Weight of the base in the distribution of "protected-ivapr" at first, between 0 and 1.
     folds
         Number of folds of the calibrator "cvap".
     scores
         Whether scores are probabilities (one outside [0, 1] is a dead letter, and the raw scores
         are scored beside the calibrated ones), logits, or any numbers.
     window, max_age, half_life
-        How each calibrator forgets, as in `abers.VennAbers`; at most one of them.
+        How each calibrator forgets, as in `abers.VennAbers`; at most one of them, and none with
+        "protected-ivapr".
     learner
         Name of the learner that scores features; None if observations have scores.
     label_timeout
@@ -163,6 +168,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     calibrator: str | None = None
     probability: Literal["protected", "merged"] | None = None
     raw_weight: float = 0.25
+    base_weight: float = 0.5
     folds: int = 5
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
@@ -203,10 +209,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.distributions not in DISTRIBUTIONS:
             msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
-        if type(self.raw_weight) is not float or not 0.0 < self.raw_weight < 1.0:
-            given = shown(self.raw_weight)
-            msg = f"raw_weight={given} is not a number between 0 and 1, without the ends"
-            raise ParameterError(msg)
+        for name in ("raw_weight", "base_weight"):
+            weight = getattr(self, name)
+            if type(weight) is not float or not 0.0 < weight < 1.0:
+                msg = f"{name}={shown(weight)} is not a number between 0 and 1, without the ends"
+                raise ParameterError(msg)
         self._keep("classes", _text, "texts")
         for name in ("quantiles", "grid", "support"):
             self._keep(name, _checked_real, "numbers")
@@ -295,10 +302,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not ascend(self.grid):
             msg = f"grid={shown(self.grid)} are not ascending finite numbers"
             raise ParameterError(msg)
+        if self.calibrator == PROTECTED_NUMBERS:
+            self._require_protection()
+
+    def _require_protection(self) -> None:
+        """Check that there is a support, no grid, and no rule of forgetting."""
+        of = shown(self.calibrator)
+        if not self.support:
+            msg = f"calibrator={of} needs the ends of all labels; set support = (lowest, highest)"
+            raise ParameterError(msg)
+        for name in ("grid", "window", "max_age", "half_life"):
+            if getattr(self, name):
+                msg = f"{name}={shown(getattr(self, name))} is not for {of}; leave it out"
+                raise ParameterError(msg)
 
     def _require_support(self) -> None:
         """Check that the support is for distributions, finite, and spans the grid."""
-        if self.distributions == "none":
+        if self.distributions == "none" and self.calibrator != PROTECTED_NUMBERS:
             msg = (
                 f"support={shown(self.support)} is for distributions; set distributions = 'scored'"
             )

@@ -17,6 +17,7 @@ import numpy as np
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.columns import Rows, objects
+from abers.stream.settings import LARGEST_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +38,13 @@ __all__ = [
     "RowCalibrator",
     "SettledRows",
     "Task",
+    "are_numbers",
     "by_name",
 ]
 
 _OPTIONS = (
     *("window", "max_age", "half_life", "folds", "classes", "max_classes", "refit"),
-    *("grid", "support", "scores", "raw_weight"),
+    *("grid", "support", "scores", "raw_weight", "base_weight", "members"),
 )
 
 
@@ -99,7 +101,7 @@ class RowCalibrator:
     def __init__(self, task: Task, state: bytes | None = None) -> None:
         empty = task.make_calibrator()
         self._calibrator = empty if state is None else type(empty).from_bytes(state)
-        self._predict = task.predict
+        self._predict, self._mixes = task.predict, task.stateful
         self._aging = empty.max_age is not None or empty.half_life is not None
         for name in _OPTIONS:
             same = _option(self._calibrator, name) == _option(empty, name)
@@ -108,8 +110,7 @@ class RowCalibrator:
     @property
     def mixture(self) -> Mixture | None:
         """The mixture of experts that makes the predictions; None if none does."""
-        protected = self._calibrator.capabilities.answer == "protected"
-        return cast("Mixture", self._calibrator) if protected else None
+        return cast("Mixture", self._calibrator) if self._mixes else None
 
     def run(self, steps: CalibrationSteps) -> PredictionRows:
         """Predict and learn, in order; rows of steps that learn have no meaning."""
@@ -132,6 +133,12 @@ class RowCalibrator:
 def _option(calibrator: object, name: str) -> Any:  # noqa: ANN401 - whatever it is
     value = getattr(calibrator, name, None)
     return tuple(value) if isinstance(value, list | tuple | np.ndarray) else value
+
+
+def are_numbers(column: Floats) -> bool:
+    """Return whether a column has numbers of observations."""
+    whole = (column >= 0.0) & (column < LARGEST_TIME) & (column == np.floor(column))
+    return bool(whole.all())
 
 
 def by_name(names: Sequence[str], rows: Floats) -> Column:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from abers import registry
 from abers.exceptions import ParameterError
+from abers.stream.settings import PROTECTED_NUMBERS
 from abers.stream.tasks.binary import BinaryTask
 from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
 from abers.stream.tasks.protected import ProtectedTask
 from abers.stream.tasks.protected_classes import ProtectedMultiClassTask
+from abers.stream.tasks.protected_regression import ProtectedRegressionTask
 from abers.stream.tasks.regression import RegressionTask
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ TASKS: Mapping[tuple[str, str | None, bool], type[Task]] = {
     ("multiclass", None, False): MultiClassTask,
     ("multiclass", "protected-classes", False): ProtectedMultiClassTask,
     ("regression", None, False): RegressionTask,
+    ("regression", PROTECTED_NUMBERS, False): ProtectedRegressionTask,
 }
 """By name of the task, of the calibrator where that needs a task of its own, and by whether the
 probability is protected."""
