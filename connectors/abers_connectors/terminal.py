@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from abers_connectors.dashboard.models import (
@@ -183,7 +183,7 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     """Print the table of a comparison, with a row for each calibrator, to standard output."""
     first = next(iter(found.values()))
     names = score_labels(first.calibrated or {}, briefly=True)
-    table = Table("", title=text_cell(title), box=box.SIMPLE)
+    table = Table(Column(overflow="fold"), title=text_cell(title), box=box.SIMPLE)
     for column in (*names.values(), "mean width", "events / s"):
         table.add_column(column, justify="right")
 
