@@ -105,8 +105,8 @@ def test_each_calibrator_of_the_registry(task: str) -> None:
         scores = "probability" if able.of_probabilities else "any"
         needed = {"kind": task, "classes": classes, "scores": scores}
         support = [0.0, 1.0] if name == "protected-ivapr" else []
-        options = {"calibrator__kind": name, "calibrator__support": support}
-        settings = loaded(task=needed, **options).settings()
+        chosen = {"kind": name, "support": support}
+        settings = loaded(task=needed, calibrator=chosen).settings()
         assert settings.calibrator == name
         make_task(settings)
 

@@ -261,7 +261,7 @@ def test_what_is_too_large_to_wait_holds_no_lane() -> None:
     ids=str,
 )
 def test_settings_that_do_not_fit(options: dict[str, Any], says: str) -> None:
-    """The error names the setting and says how to mend it."""
+    """The error names the setting and says how to fix it."""
     with pytest.raises(ParameterError, match=says):
         msgspec.structs.replace(SETTINGS, **options)
 
