@@ -100,7 +100,7 @@ def main(folder: str, *streams: str) -> None:
             scores = {
                 "base": of_normal(mean, std, y, stream.support),
                 "IVAPR": of_ivapr(mean, y, delay, stream.support),
-                "protected": held.expert_scores()["protected"] / len(y),
+                "protected": held.expert_losses()["protected"] / len(y),
             }
             shown = " / ".join(f"{one:.4f}" for one in scores.values())
             write(

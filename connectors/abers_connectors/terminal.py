@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from abers_connectors.dashboard.models import (
@@ -167,7 +167,7 @@ def _sentences(summary: Summary, delay: int | None) -> Iterator[str]:
             + ('set task.scores = "probability".' if delay is None else "add --scores probability.")
         )
     yield from left_out(summary.calibrated or {}, summary.labels)
-    if "crps" in (summary.calibrated or {}):
+    if "crps" in (summary.calibrated or {}) and not summary.experts:
         yield "The CRPS puts the mass beyond the labels seen at the ends of the support, by default"
         yield "the smallest and the largest label held (see calibrator.support)."
     if delay is None and summary.observations and not summary.counters.get("labels_in"):
@@ -183,7 +183,7 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     """Print the table of a comparison, with a row for each calibrator, to standard output."""
     first = next(iter(found.values()))
     names = score_labels(first.calibrated or {}, briefly=True)
-    table = Table("", title=text_cell(title), box=box.SIMPLE)
+    table = Table(Column(overflow="fold"), title=text_cell(title), box=box.SIMPLE)
     for column in (*names.values(), "mean width", "events / s"):
         table.add_column(column, justify="right")
 

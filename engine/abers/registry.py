@@ -17,9 +17,11 @@ from abers.exceptions import ParameterError
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from abers.capabilities import Capabilities
 
-__all__ = ["capabilities", "find", "is_path", "names", "protected_names", "require"]
+__all__ = ["capabilities", "find", "is_path", "names", "protected_forms", "require"]
 
 _BY_TASK = {
     "binary": {
@@ -37,7 +39,15 @@ _BY_TASK = {
         "one-vs-one": "abers.calibration.one_vs_one:OneVsOne",
         "protected": "abers.calibration.protected_classes:ProtectedMultiClass",
     },
-    "regression": {"ivapr": "abers.regression.ivapr:IVAPR"},
+    "regression": {
+        "ivapr": "abers.regression.ivapr:IVAPR",
+        "protected": "abers.regression.protected_ivapr:ProtectedIVAPR",
+    },
+}
+_PROTECTED: Mapping[str, Mapping[str, str]] = {
+    "binary": {"ivap": "protected"},
+    "multiclass": {"one-vs-rest": "protected"},
+    "regression": {},
 }
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -69,8 +79,8 @@ def names(task: str | None = None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for one in tasks for name in _BY_TASK[one]))
 
 
-def protected_names(task: str) -> tuple[str, ...]:
-    """List the names of calibrators that have a protected form.
+def protected_forms(task: str) -> Mapping[str, str]:
+    """Name the protected form of each calibrator of probabilities that has one.
 
     Parameters
     ----------
@@ -79,17 +89,15 @@ def protected_names(task: str) -> tuple[str, ...]:
 
     Returns
     -------
-    tuple of str
-        The default of the task, then "protected", which has no other form; empty if the task has no
-        protected form.
+    mapping of str to str
+        From the name of a calibrator to that of its protected form.
 
     Examples
     --------
-    >>> protected_names("binary"), protected_names("multiclass"), protected_names("regression")
-    (('ivap', 'protected'), ('one-vs-rest', 'protected'), ())
+    >>> protected_forms("multiclass"), protected_forms("regression")
+    ({'one-vs-rest': 'protected'}, {})
     """
-    known = names(task)
-    return (known[0], "protected") if "protected" in known else ()
+    return _PROTECTED[task]
 
 
 def is_path(name: str) -> bool:

@@ -20,7 +20,7 @@ def test_chick_weights(delay: int) -> None:
     y = stream.y[first:]
     base = mean[:, np.newaxis] + std[:, np.newaxis] * study.AT
     held, tracker, _ = study.protected(base, y, delay, stream.support)
-    found = held.expert_scores()["protected"] / len(y)
+    found = held.expert_losses()["protected"] / len(y)
     assert found < study.of_normal(mean, std, y, stream.support)
     assert found < study.of_ivapr(mean, y, delay, stream.support)
     assert held.lanes == delay + 1

@@ -17,7 +17,7 @@ from abers.base import Calibrator, Capabilities
 from abers.batch import IVAR
 from abers.checks import CHECKS, check_calibrator
 from abers.exceptions import ParameterError, WeightError
-from abers.regression import IVAPR, ProtectedIVAPR
+from abers.regression import IVAPR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,9 +37,9 @@ MADE: dict[str, Callable[..., Any]] = {
         f"{task}-{name}": partial(make, CLASSES) if task == "multiclass" else make
         for (task, name), make in FOUND.items()
     },
+    "regression-protected": partial(FOUND["regression", "protected"], (0.0, 1.0)),
     "ivapr-grid": partial(IVAPR, grid=[0.25, 0.5, 0.75]),
     "ivar": partial(IVAR, 0.0, 1.0),
-    "protected-ivapr": partial(ProtectedIVAPR, (0.0, 1.0)),
 }
 
 

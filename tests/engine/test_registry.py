@@ -37,12 +37,12 @@ def test_names_of_all_tasks() -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_protected_forms(task: str) -> None:
-    """Where a task has a protected form, it is that of its default, and predictions change it."""
-    able = registry.protected_names(task)
-    assert bool(able) == (task != "regression")
-    if able:
-        assert able == (registry.names(task)[0], "protected")
-        assert registry.capabilities("protected", task).stateful
+    """A default that makes probabilities has a protected form; predictions change all of these."""
+    forms = registry.protected_forms(task)
+    assert (registry.names(task)[0] in forms) == (task != "regression")
+    assert {*forms} | {*forms.values()} <= {*registry.names(task)}
+    for form in forms.values():
+        assert registry.capabilities(form, task).stateful
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             "Calibrator. Binary: ivap (default), cvap, protected, platt, isotonic, dir, beta, "
             "uncalibrated. "
             "Multiclass: one-vs-rest (default), one-vs-one, protected. "
-            "Regression: ivapr.",
+            "Regression: ivapr (default), protected.",
         ),
     ] = None,
     probability: _Probability = None,
@@ -138,12 +138,19 @@ def replay(  # noqa: PLR0913 - the options of the command
             "--distributions",
         ),
     ] = False,
+    support: Annotated[
+        tuple[float, float] | None,
+        calibrator_option(
+            "LOW HIGH",
+            "Ends between which all labels of a regression lie; protected needs them.",
+        ),
+    ] = None,
     compare: Annotated[
         str | None,
         calibrator_option(
             "NAMES",
             "Run several calibrators, separated by commas, and print one table instead of writing "
-            "outputs. Only protected makes protected probabilities, the others merge intervals.",
+            "outputs. Only protected makes protected probabilities, other binary ones merge.",
         ),
     ] = None,
     delay: _Delay = None,
@@ -205,6 +212,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             calibrator=calibrator,
             probability=probability,
             distributions=distributions,
+            support=support,
             forgetting={"window": window, "max_age": max_age, "half_life": half_life},
             from_=from_,
             since=since,

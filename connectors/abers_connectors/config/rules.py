@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from abers import registry
 from abers.exceptions import MissingExtraError, ParameterError
 from abers.learners.river_adapters import LEARNERS, REGRESSORS, make, make_multi, make_regressor
-from abers.stream.settings import CALIBRATORS, DISTRIBUTIONS, QUANTILES, Settings, ascend
+from abers.stream.settings import (
+    CALIBRATORS,
+    DISTRIBUTIONS,
+    QUANTILES,
+    Settings,
+    ascend,
+)
 from abers_connectors.config.kafka_rules import kafka_conflicts
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS, Found, RawValues, is_name
 from abers_connectors.config.sections import dead_letters_beside
@@ -73,6 +79,7 @@ def _task(values: RawValues) -> Found:
         "task.quantiles": ("regression", quantiles != QUANTILES and quantiles),
         "calibrator.grid": ("regression", values.numbers("calibrator.grid")),
         "calibrator.distributions": ("regression", _whole(values)),
+        "calibrator.support": ("regression", values.numbers("calibrator.support")),
     }
     for path, (owner, given) in owners.items():
         if given and kind != owner:
@@ -82,7 +89,7 @@ def _task(values: RawValues) -> Found:
         yield "task.classes", 'must be two or more different classes, such as ["cat", "dog"]'
     if kind == "regression":
         yield from _regression(values)
-    yield from _support(values)
+        yield from _support(values)
     yield from _scores(values, kind, names)
     yield from _calibrator(values, kind)
     yield from _probability(values, kind)
@@ -105,14 +112,27 @@ def _regression(values: RawValues) -> Found:
 
 def _support(values: RawValues) -> Found:
     support, grid = values.numbers("calibrator.support"), values.numbers("calibrator.grid")
+    protected = values.get("calibrator.kind") == "protected"
+    if protected:
+        yield from _protected_numbers(values)
     if not support:
         return
-    if not _whole(values):
+    if not _whole(values) and not protected:
         yield "calibrator.support", 'needs calibrator.distributions = "scored" or "full"'
     elif len(support) != 2 or not ascend(support):  # noqa: PLR2004 - a pair
         yield "calibrator.support", f"{shown(support)} is not two numbers in ascending order"
     elif not all(support[0] <= one <= support[1] for one in grid or ()):
         yield "calibrator.support", f"{shown(support)} does not contain calibrator.grid; widen it"
+
+
+def _protected_numbers(values: RawValues) -> Found:
+    """Find what the protected calibrator of a regression needs, and what it does not take."""
+    of = shown("protected")
+    if values.get("calibrator.support") in (None, [], ()):
+        yield "calibrator.support", f"{of} needs the ends of all labels; write [lowest, highest]"
+    for name in ("grid", "window", "max_age", "half_life"):
+        if values.get(f"calibrator.{name}"):
+            yield f"calibrator.{name}", f"is not for {of}; remove it"
 
 
 def _scores(values: RawValues, kind: str, classes: Sequence[str] | None) -> Found:
@@ -154,9 +174,11 @@ def _probability(values: RawValues, kind: str) -> Found:
     path, given = "calibrator.probability", values.get("calibrator.probability")
     named = values.get("calibrator.kind")
     of = named if is_name(named) else CALIBRATORS[kind][0]
-    able = registry.protected_names(kind)
-    if given == "merged" and of == "protected" and able:
-        yield path, f'cannot be "merged" for "protected"; set calibrator.kind = {shown(able[0])}'
+    forms = registry.protected_forms(kind)
+    able = (*forms, *forms.values())
+    if given == "merged" and of in forms.values():
+        other = next(name for name, form in forms.items() if form == of)
+        yield path, f'cannot be "merged" for {shown(of)}; set calibrator.kind = {shown(other)}'
     if given != "protected":
         return
     if not able:
@@ -164,8 +186,9 @@ def _probability(values: RawValues, kind: str) -> Found:
     elif of not in able:
         known = " or ".join(map(shown, able))
         yield path, f'"protected" needs calibrator.kind = {known}, not {shown(of)}; remove it'
-    elif of != given:
-        yield from _lack_of_probabilities(values, path, given, registry.capabilities(given, kind))
+    elif of in forms:
+        able_of = registry.capabilities(forms[of], kind)
+        yield from _lack_of_probabilities(values, path, given, able_of)
 
 
 def _lack_of_probabilities(values: RawValues, path: str, given: str, able: Capabilities) -> Found:

@@ -56,6 +56,7 @@ __all__ = [
 ]
 
 _SECOND, _DAY = 1000, 86_400_000
+_Weight = Annotated[float, Field(gt=0.0, lt=1.0)]
 
 
 class TaskSection(Section):
@@ -72,7 +73,8 @@ class CalibratorSection(Section):
 
     kind: Name | None = None
     probability: Literal["protected", "merged"] | None = None
-    raw_weight: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.25
+    raw_weight: _Weight = 0.25
+    base_weight: _Weight = 0.5
     folds: Annotated[int, Field(ge=2, le=100)] = 5
     grid: Numbers = ()
     distributions: Literal["none", "scored", "full"] = "none"

@@ -53,7 +53,7 @@ def _settings(settings: Settings, name: str) -> Settings:
     window = settings.window
     if window is not None and registry.capabilities(name, settings.task).score == "folds":
         window = max(1, window // settings.folds)
-    probability = "protected" if name == "protected" else "merged"
+    probability = "merged" if name in registry.protected_forms(settings.task) else None
     return msgspec.structs.replace(
         settings, calibrator=name, probability=probability, window=window
     )

@@ -30,6 +30,7 @@ class ReplayOptions(NamedTuple):
     calibrator: str | None = None
     probability: str | None = None
     distributions: bool = False
+    support: tuple[float, float] | None = None
     forgetting: Mapping[str, int | str | None] = {}  # at most one of window, max_age, half_life
     from_: str | None = None
     since: str | None = None
@@ -80,6 +81,7 @@ def require_in_file(options: ReplayOptions) -> None:
         "calibrator": options.calibrator,
         "probability": options.probability,
         "distributions": options.distributions or None,
+        "support": options.support,
         **options.columns,
         **options.forgetting,
     }

@@ -17,8 +17,9 @@ from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_number
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
 from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.mixture import Expert, Mixture
+from abers.monitoring.mixture_monitor import LossWords, MixtureMonitor, experts
 from abers.monitoring.multiclass import MultiClassMonitor, MultiClassScores
-from abers.monitoring.protection import ProtectionMonitor, experts
+from abers.monitoring.protection import DistributionProtectionMonitor, ProtectionMonitor
 from abers.monitoring.registry import MONITORS, measure, task_monitor
 from abers.monitoring.regression import CentralInterval, RegressionMonitor
 from abers.monitoring.reliability import Reliability
@@ -41,6 +42,7 @@ __all__ = [
     "Decomposition",
     "Diagram",
     "DistributionEProcess",
+    "DistributionProtectionMonitor",
     "EDetector",
     "EProcess",
     "EProcessSteps",
@@ -50,9 +52,11 @@ __all__ = [
     "Figure",
     "Forecasts",
     "Incident",
+    "LossWords",
     "Martingale",
     "Measure",
     "Mixture",
+    "MixtureMonitor",
     "Monitor",
     "MultiClassMonitor",
     "MultiClassScores",

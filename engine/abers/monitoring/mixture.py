@@ -8,7 +8,10 @@ __all__ = ["Expert", "Mixture"]
 
 
 class Mixture(Protocol):
-    """Mixture of experts in lanes, such as `abers.ProtectedVennAbers`."""
+    """Mixture of experts in lanes, such as `abers.ProtectedVennAbers`.
+
+    The first expert is the base: what the loss of the mixture is compared with.
+    """
 
     @property
     def lanes(self) -> int:
@@ -17,7 +20,7 @@ class Mixture(Protocol):
 
     @property
     def price(self) -> float:
-        """Bound on the log loss in excess of that of the raw probability, in nats in all."""
+        """Bound on the total loss in excess of that of the base."""
         ...
 
     def expert_weights(self) -> dict[str, float]:
@@ -25,7 +28,7 @@ class Mixture(Protocol):
         ...
 
     def expert_losses(self) -> dict[str, float]:
-        """Return the total log loss of each expert, and of the mixture as "protected"."""
+        """Return the total loss of each expert, and of the mixture as "protected"."""
         ...
 
 
@@ -37,7 +40,8 @@ class Expert(NamedTuple):
     weight
         Mean weight over the lanes.
     loss
-        Total log loss in nats.
+        Total loss: of probabilities the log loss in nats, of distributions the CRPS in the unit of
+        the label.
     """
 
     weight: float | None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.multiclass import MultiClassMonitor
-from abers.monitoring.protection import ProtectionMonitor
+from abers.monitoring.protection import DistributionProtectionMonitor, ProtectionMonitor
 from abers.monitoring.regression import RegressionMonitor
 from abers.serialization import require
 
@@ -34,8 +34,12 @@ MONITORS: dict[str, list[type[Monitor]]] = {"binary": [], "multiclass": [], "reg
 """Other monitors of each task, made without arguments; a new monitor is a line here."""
 
 
-PROTECTION: list[type[Monitor]] = [ProtectionMonitor]
-"""Other monitors of protected predictions, of any task."""
+PROTECTION: dict[str, list[type[Monitor]]] = {
+    "binary": [ProtectionMonitor],
+    "multiclass": [ProtectionMonitor],
+    "regression": [DistributionProtectionMonitor],
+}
+"""Other monitors of the protected predictions of each task."""
 
 
 def task_monitor(
@@ -70,7 +74,7 @@ def task_monitor(
     >>> [one.name for one in monitor.summary()]
     ['log_loss', 'brier', 'ece', 'log_loss', 'brier', 'ece', 'mean_width']
     """
-    kind, others = TASK_MONITORS[task], [*MONITORS[task], *(PROTECTION if protected else [])]
+    kind, others = TASK_MONITORS[task], [*MONITORS[task], *(PROTECTION[task] if protected else [])]
     monitor = kind(**options)
     monitor.others = [other() for other in others]
     if state is None:
@@ -93,7 +97,8 @@ def measure(name: str) -> Measure | None:
     ('coverage of the 90 % interval', 'Brier score', None)
     """
     kind, _, value = name.rpartition("_")
-    monitors = [*TASK_MONITORS.values(), *chain(*MONITORS.values()), *PROTECTION]
+    others = chain(*MONITORS.values(), *PROTECTION.values())
+    monitors = [*TASK_MONITORS.values(), *others]
     for one in chain.from_iterable(monitor.measures for monitor in monitors):
         if one.name == name and "{}" not in one.label:
             return one

@@ -201,7 +201,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         low, high = self._ends
         return self.lanes * 2.0 * (high - low) * -math.log(self._base_weight)
 
-    def expert_scores(self) -> dict[str, float]:
+    def expert_losses(self) -> dict[str, float]:
         """Return the total CRPS of each expert, and of the pool as "protected".
 
         Returns

@@ -36,6 +36,7 @@ CALIBRATORS = {task: registry.names(task) for task in ("binary", "multiclass", "
 """Names of calibrators by task, the default first."""
 DISTRIBUTIONS = ("none", "scored", "full")
 """Uses of whole distributions, the default first."""
+"""The calibrator of a regression that needs a support, and forgets nothing."""
 PROBABILITIES = ("protected", "merged")
 """Ways to make one probability of an interval and a score."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
@@ -81,14 +82,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quantiles
         Levels of the quantiles that a regression task predicts, ascending.
     grid
-        Thresholds at which a regression task computes the distribution, ascending; a prediction
-        takes microseconds for each. By default every label held is one.
+        Thresholds at which the calibrator "ivapr" computes the distribution, ascending; a
+        prediction takes microseconds for each. By default every label held is one.
     distributions
         Use of whole distributions: "scored" adds their mean to a prediction, and their CRPS and PIT
         values to the scores; "full" also adds the band to each prediction.
     support
         Ends between which all labels lie, where mean and CRPS put the masses beyond the labels
-        seen; by default the smallest and the largest label held.
+        seen; by default the smallest and the largest label held. "protected" requires it.
     calibrator
         Its name in `abers.registry`, or the import path of your own, "package.module:Class"; None
         is the default of the task: "ivap", "one-vs-rest" or "ivapr".
@@ -100,13 +101,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         time and memory grow with the square of their number.
     raw_weight
         Weight of the score in the protected probability at first, between 0 and 1.
+    base_weight
+        Weight of the base in the distribution of "protected" at first, between 0 and 1.
     folds
         Number of folds of the calibrator "cvap".
     scores
         Whether scores are probabilities (one outside [0, 1] is a dead letter, and the raw scores
         are scored beside the calibrated ones), logits, or any numbers.
     window, max_age, half_life
-        How each calibrator forgets, as in `abers.VennAbers`; at most one of them.
+        How each calibrator forgets, as in `abers.VennAbers`; at most one of them, and none with
+        "protected".
     learner
         Name of the learner that scores features; None if observations have scores.
     label_timeout
@@ -164,6 +168,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     calibrator: str | None = None
     probability: Literal["protected", "merged"] | None = None
     raw_weight: float = 0.25
+    base_weight: float = 0.5
     folds: int = 5
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
@@ -204,10 +209,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.distributions not in DISTRIBUTIONS:
             msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
-        if type(self.raw_weight) is not float or not 0.0 < self.raw_weight < 1.0:
-            given = shown(self.raw_weight)
-            msg = f"raw_weight={given} is not a number between 0 and 1, without the ends"
-            raise ParameterError(msg)
+        for name in ("raw_weight", "base_weight"):
+            weight = getattr(self, name)
+            if type(weight) is not float or not 0.0 < weight < 1.0:
+                msg = f"{name}={shown(weight)} is not a number between 0 and 1, without the ends"
+                raise ParameterError(msg)
         self._keep("classes", _text, "texts")
         for name in ("quantiles", "grid", "support"):
             self._keep(name, _checked_real, "numbers")
@@ -224,19 +230,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def protected(self) -> bool:
         """Whether the probability is protected."""
-        if self.probability is not None:
-            return self.probability == "protected"
-        usual = CALIBRATORS[self.task][0]
-        if (self.calibrator or usual) != usual:
-            return self.calibrator == "protected"
+        forms = registry.protected_forms(self.task)
+        if self.probability is not None or self._named not in forms:
+            return self.probability == "protected" or self._named in forms.values()
         few = len(self.classes) <= _PROTECTED_CLASSES
-        return few and self.scores in _PROTECTABLE.get(self.task, ())
+        return few and self.scores in _PROTECTABLE[self.task]
 
     @property
     def calibrator_name(self) -> str:
-        """Name of the calibrator that predicts: "protected" if the probability is."""
-        usual = CALIBRATORS[self.task][0]
-        return "protected" if self.protected else self.calibrator or usual
+        """Name of the calibrator that predicts: the protected form if the probability is."""
+        forms = registry.protected_forms(self.task) if self.protected else {}
+        return forms.get(self._named, self._named)
+
+    @property
+    def _named(self) -> str:
+        return self.calibrator or CALIBRATORS[self.task][0]
 
     def _require_probability(self) -> None:
         """Check that the calibrator makes the probability that is asked for."""
@@ -244,16 +252,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             known = ", ".join(PROBABILITIES)
             msg = f"probability={shown(self.probability)} is none of {known}"
             raise ParameterError(msg)
-        kind = self.calibrator or CALIBRATORS[self.task][0]
-        able = registry.protected_names(self.task)
+        kind, forms = self._named, registry.protected_forms(self.task)
+        able = (*forms, *forms.values())
         if self.probability == "protected" and kind not in able:
             which = f"the calibrators {', '.join(able)}" if able else "other tasks"
             msg = f"probability='protected' is for {which}, not for {shown(kind)}; leave it out"
             raise ParameterError(msg)
-        if self.probability == "merged" and kind == "protected":
+        if self.probability == "merged" and kind in forms.values():
+            other = next(name for name, form in forms.items() if form == kind)
             msg = (
-                "calibrator='protected' makes protected probabilities, no merged ones; set "
-                f"calibrator={able[0]!r}, or leave probability out"
+                f"calibrator={kind!r} makes protected probabilities, no merged ones; set "
+                f"calibrator={other!r}, or leave probability out"
             )
             raise ParameterError(msg)
         name = self.calibrator_name
@@ -304,10 +313,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not ascend(self.grid):
             msg = f"grid={shown(self.grid)} are not ascending finite numbers"
             raise ParameterError(msg)
+        if self.calibrator == "protected":
+            self._require_protection()
+
+    def _require_protection(self) -> None:
+        """Check that there is a support, no grid, and no rule of forgetting."""
+        of = shown(self.calibrator)
+        if not self.support:
+            msg = f"calibrator={of} needs the ends of all labels; set support = (lowest, highest)"
+            raise ParameterError(msg)
+        for name in ("grid", "window", "max_age", "half_life"):
+            if getattr(self, name):
+                msg = f"{name}={shown(getattr(self, name))} is not for {of}; leave it out"
+                raise ParameterError(msg)
 
     def _require_support(self) -> None:
         """Check that the support is for distributions, finite, and spans the grid."""
-        if self.distributions == "none":
+        if self.distributions == "none" and self.calibrator != "protected":
             msg = (
                 f"support={shown(self.support)} is for distributions; set distributions = 'scored'"
             )

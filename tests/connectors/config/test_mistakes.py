@@ -102,6 +102,7 @@ def test_the_page_shows_the_messages(messages: Callable[..., list[str]]) -> None
     assert sorted(shown[1].splitlines()) == sorted(lines)
 
 
+PROTECTED = "task.kind = 'regression'\ncalibrator.kind = 'protected'"
 WHOLE = "task.kind = 'regression'\ncalibrator = {distributions = 'full',"
 MISTAKES = {
     # unknown keys
@@ -230,6 +231,29 @@ MISTAKES = {
     "task.kind = 'regression'\ncalibrator.support = [0, 1]": (
         'calibrator.support: needs calibrator.distributions = "scored" or "full"'
     ),
+    "calibrator.support = [0, 1]": (
+        'calibrator.support: applies only to the task "regression"; remove it'
+    ),
+    PROTECTED: (
+        'calibrator.support: "protected" needs the ends of all labels; write [lowest, highest]'
+    ),
+    f"{PROTECTED}\ncalibrator.support = [1, 0]": (
+        "calibrator.support: [1, 0] is not two numbers in ascending order"
+    ),
+    f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.grid = [0.5]": (
+        'calibrator.grid: is not for "protected"; remove it'
+    ),
+    f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.window = 9": (
+        'calibrator.window: is not for "protected"; remove it'
+    ),
+    f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.max_age = '1d'": (
+        'calibrator.max_age: is not for "protected"; remove it'
+    ),
+    f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.half_life = '1d'": (
+        'calibrator.half_life: is not for "protected"; remove it'
+    ),
+    "calibrator.base_weight = 1.0": "calibrator.base_weight: 1.0 is too large; write less than 1.0",
+    "calibrator.base_weight = 0": "calibrator.base_weight: 0 is too small; write more than 0.0",
     f"{WHOLE} support = [1, 0]}}": (
         "calibrator.support: [1, 0] is not two numbers in ascending order"
     ),
@@ -242,7 +266,7 @@ MISTAKES = {
         "calibrator.support: [0, 1] does not contain calibrator.grid; widen it"
     ),
     "task.kind = 'regression'\ncalibrator.kind = 'ivap'": (
-        'calibrator.kind: "ivap" does not support the task "regression"; use "ivapr"'
+        'calibrator.kind: "ivap" does not support the task "regression"; use "ivapr" or "protected"'
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'ivapr'": (
         'calibrator.kind: "ivapr" does not support the task "multiclass"; use "one-vs-rest" '
@@ -270,9 +294,6 @@ MISTAKES = {
     ),
     "task = {kind = 'multiclass', scores = 'probability'}\ncalibrator.probability = 'protected'": (
         'task.classes: must be two or more different classes, such as ["cat", "dog"]'
-    ),
-    "task.kind = 'regression'\ncalibrator.kind = 'protected'": (
-        'calibrator.kind: "protected" does not support the task "regression"; use "ivapr"'
     ),
     "task.kind = 'regression'\ncalibrator.probability = 'protected'": (
         'calibrator.probability: "protected" does not support the task "regression"; remove it'

@@ -25,6 +25,18 @@ class Counting:
         return {"raw": 2.0 * self.read, "platt": 1.0 * self.read, "protected": 1.5 * self.read}
 
 
+class Pool(Counting):
+    """A pool of distributions, whose base is another expert."""
+
+    def expert_weights(self) -> dict[str, float]:
+        """Return two weights."""
+        return {"base": 0.25, "ivapr": 0.75}
+
+    def expert_losses(self) -> dict[str, float]:
+        """Return three losses."""
+        return {"base": 9.0, "ivapr": 5.0, "protected": 5.5}
+
+
 def noted(moments: int) -> ExpertTrail:
     """Return a trail after so many moments, ten labels apart."""
     monitor = task_monitor("binary", protected=True, raw=True)
@@ -52,6 +64,20 @@ def test_figures_show_weights_and_what_is_lost_above_raw() -> None:
     assert weights.data["views"] == {"raw": [0.25] * 3, "platt": [0.75] * 3}
     assert losses.data["views"] == {"platt": [-1.0, -2.0, -3.0], "protected": [-0.5, -1.0, -1.5]}
     assert losses.rows[-1] == [30, -3.0, -1.5]
+
+
+def test_figures_of_distributions_have_the_unit_of_the_label() -> None:
+    """The losses of a pool are CRPS above that of its base, and nothing is in nats."""
+    monitor = task_monitor("regression", protected=True, levels=(0.5,))
+    monitor.watch(Pool())
+    trail = ExpertTrail()
+    trail.note(10, [monitor])
+    weights, losses = trail.figures()
+    assert weights.data["views"] == {"base": [0.25], "ivapr": [0.75]}
+    assert losses.data["views"] == {"ivapr": [-4.0], "protected": [-3.5]}
+    assert losses.title == "CRPS above that of the base"
+    assert losses.data["y_name"] == "unit of the label, in all"
+    assert "nats" not in f"{weights.caption}{losses.caption}"
 
 
 def test_a_trail_is_bounded() -> None:

@@ -91,6 +91,12 @@ def test_distributions_are_told_if_they_are_asked_for() -> None:
     assert given.settings.distributions == "full"
 
 
+def test_a_support_goes_into_the_settings() -> None:
+    """The ends that the option names are those of the settings."""
+    given = job("ChickWeights", calibrator="protected", support=(0.0, 400.0))
+    assert given.settings.support == (0.0, 400.0)
+
+
 def test_labels_of_a_file_are_what_is_told(file: Path) -> None:
     """Labels 0 and 1 are classes, unless the task says that they are numbers."""
     assert job(file.name).settings.task == job(file.name, task="binary").settings.task == "binary"
@@ -151,6 +157,12 @@ def test_a_declaration_does_not_go_with_a_bundled_stream() -> None:
             "scores.csv",
             {"distributions": True},
             '--distributions: applies only to the task "regression"',
+        ),
+        ("Phishing", {"support": (0.0, 1.0)}, '--support: applies only to the task "regression"'),
+        (
+            "scores.csv",
+            {"task": "regression", "calibrator": "protected"},
+            '--support: "protected" needs the ends of all labels',
         ),
         ("scores.csv", {"task": "multiclass"}, "--task multiclass needs the classes"),
         ("scores.csv", {"task": "regresion"}, '--task: .*did you mean "regression"'),

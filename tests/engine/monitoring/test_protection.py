@@ -1,4 +1,4 @@
-"""The monitor of protected probabilities, against counts and the mixtures that it reads."""
+"""The monitors of protected predictions, against counts and the mixtures that they read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 from tests.engine.monitoring import contract
 
 from abers import ProtectedVennAbers
-from abers.monitoring import Expert, ProtectionMonitor, ScoredRows, experts, task_monitor
+from abers.monitoring import (
+    DistributionProtectionMonitor,
+    Expert,
+    ProtectionMonitor,
+    ScoredRows,
+    experts,
+    measure,
+    task_monitor,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,6 +132,103 @@ def test_numbers_of_experts_are_in_no_view() -> None:
     gauges = [one.metric for one in monitor.numbers_beside() if one.metric]
     assert gauges[:2] == ["abers_lanes", "abers_price_nats"]
     assert {*gauges[2:]} == {"abers_expert_weight", "abers_expert_log_loss_nats"}
+
+
+# Distributions
+
+
+class Pool:
+    """A pool of distributions whose numbers are known."""
+
+    lanes, price = 4, 60.0
+
+    def expert_weights(self) -> dict[str, float]:
+        """Return two weights."""
+        return {"base": 0.25, "ivapr": 0.75}
+
+    def expert_losses(self) -> dict[str, float]:
+        """Return three losses."""
+        return {"base": 9.0, "ivapr": 5.0, "protected": 5.5}
+
+
+def new_watching_pool() -> DistributionProtectionMonitor:
+    """Return a monitor of a pool."""
+    monitor = DistributionProtectionMonitor()
+    monitor.watch(Pool())
+    return monitor
+
+
+def watching_pool() -> DistributionProtectionMonitor:
+    """Return a monitor of a pool, after eight labels."""
+    monitor = new_watching_pool()
+    monitor.update(ScoredRows(np.zeros(8)))
+    return monitor
+
+
+@pytest.mark.parametrize("check", contract.CHECKS)
+def test_contract_of_distributions(check: Callable[..., None]) -> None:
+    """The monitor of distributions keeps the contract too; it has numbers only of a pool."""
+    named = check is contract.names_are_stable
+    check(new_watching_pool if named else DistributionProtectionMonitor, ScoredRows(np.zeros(8)))
+
+
+def test_a_pool_is_read() -> None:
+    """Lanes, price, weights and CRPS are those of the pool, and nothing is in nats."""
+    monitor = watching_pool()
+    summary = monitor.summary()
+    numbers = {one.name: one.value for one in summary if not one.labels}
+    assert numbers == {"lanes": 4, "price_crps": 60.0, "price_crps_per_label": 60.0 / 8}
+    found = {"base": Expert(0.25, 9.0), "ivapr": Expert(0.75, 5.0), "protected": Expert(None, 5.5)}
+    assert experts(summary) == found
+    gauges = ["abers_lanes", "abers_price_crps", "abers_expert_weight", "abers_expert_crps"]
+    assert [*dict.fromkeys(one.metric for one in summary if one.metric)] == gauges
+    words = [text for one in summary for text in (one.label, one.unit, one.help)]
+    (figure,) = monitor.figures()
+    assert not [text for text in (*words, figure.caption) if "nats" in text or "raw" in text]
+    assert figure.columns == ["expert", "weight", "CRPS", "above base"]
+    assert figure.rows[1] == ["ivapr", 0.75, 5.0, -4.0]
+    contract.figures_are_data(watching_pool, ScoredRows(np.zeros(8)))
+
+
+def test_each_number_has_one_measure() -> None:
+    """Where tables look up a number by its name, both prices have their own words."""
+    for name, words in (("price_nats", "nats in all"), ("price_crps", "CRPS above the base")):
+        found = measure(name)
+        assert found is not None
+        assert words in found.label
+    per_label = measure("price_crps_per_label")
+    assert per_label is not None
+    assert per_label.label == "bound on the CRPS above the base, a label"
+
+
+def test_the_task_decides_on_the_monitor() -> None:
+    """A protected regression has the monitor of distributions, the others that of probabilities."""
+    kinds = {
+        "binary": ProtectionMonitor,
+        "multiclass": ProtectionMonitor,
+        "regression": DistributionProtectionMonitor,
+    }
+    for task, kind in kinds.items():
+        options: dict[str, Any] = {"levels": (0.5,)} if task == "regression" else {"raw": True}
+        monitor = task_monitor(task, protected=True, **options)
+        assert [type(one) for one in monitor.others] == [kind]
+        again = task_monitor(task, monitor.state(), protected=True, **options)
+        assert [type(one) for one in again.others] == [kind]
+
+
+def test_a_total_of_pools() -> None:
+    """Labels, lanes, prices and CRPS add up."""
+    total = DistributionProtectionMonitor.total([watching_pool(), watching_pool()])
+    numbers = {one.name: one.value for one in total.summary() if not one.labels}
+    assert numbers == {"lanes": 8, "price_crps": 120.0, "price_crps_per_label": 120.0 / 16}
+    assert experts(total.summary())["protected"] == Expert(None, 11.0)
+
+
+@pytest.mark.parametrize("state", [(-1,), (3, 4), (3.0,), ()])
+def test_damaged_states_of_distributions_are_refused(state: tuple[Any, ...]) -> None:
+    """A state that no monitor has is a ValueError."""
+    with pytest.raises(ValueError):  # noqa: PT011 - each has its own words
+        DistributionProtectionMonitor.restore(state)
 
 
 @pytest.mark.parametrize("state", [(-1, 0), (3, 4), (3, -1), (3.0, 1), (3,)])

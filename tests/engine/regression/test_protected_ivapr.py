@@ -142,7 +142,7 @@ def test_the_bound_holds_for_any_order(seed: int) -> None:
             y = float(labels[of])
             total += served.crps(y)
             calibrator.learn_one(float(scores[of]), y, number=of)
-    found = calibrator.expert_scores()
+    found = calibrator.expert_losses()
     assert found.pop("protected") == pytest.approx(total)
     assert calibrator.lanes == most
     assert calibrator.awaiting == len(waiting)
@@ -161,7 +161,7 @@ def test_the_pool_beats_its_base_where_the_base_is_wrong() -> None:
     labels = np.clip(10.0 * scores + rng.normal(size=1500), *SUPPORT)
     calibrator = ProtectedIVAPR(SUPPORT, members=20)
     calibrator.prequential(scores, labels)
-    found = calibrator.expert_scores()
+    found = calibrator.expert_losses()
     assert found["protected"] < 0.6 * found["base"]
     assert calibrator.expert_weights()["base"] < 1e-3
 
@@ -174,7 +174,7 @@ def test_labels_of_unknown_numbers_teach_the_experts_alone() -> None:
     calibrator = ProtectedIVAPR(SUPPORT)
     calibrator.learn_one(4.0, 5.0, number=3)
     assert (len(calibrator), calibrator.lanes) == (1, 0)
-    assert set(calibrator.expert_scores().values()) == {0.0}
+    assert set(calibrator.expert_losses().values()) == {0.0}
     assert calibrator.predict_one(4.0).quantile(0.5) == 5.0
 
 
@@ -206,7 +206,7 @@ def test_a_restart_changes_nothing(at: int) -> None:
     restored = ProtectedIVAPR.from_bytes(part.to_bytes())
     assert first + run(restored, slice(at, 120)) == at_once
     assert restored.to_bytes() == whole.to_bytes()
-    assert restored.expert_scores() == whole.expert_scores()
+    assert restored.expert_losses() == whole.expert_losses()
 
 
 @pytest.mark.native  # the reference takes an hour

@@ -189,6 +189,7 @@ OTHER: dict[str, Any] = {
     "calibrator": "ivap",
     "probability": "protected",
     "raw_weight": 0.5,
+    "base_weight": 0.25,
     "folds": 3,
     "quantiles": (0.5,),
     "grid": (1.0,),

@@ -17,6 +17,7 @@ import numpy as np
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.columns import Rows, objects
+from abers.stream.settings import LARGEST_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,12 +38,13 @@ __all__ = [
     "RowCalibrator",
     "SettledRows",
     "Task",
+    "are_numbers",
     "by_name",
 ]
 
 _OPTIONS = (
     *("window", "max_age", "half_life", "folds", "classes", "max_classes", "refit"),
-    *("grid", "support", "scores", "raw_weight"),
+    *("grid", "support", "scores", "raw_weight", "base_weight", "members"),
 )
 
 
@@ -131,6 +133,12 @@ class RowCalibrator:
 def _option(calibrator: object, name: str) -> Any:  # noqa: ANN401 - whatever it is
     value = getattr(calibrator, name, None)
     return tuple(value) if isinstance(value, list | tuple | np.ndarray) else value
+
+
+def are_numbers(column: Floats) -> bool:
+    """Return whether a column has numbers of observations."""
+    whole = (column >= 0.0) & (column < LARGEST_TIME) & (column == np.floor(column))
+    return bool(whole.all())
 
 
 def by_name(names: Sequence[str], rows: Floats) -> Column:

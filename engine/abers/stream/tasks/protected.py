@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.stream.settings import LARGEST_TIME
+from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.binary import BinaryTask
 
 if TYPE_CHECKING:
@@ -43,10 +43,9 @@ class ProtectedTask(BinaryTask):
 
     def are_predictions(self, rows: Floats) -> bool:
         """Return whether rows are two probabilities in order, one between 0 and 1, and a number."""
-        p, numbers = rows[:, 2], rows[:, 3]
-        counted = (numbers >= 0.0) & (numbers < LARGEST_TIME) & (numbers == np.floor(numbers))
-        inside = (p > 0.0) & (p < 1.0)
-        return super().are_predictions(rows[:, :2]) and bool((counted & inside).all())
+        inside = (rows[:, 2] > 0.0) & (rows[:, 2] < 1.0)
+        counted = bool(inside.all()) and are_numbers(rows[:, 3])
+        return counted and super().are_predictions(rows[:, :2])
 
     def make_calibrator(self) -> AnyCalibrator:
         """Return an empty calibrator."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.stream.settings import LARGEST_TIME
+from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.multiclass import MultiClassTask
 
 if TYPE_CHECKING:
@@ -40,9 +40,8 @@ class ProtectedMultiClassTask(MultiClassTask):
 
     def are_predictions(self, rows: Floats) -> bool:
         """Return whether rows are positive probabilities, lower and upper ends, and a number."""
-        p, numbers = rows[:, : self.score_width], rows[:, -1]
-        counted = (numbers >= 0.0) & (numbers < LARGEST_TIME) & (numbers == np.floor(numbers))
-        return super().are_predictions(rows[:, :-1]) and bool(counted.all() and (p > 0.0).all())
+        positive = bool((rows[:, : self.score_width] > 0.0).all())
+        return positive and are_numbers(rows[:, -1]) and super().are_predictions(rows[:, :-1])
 
     def predict(
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]

@@ -11,6 +11,7 @@ from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
 from abers.stream.tasks.protected import ProtectedTask
 from abers.stream.tasks.protected_classes import ProtectedMultiClassTask
+from abers.stream.tasks.protected_regression import ProtectedRegressionTask
 from abers.stream.tasks.regression import RegressionTask
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ TASKS: Mapping[tuple[str, str | None], type[Task]] = {
     ("multiclass", None): MultiClassTask,
     ("multiclass", "protected"): ProtectedMultiClassTask,
     ("regression", None): RegressionTask,
+    ("regression", "protected"): ProtectedRegressionTask,
 }
 """By name of the task, and of the calibrator where that needs a task of its own."""
 

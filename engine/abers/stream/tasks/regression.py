@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers import registry, validation
-from abers.arrays import PREDICT
+from abers.arrays import EXPIRE, PREDICT
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import DistributionEProcess, RegressionMonitor, ScoredRows, task_monitor
 from abers.monitoring.regression import central_pairs
@@ -53,15 +53,13 @@ class RegressionTask(Task):
         self._kind = registry.find(settings.calibrator_name, settings.task)
         self._levels = settings.quantiles
         self._names = [*map(repr, settings.quantiles)]  # different for any two
-        self._options: dict[str, Any] = self.forgetting | {
-            name: one
-            for name, one in (("grid", settings.grid), ("support", settings.support))
-            if one
-        }
+        given = {"grid": settings.grid, "support": settings.support}
+        self._options = self.forgetting | {name: one for name, one in given.items() if one}
         self._lowest, self._highest = settings.support or (-math.inf, math.inf)
         self.distributions = settings.distributions != "none"
         self._with_bands = settings.distributions == "full"
         self.prediction_width = 3 * len(self._levels) + self.distributions
+        self._mean_at = 1 + 3 * len(self._levels)
 
     def score(self, given: object, id_: str) -> float:
         """Return a score, which is a finite number."""
@@ -124,32 +122,37 @@ class RegressionTask(Task):
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
     ) -> tuple[Floats, Column | None]:
         """Return quantiles, or whole bands and the rows read off them, one step at a time."""
-        scores, times, held = steps.scores[:, 0], options["times"], options["held"]
+        scores, held = steps.scores[:, 0], options["held"]
         if not self.distributions:
             found = calibrator.run(
                 steps.kinds, scores, steps.values, levels=self._levels, **options
             )
             return np.hstack(found), None
-        rows = np.full((len(held), self.prediction_width), np.nan)
+        rows = np.full((len(held), 3 * len(self._levels) + 1), np.nan)
         bands = np.empty(len(held), object)
-        columns = (steps.kinds, scores, steps.values, steps.times)
-        for row, (kind, score, value, when) in enumerate(
-            zip(*(column.tolist() for column in columns), strict=True)
-        ):
-            time = None if times is None else when
+        nothing: list[Any] = [None] * len(held)
+        columns = (steps.kinds, scores, steps.values, options["times"], steps.numbers)
+        lists = (nothing if one is None else one.tolist() for one in columns)
+        for row, (kind, score, value, time, number) in enumerate(zip(*lists, strict=True)):
             if kind == PREDICT:
-                bands[row] = band = calibrator.predict_one(score, time)
+                bands[row] = band = calibrator.predict_one(score, time, number=number)
                 ends = band.quantile_ends(self._levels)
                 rows[row] = np.concatenate((band.quantile(self._levels), *ends, [band.mean]))
+            elif kind == EXPIRE:
+                calibrator.expire_one(number)
             else:
-                calibrator.learn_one(score, value, time=time)
+                calibrator.learn_one(score, value, time=time, number=number)
             held[row] = len(calibrator)
         return rows, bands
 
     def monitor(self, state: Sequence[Any] | None = None) -> TaskMonitor:
         """Return an empty monitor, or the one with this state."""
         monitor = task_monitor(
-            "regression", state, levels=self._levels, distributions=self.distributions
+            "regression",
+            state,
+            protected=self.stateful,
+            levels=self._levels,
+            distributions=self.distributions,
         )
         if state is not None and isinstance(monitor, RegressionMonitor):
             require(monitor.levels == self._levels, "levels")
@@ -185,15 +188,15 @@ class RegressionTask(Task):
 
     def prediction_extras(self, predicted: PredictionRows) -> dict[str, Column]:
         """Return the means and the bands, if predictions have them."""
-        extras = {"mean": predicted.rows[:, self.prediction_width]} if self.distributions else {}
+        extras = {"mean": predicted.rows[:, self._mean_at]} if self.distributions else {}
         if self._with_bands and predicted.bands is not None:
             extras["cdf"] = objects([band.to_dict() for band in predicted.bands])
         return extras
 
     def outcome_extras(self, rows: Floats) -> dict[str, Column]:
         """Return the means and the CRPS, if outcomes have them."""
-        at = self.prediction_width
-        return {"mean": rows[:, at], "crps": rows[:, at + 1]} if self.distributions else {}
+        at = self._mean_at
+        return {"mean": rows[:, at], "crps": rows[:, -3]} if self.distributions else {}
 
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of scores and predictions."""

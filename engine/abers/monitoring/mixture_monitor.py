@@ -1,0 +1,182 @@
+"""Monitor of the mixtures that make predictions: what they promise, and who is trusted.
+
+Only the number of labels is part of the state. Weights and losses are those of the mixtures at the
+moment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from abers.monitoring.base import Figure, Monitor, consistency_bands
+from abers.monitoring.measures import Measure, Number
+from abers.monitoring.mixture import Expert
+from abers.serialization import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from abers.monitoring.base import BandMaker
+    from abers.monitoring.mixture import Mixture
+    from abers.monitoring.scored_rows import ScoredRows
+
+__all__ = ["LANES", "WEIGHT", "LossWords", "MixtureMonitor", "experts"]
+
+LANES = Measure(
+    "lanes",
+    "most labels awaited at once",
+    "observations",
+    "Largest number of observations that ever awaited their labels together.",
+    brief="",
+    chart="",
+)
+WEIGHT = Measure("expert_weight", "", "ratio", "Mean weight of an expert over the lanes.")
+
+
+class LossWords(NamedTuple):
+    """Words for the loss by which the experts of a mixture are weighed.
+
+    Attributes
+    ----------
+    loss, unit
+        Name and unit of the loss, such as "log loss" and "nats".
+    base, of_base
+        The base in a column, and in a sentence, such as "raw" and "the raw probability".
+    mixture
+        What the mixture predicts, such as "the protected probability".
+    mixing
+        Sentence without an end: what the weights mix.
+    """
+
+    loss: str
+    unit: str
+    base: str
+    of_base: str
+    mixture: str
+    mixing: str
+
+
+class MixtureMonitor(Monitor):
+    """What mixtures promise, and who is trusted.
+
+    Parameters
+    ----------
+    labels
+        Number of predictions scored.
+
+    Attributes
+    ----------
+    mixtures
+        Mixtures that make the predictions: one, of a total all, and none in a window.
+    price, price_per_label, loss
+        Measures of the bound in all and a label, and of the total loss of an expert.
+    words
+        Words for the loss.
+    """
+
+    price: ClassVar[Measure]
+    price_per_label: ClassVar[Measure]
+    loss: ClassVar[Measure]
+    words: ClassVar[LossWords]
+
+    def __init__(self, labels: int = 0) -> None:
+        self.labels = labels
+        self.mixtures: list[Mixture] = []
+
+    def watch(self, mixture: Mixture) -> None:
+        """Read the weights and losses of the mixture that makes the predictions."""
+        self.mixtures = [mixture]
+
+    def update(self, scored: ScoredRows) -> None:
+        """Add predictions whose labels came."""
+        self.labels += len(scored)
+
+    @classmethod
+    def total(cls, many: Sequence[Self]) -> Self:
+        """Add up monitors of different predictions, and their mixtures."""
+        whole = cls(*map(sum, zip(*(one.state() for one in many), strict=True)))
+        whole.mixtures = [mixture for one in many for mixture in one.mixtures]
+        return whole
+
+    def summary(self) -> list[Number]:
+        """Return the price and the experts, if there is a mixture."""
+        if not self.mixtures:
+            return []
+        price = sum(one.price for one in self.mixtures)
+        a_label = price / self.labels if self.labels else float("nan")
+        found = [
+            Number(LANES, sum(one.lanes for one in self.mixtures)),
+            Number(self.price, price),
+            Number(self.price_per_label, a_label),
+        ]
+        for name, weight in self._weights().items():
+            found.append(Number(WEIGHT, weight, labels={"expert": name}))
+        for name, loss in self._losses().items():
+            found.append(Number(self.loss, loss, labels={"expert": name}))
+        return found
+
+    def _weights(self) -> dict[str, float]:
+        """Return the mean weights over all lanes of all mixtures."""
+        shares = [(max(one.lanes, 1), one.expert_weights()) for one in self.mixtures]
+        lanes = sum(count for count, _ in shares)
+        return {
+            name: sum(count * weights[name] for count, weights in shares) / lanes
+            for name in shares[0][1]
+        }
+
+    def _losses(self) -> dict[str, float]:
+        losses = [one.expert_losses() for one in self.mixtures]
+        return {name: sum(one[name] for one in losses) for name in losses[0]}
+
+    def figures(self, bands: BandMaker = consistency_bands) -> list[Figure]:
+        """Return the figure of the weights now."""
+        del bands
+        found = experts(self.summary()) if self.labels else {}
+        if not found:
+            return []
+        weights = {name: one.weight for name, one in found.items() if one.weight is not None}
+        words, base = self.words, next(iter(found.values()))
+        return [
+            Figure(
+                "experts",
+                "Trusted experts",
+                "bars",
+                {"bars": weights, "x_name": "weight", "y_name": "expert"},
+                f"{words.mixing} by these weights. An expert gains weight while its {words.loss} "
+                f"is smaller than that of the others. The table has the total {words.loss} "
+                f"({words.unit}).",
+                ["expert", "weight", words.loss, f"above {words.base}"],
+                [[name, one.weight, one.loss, one.loss - base.loss] for name, one in found.items()],
+            )
+        ]
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the number of labels."""
+        return (self.labels,)
+
+    @classmethod
+    def restore(cls, state: Sequence[Any]) -> Self:
+        """Return the monitor with a number of labels."""
+        (labels,) = state
+        return cls(count(labels, "labels"))
+
+
+def experts(numbers: Iterable[Number]) -> dict[str, Expert]:
+    """Return the experts among the numbers of a summary: the base first, "protected" last.
+
+    Parameters
+    ----------
+    numbers
+        Such as `Monitor.summary` returns.
+
+    Returns
+    -------
+    dict of str to Expert
+        By name; "protected" is the mixture. Empty if no mixture made the predictions.
+    """
+    weights: dict[str, float] = {}
+    losses: dict[str, float] = {}
+    for one in numbers:
+        if "expert" in one.labels:
+            (weights if one.measure == WEIGHT else losses)[one.labels["expert"]] = one.value
+    return {name: Expert(weights.get(name), loss) for name, loss in losses.items()}

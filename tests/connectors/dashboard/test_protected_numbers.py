@@ -1,0 +1,130 @@
+"""Protected distributions wherever numbers and figures are shown: by their CRPS, never in nats."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.kafka.reads import turning
+from tests.connectors.kafka.works import Served
+
+from abers.monitoring import experts
+from abers_connectors.cli import main
+from abers_connectors.dashboard.document import cards
+from abers_connectors.dashboard.observer import Observer
+from abers_connectors.metrics.exposition import exposition
+from abers_connectors.metrics.service_metrics import registry_of
+from abers_connectors.runtime.status import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+N = 400
+NAMES = ["base", "recalibrated", "ivapr", "ivapr_1000", "protected"]
+FLAGS = {
+    "task.kind": "regression",
+    "calibrator.kind": "protected",
+    "calibrator.support": [0, 1],
+    "calibrator.distributions": "scored",
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a file of a stream of numbers whose score is wrong by half."""
+    rng = random.Random(5)  # noqa: S311 - no secret
+    rows = [(truth := rng.random(), truth / 2.0) for _ in range(N)]
+    lines = [json.dumps({"score": score, "label": label}) + "\n" for label, score in rows]
+    found = tmp_path_factory.mktemp("protected") / "in.jsonl"
+    found.write_text("".join(lines))
+    return found
+
+
+def replayed(path: Path, *more: str) -> None:
+    """Replay the stream."""
+    command = ["replay", str(path), "--task", "regression", "--support", "0", "1", "--delay", "9"]
+    main.app([*command, *more], standalone_mode=False)
+
+
+def test_terminal_and_report(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has the bound on the CRPS, and the report the total CRPS of each expert."""
+    outputs = ["-o", str(tmp_path / "out.jsonl"), "--report", str(tmp_path / "report.json")]
+    replayed(path, "--calibrator", "protected", *outputs)
+    words = capsys.readouterr().err
+    assert "bound on the CRPS above the base, in all" in words
+    assert "nats" not in words
+    assert "mass beyond the labels seen" not in words  # a protected distribution has none
+    numbers = json.loads((tmp_path / "report.json").read_text())
+    found = numbers["experts"]
+    assert [*found] == NAMES
+    best = max(found, key=lambda name: found[name]["weight"] or 0.0)
+    assert f"Trusted at the end: {best} {found[best]['weight']:.0%}".replace("%", " %") in words
+    assert found["protected"]["weight"] is None
+    assert found["protected"]["loss"] / N == pytest.approx(numbers["calibrated"]["crps"])
+    assert found["protected"]["loss"] < found["base"]["loss"]
+    assert numbers["calibrated"]["lanes"] == 10
+    price = 10 * 2.0 * math.log(2.0)
+    assert numbers["calibrated"]["price_crps"] == pytest.approx(price)
+    assert numbers["calibrated"]["price_crps_per_label"] == pytest.approx(price / N)
+    assert numbers["experts_over_time"][-1]["experts"] == found
+
+
+def test_page(path: Path, tmp_path: Path) -> None:
+    """The page of a report has the experts now and over time, and the unit of their loss."""
+    outputs = ["-o", str(tmp_path / "out.jsonl"), "--report", str(tmp_path / "report.html")]
+    replayed(path, "--calibrator", "protected", *outputs)
+    page = (tmp_path / "report.html").read_text()
+    for words in ("Trusted experts", "Trusted experts over time", "ivapr_1000", "above base"):
+        assert words in page
+    assert "CRPS above that of the base" in page
+    assert "unit of the label, in all" in page
+    for words in ("raw probability", "nats in all"):
+        assert words not in page
+
+
+def test_comparison(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A comparison leaves out no letter of a name, and says which experts were trusted."""
+    replayed(path, "--compare", "ivapr,protected", "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert [*found] == ["ivapr", "protected"]
+    assert [*found["protected"]["experts"]] == NAMES
+    assert found["ivapr"]["experts"] == {}
+    replayed(path, "--compare", "ivapr,protected")
+    said = capsys.readouterr()
+    assert "…" not in said.out
+    assert "protected: Trusted at the end: " in said.err
+
+
+def test_live_page_and_metrics() -> None:
+    """The live page has cards of the experts, and each number has a metric that says CRPS."""
+    status, task, observer = Status(60.0), Served(flags=FLAGS), Observer()
+    result = task.take(*turning())
+    status.batch_committed(task, result)
+    status.update_evidence([task])
+    assert result.outputs is not None
+    observer.hold({0: task.processor})
+    observer.take(task.processor, result.outputs)
+    view = observer.view(task.processor.keys[0])
+    assert view is not None
+    shown = {one.name: one for one in cards(view)}
+    (monitor,) = task.processor.monitors
+    known = experts(monitor.numbers_beside())
+    assert [*known] == NAMES
+    assert [row[0] for row in shown["experts"].table.rows] == NAMES
+    assert {"experts-over-time", "losses-over-time"} <= shown.keys()
+    text = exposition(registry_of(status), "")[0].decode()
+    for name, one in known.items():
+        labels = f'{{expert="{name}",model="m"}}'
+        if one.weight is not None:
+            assert f"abers_expert_weight{labels} {one.weight}\n" in text
+        assert f"abers_expert_crps{labels} {one.loss}\n" in text
+    numbers = {one.name: one.value for one in monitor.numbers_beside() if not one.labels}
+    assert f'abers_lanes{{model="m"}} {numbers["lanes"]:.1f}\n' in text
+    assert f'abers_price_crps{{model="m"}} {numbers["price_crps"]}\n' in text
+    for absent in ("abers_expert_log_loss_nats", "abers_price_nats", "per_label"):
+        assert absent not in text
