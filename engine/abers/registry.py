@@ -39,7 +39,10 @@ _BY_TASK = {
     "regression": {"ivapr": "abers.regression.ivapr:IVAPR"},
 }
 _PATHS = {name: path for task in _BY_TASK.values() for name, path in task.items()}
-_PROTECTED = {"ivap": "abers.calibration.protected:ProtectedVennAbers"}
+_PROTECTED = {
+    "ivap": "abers.calibration.protected:ProtectedVennAbers",
+    "cvap": "abers.calibration.protected_cross:ProtectedCrossVennAbers",
+}
 _ALWAYS_PROTECTED = "protected"  # the protected form of "ivap", by a name of its own
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -81,7 +84,7 @@ def protected_names() -> tuple[str, ...]:
     Examples
     --------
     >>> protected_names()
-    ('ivap', 'protected')
+    ('ivap', 'cvap', 'protected')
     """
     return (*_PROTECTED, _ALWAYS_PROTECTED)
 

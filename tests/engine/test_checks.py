@@ -31,6 +31,7 @@ FOUND: dict[str, Callable[..., Any]] = {name: registry.find(name) for name in re
 MADE: dict[str, Callable[..., Any]] = {
     **FOUND,
     **{name: partial(FOUND[name], CLASSES) for name in registry.names("multiclass")},
+    "protected-cvap": registry.find("cvap", protected=True),
     "ivapr-grid": partial(FOUND["ivapr"], grid=[0.25, 0.5, 0.75]),
     "ivar": partial(IVAR, 0.0, 1.0),
     "protected-ivapr": partial(ProtectedIVAPR, (0.0, 1.0)),

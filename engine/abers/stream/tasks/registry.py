@@ -11,6 +11,7 @@ from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
 from abers.stream.tasks.protected import ProtectedTask
 from abers.stream.tasks.protected_classes import ProtectedMultiClassTask
+from abers.stream.tasks.protected_cross import ProtectedCrossTask
 from abers.stream.tasks.regression import RegressionTask
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ TASKS: Mapping[tuple[str, str | None, bool], type[Task]] = {
     ("binary", None, False): BinaryTask,
     ("binary", None, True): ProtectedTask,
     ("binary", "cvap", False): CrossTask,
+    ("binary", "cvap", True): ProtectedCrossTask,
     ("multiclass", None, False): MultiClassTask,
     ("multiclass", "protected-classes", False): ProtectedMultiClassTask,
     ("regression", None, False): RegressionTask,
