@@ -39,8 +39,8 @@ _Probability = Annotated[
     Literal["protected", "merged"] | None,
     calibrator_option(
         None,
-        "Probability of ivap. protected (default for probabilities and logits) has a bounded "
-        "price against the score, merged is made of the interval alone.",
+        "Probability of ivap and cvap. protected (default for probabilities and logits) has a "
+        "bounded price against the score, merged is made of the interval alone.",
         show_default=False,
     ),
 ]

@@ -99,7 +99,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         bounded price, or "merged", made of the interval alone. None is "protected" if scores are
         probabilities or logits and the calibrator has a protected form, else "merged".
     raw_weight
-        Weight of the score in the protected probability at first, between 0 and 1.
+        Weight of the score in the protected probability at first, between 0 and 1; of K scores
+        that of their median.
     folds
         Number of folds of the calibrator "cvap".
     scores
