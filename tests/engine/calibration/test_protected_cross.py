@@ -350,6 +350,16 @@ def test_numbers_that_are_repeated_or_unknown() -> None:
     assert repr(calibrator) == "<ProtectedCrossVennAbers(folds=3) of 51 observations>"
 
 
+def test_a_label_without_a_number_is_predicted_first() -> None:
+    """Its forecasts do not know it: the losses are those of a prediction before each label."""
+    scores, labels = stream(80, 9)
+    predicted, learned = ProtectedCrossVennAbers(K), ProtectedCrossVennAbers(K)
+    predicted.prequential(scores, labels)
+    learned.learn_many(scores, labels)
+    assert learned.expert_losses() == predicted.expert_losses()
+    assert learned == predicted
+
+
 _RUN = """
 import numpy as np
 from hashlib import blake2b
@@ -523,7 +533,7 @@ def test_calibrators_that_do_not_belong_together() -> None:
         pieces[:-2],
         [*pieces, pieces[-1]],
         [*pieces, *pieces[first : first + 2]],
-        [*pieces[:first], pieces[-1], *pieces[first + 1 :]],
+        [*pieces[:first], pieces[first + 2], *pieces[first + 1 :]],
         [*pieces[:first], empty[first], *pieces[first + 1 :]],
     ):
         with pytest.raises(StateError):
