@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
     from abers.capabilities import Capabilities
 
-__all__ = ["capabilities", "find", "is_path", "names", "protected_forms", "require"]
+__all__ = ["FOLDED", "capabilities", "find", "is_path", "names", "protected_forms", "require"]
 
 _BY_TASK = {
     "binary": {
         "ivap": "abers.calibration.venn_abers:VennAbers",
         "cvap": "abers.calibration.cross:CrossVennAbers",
         "protected": "abers.calibration.protected:ProtectedVennAbers",
+        "protected-cvap": "abers.calibration.protected_cross:ProtectedCrossVennAbers",
         "platt": "abers.calibration.platt:Platt",
         "isotonic": "abers.calibration.baselines:Isotonic",
         "dir": "abers.calibration.baselines:DirectIsotonic",
@@ -45,10 +46,12 @@ _BY_TASK = {
     },
 }
 _PROTECTED: Mapping[str, Mapping[str, str]] = {
-    "binary": {"ivap": "protected"},
+    "binary": {"ivap": "protected", "cvap": "protected-cvap"},
     "multiclass": {"one-vs-rest": "protected"},
     "regression": {},
 }
+FOLDED = ("cvap", "protected-cvap")
+"""Calibrators whose scores are K numbers, one of each fold."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 

@@ -6,6 +6,7 @@ undone.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Bytes, Floats, Integers
 
-__all__ = ["EXPIRE", "LEARN", "NO_NUMBER", "PREDICT", "REMOVE", "Steps", "interleaved"]
+__all__ = ["EXPIRE", "LEARN", "NO_NUMBER", "PREDICT", "REMOVE", "Steps", "interleaved", "one_step"]
 
 NO_NUMBER = -1
 """The number of an observation that has none."""
@@ -85,3 +86,17 @@ def interleaved(n: int, delay: int) -> tuple[Integers, Bytes]:
     row[both][0::2], row[both][1::2] = rows[ahead:], rows[: n - ahead]
     kinds[both][1::2] = kinds[last] = LEARN
     return row, kinds
+
+
+def one_step(  # noqa: PLR0913, PLR0917 - the fields of a step
+    kind: int, score: Floats, label: int, weight: int, time: float, number: int
+) -> Steps:
+    """Return a batch of one step of an observation with several scores."""
+    return Steps(
+        np.array([kind], np.uint8),
+        score[:, np.newaxis],
+        np.array([label], np.int64),
+        np.array([weight], np.int64),
+        None if math.isnan(time) else np.array([time]),
+        np.array([number], np.int64),
+    )

@@ -19,6 +19,7 @@ from abers import (
     OneVsOne,
     OneVsRest,
     Platt,
+    ProtectedCrossVennAbers,
     ProtectedMultiClass,
     Uncalibrated,
     VennAbers,
@@ -67,7 +68,7 @@ def feed(one: Any) -> None:  # noqa: ANN401
             one.prequential(rows, [CLASSES[i % 3] for i in range(N)], times=times)
         for i in range(3):
             one.learn_one(scores_of(i), CLASSES[i], time=None if times is None else times[i])
-    elif isinstance(one, CrossVennAbers):
+    elif isinstance(one, CrossVennAbers | ProtectedCrossVennAbers):
         folds = np.arange(N) % one.folds
         table = np.column_stack([SCORES] * one.folds)
         one.learn_many(table, LABELS, folds=folds, times=times)
@@ -90,7 +91,7 @@ def ask(one: Any) -> None:  # noqa: ANN401
     if isinstance(one, OneVsOne | OneVsRest | ProtectedMultiClass):
         for i in range(4):
             assert one.predict_one(scores_of(i)) is not None
-    elif isinstance(one, CrossVennAbers):
+    elif isinstance(one, CrossVennAbers | ProtectedCrossVennAbers):
         one.predict_many(np.column_stack([SCORES] * one.folds))
     elif isinstance(one, Quantile | BetaCDF):
         assert ((one.calibrated(SCORES) >= 0.0) & (one.calibrated(SCORES) <= 1.0)).all()
@@ -146,7 +147,7 @@ FORGETTING: dict[str, dict[str, Any]] = {
 MADE: dict[str, Callable[[], Any]] = {
     **{
         f"{kind.__name__}-{name}": partial(kind, **rule)
-        for kind in (VennAbers, CrossVennAbers, Platt, IVAPR)
+        for kind in (VennAbers, CrossVennAbers, ProtectedCrossVennAbers, Platt, IVAPR)
         for name, rule in FORGETTING.items()
     },
     **{

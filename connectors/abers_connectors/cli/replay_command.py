@@ -39,8 +39,9 @@ _Probability = Annotated[
     Literal["protected", "merged"] | None,
     calibrator_option(
         None,
-        "Probability of ivap and one-vs-rest. protected (default for probabilities, for ivap also "
-        "for logits) has a bounded price against the score, merged is made of the interval alone.",
+        "Probability of ivap, cvap and one-vs-rest. protected (default for probabilities, and but "
+        "for one-vs-rest for logits) has a bounded price against the score, merged is made of the "
+        "interval alone.",
         show_default=False,
     ),
 ]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError, model_validator
 
+from abers import registry
 from abers.exceptions import ConfigError
 from abers.learners.river_adapters import USUAL
 from abers.stream.settings import Settings
@@ -89,7 +90,7 @@ class Config(Section):
             return values.multiclass(self.task.classes)
         if self.task.kind == "regression":
             return values.regression()
-        if self.calibrator.kind == "cvap":
+        if self.calibrator.kind in registry.FOLDED:
             return values.cross(self.input.pos_label)
         return values.binary(self.input.pos_label)
 

@@ -11,6 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from abers import registry
 from abers_connectors.dashboard.document import (
     VERSION,
     Card,
@@ -130,7 +131,7 @@ def _facts(facts: Mapping[str, Any], *, support: bool) -> Table:
         **{name.replace("_", " "): facts["settings"][name] for name in _SHOWN},
     }
     for name, belongs in (
-        ("folds", facts["calibrator"] == "cvap"),
+        ("folds", facts["calibrator"] in registry.FOLDED),
         ("quantiles", facts["task"] == "regression"),
     ):
         if not belongs:

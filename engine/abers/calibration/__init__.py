@@ -25,6 +25,7 @@ from abers.calibration.one_vs_rest import OneVsRest
 from abers.calibration.platt import Platt
 from abers.calibration.protected import ProtectedVennAbers
 from abers.calibration.protected_classes import ProtectedMultiClass
+from abers.calibration.protected_cross import ProtectedCrossVennAbers
 from abers.calibration.venn_abers import IsotonicFit, VennAbers
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "OneVsOne",
     "OneVsRest",
     "Platt",
+    "ProtectedCrossVennAbers",
     "ProtectedInterval",
     "ProtectedIntervals",
     "ProtectedMultiClass",

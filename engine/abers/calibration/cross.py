@@ -6,26 +6,21 @@ The set of its fold learns an observation, and all sets predict it.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from abers import validation
-from abers.base import NO_TIME, Calibrator, Capabilities
+from abers.base import Capabilities
 from abers.calibration import sets
 from abers.calibration.cross_intervals import CrossInterval, CrossIntervals
-from abers.calibration.folds import fold_of, fold_of_id, fold_of_rows, score_columns, score_row
-from abers.exceptions import NotHeldError, ParameterError, WeightError
+from abers.calibration.fold_calibrator import FoldCalibrator
 from abers.forgetting import Forgetting
 from abers.serialization import MAX_COUNT, pack, require, unpack
-from abers.steps import LEARN, PREDICT
+from abers.steps import PREDICT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from abers.arrays import Floats, Integers
+    from abers.arrays import Integers
     from abers.steps import Steps
 
 __all__ = ["CrossVennAbers"]
@@ -33,7 +28,7 @@ __all__ = ["CrossVennAbers"]
 _HEADER = struct.Struct("<QQ")  # folds, labels learned
 
 
-class CrossVennAbers(Calibrator["Sequence[float]", int, CrossInterval, CrossIntervals]):
+class CrossVennAbers(FoldCalibrator[CrossInterval, CrossIntervals]):
     """Calibrate the scores of K learners, each trained without its fold, on all observations.
 
     The cross Venn-Abers predictor (CVAP) as a stream. An observation is scored by K learners and
@@ -114,114 +109,34 @@ class CrossVennAbers(Calibrator["Sequence[float]", int, CrossInterval, CrossInte
         """Count the observations held."""
         return sum(held.size for held in self._sets)
 
-    def _options(self) -> list[str]:
-        return [f"folds={self.folds}", *super()._options()]
-
-    def fold_of(self, id: str | int | None = None) -> int:  # noqa: A002 - the word of `learn_one`
-        """Return the fold of an id, or of the next label without an id.
-
-        Parameters
-        ----------
-        id
-            A string or a whole number, which is taken as its decimal digits.
-
-        Returns
-        -------
-        int
-            From 0 to K - 1: the learner that must not be trained on this observation.
-
-        Raises
-        ------
-        ParameterError
-            If the id is of another type.
-
-        Examples
-        --------
-        >>> calibrator = CrossVennAbers(folds=5)
-        >>> calibrator.fold_of("order-17"), calibrator.fold_of("order-18"), calibrator.fold_of()
-        (1, 3, 0)
-        """
-        return self._count % self.folds if id is None else fold_of_id(id, self.folds)
-
-    def learn_one(
-        self,
-        scores: Sequence[float],
-        label: int,
-        *,
-        number: float | None = None,
-        fold: int | None = None,
-        id: str | int | None = None,  # noqa: A002 - the field's word
-        weight: float = 1.0,
-        time: float | None = None,
-    ) -> None:
-        """Learn one labelled observation in its fold; of its K scores that of the fold is learned.
-
-        The number of the `fold`, from 0 to K - 1, or the `id` decides. Without them the folds take
-        turns. Everything else is as in `abers.base.Calibrator.learn_one`.
-        """
-        row, named, units = self._score(scores), self._label(label), self._weight(weight)
-        given = fold_of(fold, id, self.folds)
-        timed = self._by_time or time is not None
-        when = self._forgetting.time(time) if timed else NO_TIME
-        with self._lock:
-            k = self._count % self.folds if given is None else given
-            learned = self._sets[k].learn(row[k], named, units, when)
-            self._count += learned
-        if not learned:
-            raise WeightError(self._overflow())
-
-    def remove_one(
-        self,
-        scores: Sequence[float],
-        label: int,
-        *,
-        fold: int | None = None,
-        id: str | int | None = None,  # noqa: A002 - the field's word
-        weight: float = 1.0,
-    ) -> None:
-        """Undo one `learn_one` with the same arguments, exactly.
-
-        `fold` or `id` must be given, since the turn of an observation is not stored. Everything
-        else is as in `abers.base.Calibrator.remove_one`.
-        """
-        self._require_removal()
-        row, named, units = self._score(scores), self._label(label), self._weight(weight)
-        k = fold_of(fold, id, self.folds)
-        if k is None:
-            msg = "an observation can be removed only from its fold; give fold or id"
-            raise ParameterError(msg)
-        with self._lock:
-            removed = self._sets[k].remove(row[k], named, units)
-            self._count -= removed
-        if not removed:
-            raise NotHeldError(self._not_held(row[k], named, units))
+    @property
+    def _taught(self) -> int:
+        return self._count
 
     # The mathematics
-
-    def _score(self, score: object) -> list[float]:
-        return score_row(score, self.folds)
-
-    def _scores(self, scores: ArrayLike) -> Floats:
-        return score_columns(scores, self.folds)
-
-    def _extra(self, columns: dict[str, Any], length: int) -> Integers | None:
-        """Return the fold of each row; None if labels take turns."""
-        folds, ids = columns.pop("folds", None), columns.pop("ids", None)
-        super()._extra(columns, length)
-        return fold_of_rows(folds, ids, self.folds, length)
 
     def _predict(self, score: list[float], weight: int, time: float, number: int) -> CrossInterval:
         pairs = [held.predict(s, weight, time) for held, s in zip(self._sets, score, strict=True)]
         p0, p1 = zip(*pairs, strict=True)
         return CrossInterval(p0, p1)
 
-    def _learn(self, score: list[float], label: int, weight: int, time: float, number: int) -> bool:
-        raise NotImplementedError  # `learn_one` needs the fold
+    def _learn_in(
+        self, fold: int, scores: list[float], label: int, weight: int, time: float, number: int
+    ) -> bool:
+        del number
+        learned: bool = self._sets[fold].learn(scores[fold], label, weight, time)
+        self._count += learned
+        return learned
+
+    def _remove_from(self, fold: int, score: float, label: int, weight: int) -> bool:
+        removed: bool = self._sets[fold].remove(score, label, weight)
+        self._count -= removed
+        return removed
 
     def _take(self, steps: Steps, held: Integers | None) -> tuple[CrossIntervals, int]:
         """Run steps: all folds predict, and that of an observation learns."""
         n, predicts = len(steps.kinds), steps.kinds == PREDICT
-        folds = self._turns(steps) if steps.extra is None else steps.extra
+        folds = self._folds_of(steps)
         p0, p1 = np.full((2, self.folds, n), np.nan)
         sizes = np.zeros(n, np.int64)
         for k, one in enumerate(self._sets):
@@ -232,17 +147,12 @@ class CrossVennAbers(Calibrator["Sequence[float]", int, CrossInterval, CrossInte
             part = steps._replace(scores=steps.scores[k]).take(rows)
             p0[k, rows], p1[k, rows], done = sets.pairs(one, part, after[1:])
             if done < len(rows):
-                msg = f"fold {k}: row {part.row(done)}: {self._overflow()} (within the fold)"
-                raise WeightError(msg)
+                raise self._refuse(k, part.row(done))
             sizes += after[np.cumsum(mine)]
         self._count += n - int(np.count_nonzero(predicts))
         if held is not None:
             held[:] = sizes
         return CrossIntervals(p0.T, p1.T), n
-
-    def _turns(self, steps: Steps) -> Integers:
-        """Return the folds of labels that take turns."""
-        return (self._count + np.cumsum(steps.kinds == LEARN) - 1) % self.folds
 
     def _must_copy(self, steps: Steps) -> bool:
         return any(sets.may_overflow(held, steps) for held in self._sets)

@@ -20,6 +20,7 @@ __all__ = [
     "brier_merge",
     "clamped",
     "log_merge",
+    "shrunk",
     "shrunk_merge",
 ]
 
@@ -70,9 +71,20 @@ def shrunk_merge(p0: Floats, p1: Floats, raw: Floats) -> Floats:
     >>> shrunk_merge(np.array([0.0, 0.5]), np.array([1.0, 0.6]), np.array([0.9, 0.9])).round(3)
     array([0.9  , 0.818])
     """
-    evidence = 1.0 / np.maximum(p1 - p0, _NARROWEST) - 1.0
-    shrunk: Floats = (evidence * log_merge(p0, p1) + _SHRINK * raw) / (evidence + _SHRINK)
-    return shrunk
+    return shrunk(log_merge(p0, p1), p1 - p0, raw)
+
+
+def shrunk(merged: Floats, width: Floats, raw: Floats) -> Floats:
+    """Draw probabilities merged of intervals to raw ones, the more the wider the intervals are.
+
+    Examples
+    --------
+    >>> shrunk(np.array([0.5, 0.5]), np.array([1.0, 1 / 31]), np.array([0.9, 0.9])).round(3)
+    array([0.9, 0.7])
+    """
+    evidence = 1.0 / np.maximum(width, _NARROWEST) - 1.0
+    drawn: Floats = (evidence * merged + _SHRINK * raw) / (evidence + _SHRINK)
+    return drawn
 
 
 def clamped(p: Floats) -> Floats:
@@ -170,7 +182,7 @@ class ProtectedInterval(NamedTuple):
     Attributes
     ----------
     p0, p1
-        As of `VennInterval`.
+        As of `VennInterval`; of a cross calibrator, as `low` and `high` of `CrossInterval`.
     probability
         Protected probability of label 1. It may lie outside [p0, p1], often where the stream has
         moved.

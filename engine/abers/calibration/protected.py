@@ -8,21 +8,26 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, get_args
 
 import numpy as np
 
-from abers.arrays import LEARN
 from abers.backends import core
 from abers.base import Calibrator, Capabilities
 from abers.calibration import mixture_state, sets
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals
 from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.mixture_steps import HALF_LIVES, rules
+from abers.calibration.raw_probability import (
+    CLIP,
+    REMEDY,
+    Kind,
+    checked_kind,
+    raw_probabilities,
+)
 from abers.calibration.score_range import ScoreRange
-from abers.exceptions import ParameterError
 from abers.forgetting import Forgetting
 from abers.serialization import MAX_COUNT, pack, require, unpack
-from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers._core import Aggregation, CalibrationSet, Protection
@@ -31,11 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProtectedVennAbers"]
 
-Kind = Literal["probability", "logit", "any"]
-
-_HALF_LIVES = (300, 3000)
 _HEADER = struct.Struct("<Bdqqqqq")
-_CLIP = 1e-6
 
 
 class ProtectedVennAbers(
@@ -105,7 +106,7 @@ class ProtectedVennAbers(
     capabilities = Capabilities(task="binary", answer="protected", removal="none", stateful=True)
     _magic: ClassVar[bytes] = b"abersPV\x01"
     _width: ClassVar[int] = 3
-    _remedy = "declare scores='logit' for log odds, or scores='any'"
+    _remedy = REMEDY
 
     def __init__(
         self,
@@ -118,22 +119,17 @@ class ProtectedVennAbers(
     ) -> None:
         super().__init__(window, max_age, half_life)
         self._become(scores, raw_weight, self._forgetting)
-        own = [sets.empty(self._forgetting)] if self._forgetting else []
-        rates = [Forgetting(half_life=float(one)) for one in _HALF_LIVES]
-        self._sets: list[CalibrationSet] = [*map(sets.empty, [Forgetting(), *rates]), *own]
+        self._sets: list[CalibrationSet] = [*map(sets.empty, rules(self._forgetting))]
         self._mixture: Aggregation = core.Aggregation(len(self._sets), self._raw_weight)
         self._protection: Protection = self._protect(0)
 
     def _protect(self, positives: int) -> Protection:
-        found: Protection = core.Protection(self._mixture, self._sets, len(_HALF_LIVES), positives)
+        found: Protection = core.Protection(self._mixture, self._sets, len(HALF_LIVES), positives)
         return found
 
     def _become(self, scores: Kind, raw_weight: float, rule: Forgetting) -> None:
-        if scores not in get_args(Kind):
-            msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
-            raise ParameterError(msg)
+        self._scores_are = checked_kind(scores)
         self._raw_weight = first_weight(raw_weight, "raw_weight")
-        self._scores_are = scores
         self._forget_by(rule)
         if scores == "probability":
             self._lowest, self._highest = 0.0, 1.0
@@ -144,7 +140,7 @@ class ProtectedVennAbers(
     @property
     def experts(self) -> tuple[str, ...]:
         """Names of the experts, in order."""
-        rates = [f"half_life_{one}" for one in _HALF_LIVES]
+        rates = [f"half_life_{one}" for one in HALF_LIVES]
         own = ["forgetting"] if self._forgetting else []
         return ("raw", "venn_abers", *rates, *own, "platt", "jumper", "fixed_share")
 
@@ -200,26 +196,17 @@ class ProtectedVennAbers(
     def _raw_one(self, score: float) -> float:
         """Return the raw probability of one step."""
         if self._scores_are == "probability":
-            return min(max(score, _CLIP), 1.0 - _CLIP)
+            return min(max(score, CLIP), 1.0 - CLIP)
         if self._scores_are == "any":
             return (self._protection.positives + 1.0) / (self._mixture.taught + 2.0)
         found = np.empty(1)
         core.logistics(np.array([score]), found)
-        return min(max(found.item(), _CLIP), 1.0 - _CLIP)
+        return min(max(found.item(), CLIP), 1.0 - CLIP)
 
     def _raw(self, steps: Steps) -> Floats:
         """Return the raw probability of each step."""
-        if self._scores_are == "logit":
-            found = np.empty(len(steps.kinds))
-            core.logistics(np.ascontiguousarray(steps.scores), found)
-        elif self._scores_are == "probability":
-            found = steps.scores
-        else:
-            learns = steps.kinds == LEARN
-            positive = learns & (np.asarray(steps.labels) == 1)
-            positives = self._protection.positives + np.cumsum(positive) - positive
-            found = (positives + 1.0) / (self._mixture.taught + np.cumsum(learns) - learns + 2.0)
-        return np.minimum(np.maximum(found, _CLIP), 1.0 - _CLIP)
+        counts = self._protection.positives, self._mixture.taught
+        return raw_probabilities(self._scores_are, steps, *counts)
 
     def _predictions(self, *columns: Floats) -> ProtectedIntervals:
         return ProtectedIntervals(*columns)
@@ -243,11 +230,11 @@ class ProtectedVennAbers(
         header, *pieces = unpack(payload)
         kind, weight, moment, labels, lanes, learned, positives = _HEADER.unpack(header)
         held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
-        least = 1 + len(_HALF_LIVES)
+        least = 1 + len(HALF_LIVES)
         require(least <= len(held) <= least + 1, "calibrators")
         rule = Forgetting.of(held[least]) if len(held) > least else Forgetting()
         fixed = [Forgetting.of(one).half_life for one in held[:least]]
-        require(fixed == [None, *_HALF_LIVES] and bool(rule) == (len(held) > least), "calibrators")
+        require(fixed == [None, *HALF_LIVES] and bool(rule) == (len(held) > least), "calibrators")
         require(0 <= positives <= learned and labels >= 0 and 0 <= lanes <= moment, "counts")
         require(labels <= learned <= MAX_COUNT and moment <= MAX_COUNT, "counts")
         self._become(get_args(Kind)[kind], weight, rule)

@@ -24,10 +24,11 @@ from abers.calibration._classes import label as checked_label
 from abers.calibration.class_experts import one_vs_one, one_vs_rest, pair_count, vectors
 from abers.calibration.intervals import MultiInterval, MultiIntervals
 from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
 from abers.exceptions import ParameterError, ScoreError
 from abers.forgetting import Forgetting
 from abers.serialization import MAX_COUNT, pack, require, unpack
-from abers.steps import NO_NUMBER, Steps
+from abers.steps import NO_NUMBER, one_step
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 
     from abers._core import CalibrationSet, ClassAggregation
     from abers.arrays import Floats, Integers
+    from abers.steps import Steps
 
 __all__ = ["ProtectedMultiClass"]
 
-_HALF_LIVES = (300, 3000)
 _HEADER = struct.Struct("<dqqqq")
 _ROUNDING = 0.02  # probabilities that were written with few digits; streams refuse at half of it
 _NO_PROBABILITIES = "not probabilities that sum to 1; divide the scores by their sum"
@@ -136,10 +137,9 @@ class ProtectedMultiClass(
         known = Classes(classes, max_classes)
         super().__init__(window, max_age, half_life)
         self._become(known, raw_weight, self._forgetting)
-        rules = [Forgetting(), *map(_fading, _HALF_LIVES), *([self._forgetting] * self._has_own)]
         k = len(known)
         self._rests: list[list[CalibrationSet]] = [
-            [sets.empty(rule) for _ in range(k)] for rule in rules
+            [sets.empty(rule) for _ in range(k)] for rule in rules(self._forgetting)
         ]
         self._pairs: list[CalibrationSet] = [sets.empty(Forgetting()) for _ in range(pair_count(k))]
 
@@ -157,7 +157,7 @@ class ProtectedMultiClass(
     @property
     def experts(self) -> tuple[str, ...]:
         """Names of the experts, in order."""
-        rates = [f"half_life_{one}" for one in _HALF_LIVES]
+        rates = [f"half_life_{one}" for one in HALF_LIVES]
         own = ["forgetting"] * self._has_own
         return ("raw", "one_vs_rest", *rates, *own, "one_vs_one", "fixed_share")
 
@@ -182,14 +182,14 @@ class ProtectedMultiClass(
     # One step
 
     def _predict(self, score: Floats, weight: int, time: float, number: int) -> MultiInterval:
-        answers, _ = self._take(_step(PREDICT, score, 0, weight, time, number), None)
+        answers, _ = self._take(one_step(PREDICT, score, 0, weight, time, number), None)
         p, low, high = (
             dict(zip(self.classes, column[0].tolist(), strict=True)) for column in answers
         )
         return MultiInterval(p, low, high)
 
     def _learn(self, score: Floats, label: int, weight: int, time: float, number: int) -> bool:
-        steps = _step(LEARN, score, label, weight, time, number)
+        steps = one_step(LEARN, score, label, weight, time, number)
         full = any(part[0].total + weight > part[0].limit for part in self._rests)
         if self._must_copy(steps) and full:
             return False
@@ -198,21 +198,15 @@ class ProtectedMultiClass(
 
     def _expire(self, number: int) -> None:
         score = np.ones(len(self._classes))
-        self._take(_step(EXPIRE, score, 0, ONE, math.nan, number), None)
+        self._take(one_step(EXPIRE, score, 0, ONE, math.nan, number), None)
 
     # Batches
 
     def _take(self, steps: Steps, held: Integers | None) -> tuple[MultiIntervals, int]:
         n, k = len(steps.kinds), len(self._classes)
         numbers = np.full(n, NO_NUMBER) if steps.numbers is None else steps.numbers
-        moments, known = np.empty(n), np.empty(n, np.uint8)
-        self._mixture.moments(steps.kinds, numbers, moments, known)
-        # A label of an observation that was not predicted: predict, then learn.
-        both = (steps.kinds == LEARN) & (known == 0)
-        copies = np.where(steps.kinds == EXPIRE, 0, 1 + both)
-        rows, last = np.repeat(np.arange(n), copies), np.cumsum(copies) - 1
-        own = steps.take(rows)._replace(numbers=None)
-        own.kinds[last[both] - 1] = PREDICT
+        of_sets = set_steps(self._mixture, steps, numbers)
+        own, rows = of_sets.own, of_sets.rows
         at = rows[own.kinds == PREDICT]
         raw = vectors(steps.scores)
         given = np.full((n, len(self.experts) - 1, k), np.nan)
@@ -220,7 +214,7 @@ class ProtectedMultiClass(
         answers = np.full((3, n, k), np.nan)
         sizes, before = np.empty(len(rows), np.int64), len(self)
         for expert, part in enumerate(self._rests):
-            timed = own._replace(times=self._times(expert, own, moments[rows]))
+            timed = own._replace(times=of_sets.times(expert))
             found = one_vs_rest(part, timed, raw[:, at], sizes if part is self._held else None)
             if found.done < len(rows):
                 return MultiIntervals(*answers), int(rows[found.done])
@@ -230,15 +224,9 @@ class ProtectedMultiClass(
         given[at, -1] = one_vs_one(self._pairs, own._replace(times=None), raw[:, at]).T
         self._mixture.run(steps.kinds, numbers, steps.labels, given, answers[0])
         if held is not None:
-            held[:] = np.concatenate(([before], sizes))[last + 1]
+            held[:] = of_sets.sizes(before, sizes)
         answers[:, steps.kinds != PREDICT] = np.nan
         return MultiIntervals(*answers), n
-
-    def _times(self, expert: int, steps: Steps, moments: Floats) -> Floats | None:
-        """Return the times of a one-vs-rest calibrator: moments, event times, or none."""
-        if 0 < expert <= len(_HALF_LIVES):
-            return moments
-        return steps.times if expert else None
 
     def _must_copy(self, steps: Steps) -> bool:
         return any(sets.may_overflow(part[0], steps) for part in self._rests)
@@ -290,39 +278,23 @@ class ProtectedMultiClass(
         k = len(classes)
         held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
         rests, rest = divmod(len(held) - pair_count(k), k)
-        require(rest == 0 and 0 <= rests - 1 - len(_HALF_LIVES) <= 1, "calibrators")
+        require(rest == 0 and 0 <= rests - 1 - len(HALF_LIVES) <= 1, "calibrators")
         self._rests = [held[k * part : k * (part + 1)] for part in range(rests)]
         self._pairs = held[k * rests :]
-        usual = [Forgetting(), *map(_fading, _HALF_LIVES)]
-        own = Forgetting.of(held[k * len(usual)]) if rests > len(usual) else Forgetting()
-        rules = [*usual, *([own] if rests > len(usual) else [])]
-        for part, rule in zip([*self._rests, self._pairs], [*rules, Forgetting()], strict=True):
+        least = 1 + len(HALF_LIVES)
+        own = Forgetting.of(held[k * least]) if rests > least else Forgetting()
+        require(bool(own) == (rests > least), "calibrators")
+        every = [*rules(own), Forgetting()]
+        for part, rule in zip([*self._rests, self._pairs], every, strict=True):
             same = all(str(Forgetting.of(one)) == str(rule) for one in part)
             require(same, "rules of forgetting")
         for part in self._rests:
             require(len({(one.size, one.total, one.late) for one in part}) == 1, "calibrators")
         self._become(classes, weight, own)
-        require(self._has_own == (rests > len(usual)), "calibrators")
         mixture_state.load(self._mixture, pieces, lanes, (moment, counted, taught), k)
-
-
-def _fading(half_life: int) -> Forgetting:
-    return Forgetting(half_life=float(half_life))
 
 
 def _are_probabilities(scores: Floats) -> Any:
     """Return whether scores, of which none is negative, sum to 1, as far as digits go."""
     with np.errstate(over="ignore"):  # an infinite sum is not 1
         return np.abs(np.asarray(sum(scores)) - 1.0) <= _ROUNDING
-
-
-def _step(kind: int, score: Floats, label: int, weight: int, time: float, number: int) -> Steps:
-    """Return a batch of one step."""
-    return Steps(
-        np.array([kind], np.uint8),
-        score[:, np.newaxis],
-        np.array([label], np.int64),
-        np.array([weight], np.int64),
-        None if math.isnan(time) else np.array([time]),
-        np.array([number], np.int64),
-    )

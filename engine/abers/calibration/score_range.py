@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats
 
-__all__ = ["ScoreRange"]
+__all__ = ["ScoreRange", "within"]
 
 
 class ScoreRange:
@@ -31,11 +31,16 @@ class ScoreRange:
         return self._within(validation.scores(scores), "row {}: ")
 
     def _within(self, column: Floats, where: str) -> Floats:
-        bad = np.flatnonzero(~((self._lowest <= column) & (column <= self._highest)))
-        if bad.size:
-            msg = (
-                f"{where.format(bad[0])}score {column[bad[0]].item()!r} is not a probability in "
-                f"[0, 1]; {self._remedy}"
-            )
-            raise ScoreError(msg)
-        return column
+        return within(column, self._lowest, self._highest, where, self._remedy)
+
+
+def within(column: Floats, lowest: float, highest: float, where: str, remedy: str) -> Floats:
+    """Return scores that lie between two ends; else a ScoreError names the first bad row."""
+    bad = np.flatnonzero(~((lowest <= column) & (column <= highest)))
+    if bad.size:
+        msg = (
+            f"{where.format(bad[0])}score {column[bad[0]].item()!r} is not a probability in "
+            f"[0, 1]; {remedy}"
+        )
+        raise ScoreError(msg)
+    return column

@@ -9,7 +9,7 @@ from abers.reference.aggregation import Aggregation
 from abers.reference.calibration_set import CalibrationSet
 from abers.reference.class_aggregation import ClassAggregation
 from abers.reference.distribution_pool import DistributionPool
-from abers.reference.elementary import logistics
+from abers.reference.elementary import geometric_means, logistics
 from abers.reference.observation_set import LIFETIME, LIMIT, WeightedObservation, decayed
 from abers.reference.pava import Block, pool, pooled
 from abers.reference.pending_store import PendingStore
@@ -43,6 +43,7 @@ __all__ = [
     "bet_on_bins",
     "decayed",
     "distinct",
+    "geometric_means",
     "logistics",
     "pool",
     "pooled",

@@ -11,9 +11,19 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.arrays import Floats
 
-__all__ = ["exponential", "logarithm", "logistic", "logistics", "logit"]
+__all__ = [
+    "exponential",
+    "geometric_mean",
+    "geometric_means",
+    "logarithm",
+    "logistic",
+    "logistics",
+    "logit",
+]
 
 _FAR = 700.0  # log odds, beyond which a probability is 0 or 1
 
@@ -66,3 +76,18 @@ def logistics(scores: Floats, out: Floats) -> None:
 def logit(p: float) -> float:
     """Return the log odds of a probability between 0 and 1."""
     return logarithm(p / (1.0 - p))
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """Return the geometric mean of numbers of which each is 0 or normal and positive."""
+    total = 0.0
+    for value in values:
+        if value <= 0.0:
+            return 0.0
+        total += logarithm(value)
+    return exponential(total / len(values))
+
+
+def geometric_means(rows: Floats, out: Floats) -> None:
+    """Write the geometric mean of each column."""
+    out[:] = [geometric_mean(column) for column in rows.T.tolist()]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from abers import registry
 from abers.learners import river_adapters
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.validation import shown
@@ -108,6 +109,6 @@ def _maker(settings: Settings) -> Callable[[], Any]:
     if settings.task == "regression":
         return partial(river_adapters.make_regressor, name)
     make = partial(river_adapters.make, name)
-    if settings.calibrator == "cvap":
+    if settings.calibrator in registry.FOLDED:
         return partial(river_adapters.RiverFolds, make, settings.folds)
     return make

@@ -100,7 +100,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         100 classes, and for "protected"; else "merged". More classes can be protected too, but
         time and memory grow with the square of their number.
     raw_weight
-        Weight of the score in the protected probability at first, between 0 and 1.
+        Weight of the score in the protected probability at first, between 0 and 1; of K scores
+        that of their median.
     base_weight
         Weight of the base in the distribution of "protected" at first, between 0 and 1.
     folds

@@ -321,8 +321,8 @@ MISTAKES = {
         "calibrator.kind: 'collections:deque' is not a subclass of abers.base.Calibrator"
     ),
     "calibrator = {kind = 'platt', probability = 'protected'}": (
-        'calibrator.probability: "protected" needs calibrator.kind = "ivap" or "protected", not '
-        '"platt"; remove it'
+        'calibrator.probability: "protected" needs calibrator.kind = "ivap" or "cvap" or '
+        '"protected", not "platt"; remove it'
     ),
     "calibrator = {kind = 'protected', probability = 'merged'}": (
         'calibrator.probability: cannot be "merged" for "protected"; set calibrator.kind = "ivap"'

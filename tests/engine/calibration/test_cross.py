@@ -260,6 +260,13 @@ def test_scores_of_another_shape_are_refused(scores: Any) -> None:  # noqa: ANN4
         CrossVennAbers(K).predict_many(scores)
 
 
+def test_one_score_for_all_folds_is_refused() -> None:
+    """A score that is a number, as other calibrators take it, is a ParameterError."""
+    calibrator = CrossVennAbers(K)
+    with pytest.raises(ParameterError, match="scores has 1 values; give one by each of the 3"):
+        calibrator.predict_one(0.5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("delay", [-1, 1.5, True])
 def test_a_delay_that_is_no_count_is_refused(delay: Any) -> None:  # noqa: ANN401
     """A delay is a whole number of observations."""

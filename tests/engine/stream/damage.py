@@ -116,6 +116,7 @@ MADE: dict[str, Callable[[], Kind]] = {
         name: lambda name=name: kind(calibrator=name, scores="probability")  # type: ignore[misc]
         for name in ("cvap", "platt", "isotonic", "dir", "beta", "uncalibrated")
     },
+    "cvap, merged": lambda: kind(calibrator="cvap", scores="probability", probability="merged"),
     "one-vs-rest": lambda: kind(task="multiclass", classes=CLASSES),
     "protected classes": lambda: kind(task="multiclass", classes=CLASSES, scores="probability"),
     "one-vs-one": lambda: kind(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from abers.stream import DeadLetter, Event, Label, Observation, Outcome, Predict
 from abers.stream.settings import Settings
 
 K = 3
-SETTINGS = Settings(calibrator="cvap", folds=K, scores="probability")
+SETTINGS = Settings(calibrator="cvap", folds=K, scores="probability", probability="merged")
 SCORE = st.floats(0.0, 1.0)
 SCORES = st.lists(SCORE | st.lists(SCORE, min_size=K, max_size=K), min_size=1, max_size=40)
 
@@ -87,7 +88,7 @@ def test_no_copy_learns_its_own_fold() -> None:
     events: list[Event] = []
     for n, x in enumerate(xs):
         events += [Observation(f"a{n}", n, x=x), Label(f"a{n}", n, value=n % 5 > 2)]
-    settings = Settings(calibrator="cvap", folds=K, scores="probability", learner="logistic")
+    settings = msgspec.structs.replace(SETTINGS, learner="logistic")
     outputs = Processor(settings).process_many(events)
     copies, calibrator = [make("logistic") for _ in range(K)], CrossVennAbers(folds=K)
     for n, x in enumerate(xs):

@@ -17,6 +17,8 @@ from abers.stream.tasks.binary import BinaryTask
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.arrays import Floats
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
@@ -81,9 +83,19 @@ class CrossTask(BinaryTask):
         self, calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
     ) -> tuple[Floats, None]:
         """Return lower and upper ends, and their merge."""
-        scores, folds = steps.scores[:, :-1], steps.scores[:, -1].astype(np.int64)
-        p0, p1 = calibrator.run(steps.kinds, scores, steps.values, folds=folds, **options)
+        p0, p1 = self._run(calibrator, steps, options)
         return np.column_stack((*cross_ends(p0, p1), cross_log_merge(p0, p1))), None
+
+    @staticmethod
+    def _run(
+        calibrator: AnyCalibrator, steps: CalibrationSteps, options: dict[str, Any]
+    ) -> Sequence[Floats]:
+        """Run steps with the scores and the fold of each."""
+        scores, folds = steps.scores[:, :-1], steps.scores[:, -1].astype(np.int64)
+        answers: Sequence[Floats] = calibrator.run(
+            steps.kinds, scores, steps.values, folds=folds, **options
+        )
+        return answers
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         # The median of equal scores is their value, to the last bit.

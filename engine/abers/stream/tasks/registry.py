@@ -11,6 +11,7 @@ from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
 from abers.stream.tasks.protected import ProtectedTask
 from abers.stream.tasks.protected_classes import ProtectedMultiClassTask
+from abers.stream.tasks.protected_cross import ProtectedCrossTask
 from abers.stream.tasks.protected_regression import ProtectedRegressionTask
 from abers.stream.tasks.regression import RegressionTask
 
@@ -26,6 +27,7 @@ TASKS: Mapping[tuple[str, str | None], type[Task]] = {
     ("binary", None): BinaryTask,
     ("binary", "protected"): ProtectedTask,
     ("binary", "cvap"): CrossTask,
+    ("binary", "protected-cvap"): ProtectedCrossTask,
     ("multiclass", None): MultiClassTask,
     ("multiclass", "protected"): ProtectedMultiClassTask,
     ("regression", None): RegressionTask,

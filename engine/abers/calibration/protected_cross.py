@@ -1,0 +1,331 @@
+"""Protected cross Venn-Abers prediction: K learners, and a price against their median.
+
+A mixture of experts gives the probability. The calibration sets of the core and the mixture run a
+batch one after the other, in columns.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
+
+import numpy as np
+
+from abers import validation
+from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
+from abers.backends import core
+from abers.base import Capabilities
+from abers.calibration import mixture_state, sets
+from abers.calibration.fold_calibrator import FoldCalibrator
+from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals, clamped, shrunk
+from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
+from abers.calibration.raw_probability import REMEDY, Kind, checked_kind, raw_probabilities
+from abers.calibration.score_range import within
+from abers.exceptions import WeightError
+from abers.forgetting import Forgetting
+from abers.serialization import MAX_COUNT, pack, require, unpack
+from abers.steps import NO_NUMBER, one_step
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from abers._core import Aggregation, CalibrationSet
+    from abers.arrays import Floats, Integers
+    from abers.calibration.mixture_steps import SetSteps
+    from abers.steps import Steps
+
+__all__ = ["ProtectedCrossVennAbers"]
+
+_HEADER = struct.Struct("<QBdqqqqq")
+
+
+class _Forecasts(NamedTuple):
+    """Predictions of the experts, a row each; `sizes` is what the shown one held after a step."""
+
+    p: Floats
+    low: Floats
+    high: Floats
+    sizes: Integers
+
+
+class ProtectedCrossVennAbers(
+    ProbabilityMixture, FoldCalibrator[ProtectedInterval, ProtectedIntervals]
+):
+    """Calibrate the scores of K learners on all observations, at a bounded price.
+
+    It is to `CrossVennAbers` what `ProtectedVennAbers` is to `VennAbers`. The probability is a
+    mixture of forecasts that are made when an observation is predicted, and never again: the raw
+    probability; cross calibrators of all observations and with half-lives of 300 and 3,000
+    predictions, drawn to the raw probability where their intervals are wide; online Platt scaling;
+    the composite jumper; and fixed share over these.
+
+    Parameters
+    ----------
+    folds
+        Number K of folds, at least 2.
+    window, max_age, half_life
+        A rule of forgetting, as in `CrossVennAbers`, adds a cross calibrator with this rule, whose
+        interval is then returned.
+    scores
+        "probability"; "logit" if scores are log odds; "any" for other numbers, in place of which
+        the running share of label 1 is then the raw probability.
+    raw_weight
+        Weight of the raw probability in the mixture at first, between 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If an option makes no sense, or more than one rule of forgetting is given.
+
+    Notes
+    -----
+    The **raw probability** is the median of K probabilities: the scores, or the logistic functions
+    of log odds. For an even K it is the mean of the middle two. It is clipped to [1e-6, 1 - 1e-6].
+
+    **Guarantee.** On any sequence of observations with numbers, with any delays, in any order, and
+    labels lost or not: over the labels of awaited observations, the log loss of `probability`
+    exceeds that of the raw probability by at most C ln(1 / `raw_weight`) in total. C is `lanes`,
+    the largest number of observations that ever awaited their labels together. The same holds
+    against each other expert, with its own weight. The interval is [low, high] of `CrossInterval`,
+    which has no guarantee.
+
+    **Folds** are those of `CrossVennAbers`. Numbers, expiries and **weights** are as in
+    `ProtectedVennAbers`.
+
+    References
+    ----------
+    Those of `CrossVennAbers` and `ProtectedVennAbers`.
+
+    Examples
+    --------
+    >>> from abers import ProtectedCrossVennAbers
+    >>> calibrator = ProtectedCrossVennAbers(folds=3)
+    >>> calibrator.predict_one((0.8, 0.7, 0.9), number=0).probability
+    0.8
+    >>> for number in range(1, 400):
+    ...     p = calibrator.predict_one((0.8, 0.7, 0.9), number=number)
+    ...     calibrator.learn_one((0.8, 0.7, 0.9), number % 2, number=number, id=number)
+    >>> round(p.probability, 1), calibrator.lanes
+    (0.5, 2)
+    """
+
+    capabilities = Capabilities(
+        task="binary",
+        score="folds",
+        answer="protected",
+        removal="none",
+        stateful=True,
+        columns=("folds", "ids"),
+    )
+    _magic: ClassVar[bytes] = b"abersPC\x01"
+    _mixture: Aggregation
+
+    def __init__(
+        self,
+        folds: int = 5,
+        window: int | None = None,
+        max_age: float | None = None,
+        half_life: float | None = None,
+        *,
+        scores: Kind = "probability",
+        raw_weight: float = 0.25,
+    ) -> None:
+        super().__init__(window, max_age, half_life)
+        count = validation.count(folds, "folds", 2)
+        held = [[sets.empty(one) for _ in range(count)] for one in rules(self._forgetting)]
+        self._become(held, scores, raw_weight)
+
+    def _become(
+        self, held: list[list[CalibrationSet]], scores: Kind, raw_weight: float, positives: int = 0
+    ) -> None:
+        self._scores_are = checked_kind(scores)
+        self._raw_weight = first_weight(raw_weight, "raw_weight")
+        self._sets = held  # of each expert, K of them
+        self._mixture = core.Aggregation(len(held), self._raw_weight)
+        self._positives = positives  # labels 1 that were learned
+
+    # What it is
+
+    @property
+    def folds(self) -> int:
+        """Number K of folds."""
+        return len(self._sets[0])
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the experts, in order."""
+        rates = [f"half_life_{one}" for one in HALF_LIVES]
+        own = ["forgetting"] if self._forgetting else []
+        return ("raw", "cross_venn_abers", *rates, *own, "platt", "jumper", "fixed_share")
+
+    @property
+    def scores(self) -> Kind:
+        """What scores are."""
+        return self._scores_are
+
+    @property
+    def late(self) -> int:
+        """Number of labels that came too old for the interval's calibrator."""
+        with self._lock:
+            return sum(one.late for one in self._held)
+
+    def __len__(self) -> int:
+        """Count the observations that the interval's calibrator holds."""
+        return sum(one.size for one in self._held)
+
+    @property
+    def _shown(self) -> int:
+        """The cross calibrator whose interval is returned."""
+        return len(self._sets) - 1 if self._forgetting else 0
+
+    @property
+    def _held(self) -> list[CalibrationSet]:
+        return self._sets[self._shown]
+
+    @property
+    def _taught(self) -> int:
+        return int(self._mixture.taught)
+
+    def _options(self) -> list[str]:
+        given = {
+            "scores": (self._scores_are, "probability"),
+            "raw_weight": (self._raw_weight, 0.25),
+        }
+        changed = [f"{name}={one!r}" for name, (one, usual) in given.items() if one != usual]
+        return [*super()._options(), *changed]
+
+    # The checks
+
+    def _score(self, score: object) -> list[float]:
+        row = super()._score(score)
+        if self._scores_are == "probability":
+            within(np.array(row), 0.0, 1.0, "fold {}: ", REMEDY)
+        return row
+
+    def _scores(self, scores: ArrayLike) -> Floats:
+        rows = super()._scores(scores)
+        if self._scores_are == "probability":
+            for k, row in enumerate(rows):
+                within(row, 0.0, 1.0, f"fold {k}: row {{}}: ", REMEDY)
+        return rows
+
+    # One step
+
+    def _predict(
+        self, score: list[float], weight: int, time: float, number: int
+    ) -> ProtectedInterval:
+        steps = one_step(PREDICT, np.array(score), 0, weight, time, number)
+        answers, _ = self._take(steps, None)
+        return ProtectedInterval(*(column.item() for column in answers))
+
+    def _learn_in(
+        self, fold: int, scores: list[float], label: int, weight: int, time: float, number: int
+    ) -> bool:
+        steps = one_step(LEARN, np.array(scores), label, weight, time, number)
+        saved = self._save() if self._must_copy(steps) else None
+        try:
+            self._take(steps._replace(extra=np.array([fold])), None)
+        except WeightError:
+            self._undo(steps, 0, saved)
+            return False
+        return True
+
+    def _expire(self, number: int) -> None:
+        self._take(one_step(EXPIRE, np.zeros(self.folds), 0, ONE, math.nan, number), None)
+
+    # Batches
+
+    def _take(self, steps: Steps, held: Integers | None) -> tuple[ProtectedIntervals, int]:
+        n, before, folds = len(steps.kinds), len(self), self._folds_of(steps)
+        numbers = np.full(n, NO_NUMBER) if steps.numbers is None else steps.numbers
+        labels = np.asarray(steps.labels, np.uint8)
+        raw = raw_probabilities(self._scores_are, steps, self._positives, self._taught)
+        of_sets = set_steps(self._mixture, steps, numbers)
+        asked = of_sets.rows[of_sets.own.kinds == PREDICT]
+        found = self._forecast(of_sets, folds[of_sets.rows], raw[asked])
+        given = np.full((n, 1 + len(self._sets)), np.nan)
+        given[:, 0], given[asked, 1:] = raw, found.p.T
+        answers = np.full((3, n), np.nan)
+        answers[:2, asked] = found.low[self._shown], found.high[self._shown]
+        self._mixture.run(steps.kinds, numbers, labels, given, answers[2])
+        self._positives += int(np.count_nonzero(labels[steps.kinds == LEARN]))
+        if held is not None:
+            held[:] = of_sets.sizes(before, found.sizes)
+        answers[:, steps.kinds != PREDICT] = np.nan
+        return ProtectedIntervals(*answers), n
+
+    def _forecast(self, steps: SetSteps, folds: Integers, raw: Floats) -> _Forecasts:
+        """Run the steps of all sets: all folds predict, and that of an observation learns."""
+        own, asked = steps.own, steps.own.kinds == PREDICT
+        times = [steps.times(expert) for expert in range(len(self._sets))]
+        p0, p1 = np.empty((2, self.folds, len(self._sets), len(raw)))
+        sizes = np.zeros(len(asked), np.int64)
+        for k in range(self.folds):
+            mine = asked | (folds == k)
+            rows = np.flatnonzero(mine)
+            part = own._replace(scores=own.scores[k]).take(rows)
+            after = np.empty(len(rows) + 1, np.int64)
+            for expert, by_fold in enumerate(self._sets):
+                when, one = times[expert], by_fold[k]
+                after[0] = one.size
+                timed = part._replace(times=None if when is None else when[rows])
+                low, high, done = sets.pairs(one, timed, after[1:])
+                if done < len(rows):
+                    raise self._refuse(k, part.row(done))
+                p0[k, expert], p1[k, expert] = low[asked[rows]], high[asked[rows]]
+                if expert == self._shown:
+                    sizes += after[np.cumsum(mine)]
+        low, high, merged = _merge(p0, p1)
+        return _Forecasts(shrunk(merged, high - low, raw), low, high, sizes)
+
+    def _must_copy(self, steps: Steps) -> bool:
+        return any(sets.may_overflow(one, steps) for by_fold in self._sets for one in by_fold)
+
+    # Saving
+
+    def _save(self) -> bytes:
+        mixture = self._mixture
+        header = _HEADER.pack(
+            *(self.folds, get_args(Kind).index(self._scores_are), self._raw_weight),
+            *(mixture.moment, mixture.labels, mixture.taught, mixture.lane_count, self._positives),
+        )
+        every = [one for by_fold in self._sets for one in by_fold]
+        return pack([header, *mixture_state.dump(mixture), *map(sets.sealed, every)])
+
+    def _load(self, payload: memoryview) -> None:
+        header, *pieces = unpack(payload)
+        folds, kind, weight, moment, labels, taught, lanes, positives = _HEADER.unpack(header)
+        require(0 <= labels <= taught <= MAX_COUNT and 0 <= lanes <= moment <= MAX_COUNT, "counts")
+        require(0 <= positives <= taught and labels <= moment, "counts")
+        held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
+        require(folds > 1 and len(held) % folds == 0, "folds")
+        parts = [held[first : first + folds] for first in range(0, len(held), folds)]
+        least = 1 + len(HALF_LIVES)
+        require(least <= len(parts) <= least + 1, "calibrators")
+        own = Forgetting.of(held[least * folds]) if len(parts) > least else Forgetting()
+        require(bool(own) == (len(parts) > least), "calibrators")
+        for part, rule in zip(parts, rules(own), strict=True):
+            same = all(str(Forgetting.of(one)) == str(rule) for one in part)
+            require(same, "rules of forgetting")
+        require(sum(one.size for one in parts[0]) == taught, "counts")
+        self._forget_by(own)
+        self._become(parts, get_args(Kind)[kind], weight, positives)
+        mixture_state.load(self._mixture, pieces, lanes, (moment, labels, taught))
+
+
+def _merge(p0: Floats, p1: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the ends and the merge for log loss of intervals by fold, expert and prediction.
+
+    They are those of `CrossInterval`, by functions that are the same on every machine: the mixture
+    remembers what they forecast.
+    """
+    _, experts, n = p0.shape
+    for_0, for_1 = np.empty((2, experts * n))
+    core.geometric_means((1.0 - p0).reshape(len(p0), -1), for_0)
+    core.geometric_means(p1.reshape(len(p1), -1), for_1)
+    merged = clamped(for_1 / (for_0 + for_1))
+    ends = np.minimum(1.0 - for_0, for_1), np.maximum(1.0 - for_0, for_1)
+    low, high, found = (one.reshape(experts, n) for one in (*ends, merged))
+    return low, high, found

@@ -1,0 +1,66 @@
+"""The raw probability: what scores say by themselves, with which a protected one is compared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from abers.arrays import LEARN
+from abers.backends import core
+from abers.exceptions import ParameterError
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from abers.arrays import Floats
+    from abers.steps import Steps
+
+__all__ = ["CLIP", "REMEDY", "Kind", "checked_kind", "raw_probabilities"]
+
+CLIP = 1e-6
+"""Least distance of a raw probability from 0 and 1."""
+
+REMEDY = "declare scores='logit' for log odds, or scores='any'"
+"""What to do with scores that are not probabilities."""
+
+Kind = Literal["probability", "logit", "any"]
+
+
+def checked_kind(scores: Kind) -> Kind:
+    """Check what scores are said to be."""
+    if scores not in get_args(Kind):
+        msg = f"scores={shown(scores)} is unknown; use {', '.join(get_args(Kind))}"
+        raise ParameterError(msg)
+    return scores
+
+
+def raw_probabilities(kind: Kind, steps: Steps, positives: int, taught: int) -> Floats:
+    """Return the raw probability of each step.
+
+    Of K scores, a row each, it is the median of their probabilities. For scores of any kind it is
+    the share of label 1 before the step, one of each label added; `positives` of `taught` labels
+    came before all steps.
+    """
+    if kind == "any":
+        learns = steps.kinds == LEARN
+        positive = learns & (np.asarray(steps.labels) == 1)
+        ones = positives + np.cumsum(positive) - positive
+        found = (ones + 1.0) / (taught + np.cumsum(learns) - learns + 2.0)
+    else:
+        found = _logistic(steps.scores) if kind == "logit" else steps.scores
+        found = _median(found) if found.ndim > 1 else found
+    clipped: Floats = np.minimum(np.maximum(found, CLIP), 1.0 - CLIP)
+    return clipped
+
+
+def _logistic(scores: Floats) -> Floats:
+    found = np.empty(scores.size)
+    core.logistics(np.ascontiguousarray(scores).reshape(-1), found)
+    return found.reshape(scores.shape)
+
+
+def _median(rows: Floats) -> Floats:
+    """Return the median of each column, of an even number of rows the mean of the middle two."""
+    ordered, k = np.sort(rows, axis=0), len(rows)
+    median: Floats = (ordered[(k - 1) // 2] + ordered[k // 2]) / 2.0
+    return median
