@@ -37,7 +37,8 @@ def metrics() -> list[Metric]:
     status = Status(60.0)
     status.assign([("in", 0)])
     numbers = {"task.kind": "regression", "calibrator.distributions": "scored"}
-    for flags in (numbers, {"task.scores": "probability"}):
+    pooled = numbers | {"calibrator.kind": "protected", "calibrator.support": [0, 1]}
+    for flags in (numbers, pooled, {"task.scores": "probability"}):
         task = Served(flags=flags)
         observation, label = b'{"id": "a", "time": 5, "score": 0.5}', b'{"id": "a", "time": 6, '
         status.batch_committed(

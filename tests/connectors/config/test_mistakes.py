@@ -306,13 +306,13 @@ MISTAKES = {
         'task.scores = "probability"'
     ),
     "calibrator.kind = 'ivp'": (
-        'calibrator.kind: "ivp" is not one of "ivap", "cvap", "protected", "platt", "isotonic", '
-        '"dir", "beta", "uncalibrated", or "package.module:Class"; did you mean "ivap"?'
+        'calibrator.kind: "ivp" is not one of "ivap", "cvap", "protected", "protected-cvap", "platt", '
+        '"isotonic", "dir", "beta", "uncalibrated", or "package.module:Class"; did you mean "ivap"?'
     ),
     "calibrator.kind = 'abers.regression.ivapr:IVAPR'": (
         'calibrator.kind: "abers.regression.ivapr:IVAPR" does not support the task "binary"; use '
-        '"ivap" or "cvap" or "protected" or "platt" or "isotonic" or "dir" or "beta" or '
-        '"uncalibrated"'
+        '"ivap" or "cvap" or "protected" or "protected-cvap" or "platt" or "isotonic" or "dir" or '
+        '"beta" or "uncalibrated"'
     ),
     "calibrator.kind = 'abers.nothing:Own'": (
         "calibrator.kind: 'abers.nothing:Own' cannot be imported: No module named 'abers.nothing'"
@@ -322,7 +322,7 @@ MISTAKES = {
     ),
     "calibrator = {kind = 'platt', probability = 'protected'}": (
         'calibrator.probability: "protected" needs calibrator.kind = "ivap" or "cvap" or '
-        '"protected", not "platt"; remove it'
+        '"protected" or "protected-cvap", not "platt"; remove it'
     ),
     "calibrator = {kind = 'protected', probability = 'merged'}": (
         'calibrator.probability: cannot be "merged" for "protected"; set calibrator.kind = "ivap"'
