@@ -39,8 +39,8 @@ _Probability = Annotated[
     Literal["protected", "merged"] | None,
     calibrator_option(
         None,
-        "Probability of ivap, cvap and one-vs-rest. protected (default for probabilities, and but "
-        "for one-vs-rest for logits) has a bounded price against the score, merged is made of the "
+        "Probability of ivap, cvap and one-vs-rest. protected (default for probabilities, of ivap "
+        "and cvap also for logits) has a bounded price against the score, merged is made of the "
         "interval alone.",
         show_default=False,
     ),
@@ -114,8 +114,8 @@ def replay(  # noqa: PLR0913 - the options of the command
         str | None,
         calibrator_option(
             "NAME",
-            "Calibrator. Binary: ivap (default), cvap, protected, platt, isotonic, dir, beta, "
-            "uncalibrated. "
+            "Calibrator. Binary: ivap (default), cvap, protected, protected-cvap, platt, isotonic, "
+            "dir, beta, uncalibrated. "
             "Multiclass: one-vs-rest (default), one-vs-one, protected. "
             "Regression: ivapr (default), protected.",
         ),

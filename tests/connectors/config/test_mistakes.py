@@ -306,8 +306,9 @@ MISTAKES = {
         'task.scores = "probability"'
     ),
     "calibrator.kind = 'ivp'": (
-        'calibrator.kind: "ivp" is not one of "ivap", "cvap", "protected", "protected-cvap", "platt", '
-        '"isotonic", "dir", "beta", "uncalibrated", or "package.module:Class"; did you mean "ivap"?'
+        'calibrator.kind: "ivp" is not one of "ivap", "cvap", "protected", "protected-cvap", '
+        '"platt", "isotonic", "dir", "beta", "uncalibrated", or "package.module:Class"; did you '
+        'mean "ivap"?'
     ),
     "calibrator.kind = 'abers.regression.ivapr:IVAPR'": (
         'calibrator.kind: "abers.regression.ivapr:IVAPR" does not support the task "binary"; use '
