@@ -16,11 +16,12 @@ from abers.backends import core
 from abers.base import Calibrator, Capabilities
 from abers.calibration import mixture_state, sets
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals
-from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.lane_mixture import first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules
 from abers.calibration.raw_probability import (
     CLIP,
     REMEDY,
+    BinaryMixture,
     Kind,
     checked_kind,
     raw_probabilities,
@@ -41,7 +42,7 @@ _HEADER = struct.Struct("<Bdqqqqq")
 
 class ProtectedVennAbers(
     ScoreRange,
-    ProbabilityMixture,
+    BinaryMixture,
     Calibrator[float, int, ProtectedInterval, ProtectedIntervals],
 ):
     """Calibrate a binary model that may drift, with labels that may be late, at a bounded price.
@@ -104,6 +105,7 @@ class ProtectedVennAbers(
     """
 
     capabilities = Capabilities(task="binary", answer="protected", removal="none", stateful=True)
+    _calibrator = "venn_abers"
     _magic: ClassVar[bytes] = b"abersPV\x01"
     _width: ClassVar[int] = 3
     _remedy = REMEDY
@@ -138,18 +140,6 @@ class ProtectedVennAbers(
     # What it is
 
     @property
-    def experts(self) -> tuple[str, ...]:
-        """Names of the experts, in order."""
-        rates = [f"half_life_{one}" for one in HALF_LIVES]
-        own = ["forgetting"] if self._forgetting else []
-        return ("raw", "venn_abers", *rates, *own, "platt", "jumper", "fixed_share")
-
-    @property
-    def scores(self) -> Kind:
-        """What scores are."""
-        return self._scores_are
-
-    @property
     def late(self) -> int:
         """Number of labels that came too old for the interval's calibrator."""
         with self._lock:
@@ -164,12 +154,7 @@ class ProtectedVennAbers(
         return self._sets[-1] if self._forgetting else self._sets[0]
 
     def _options(self) -> list[str]:
-        given = {
-            "scores": (self._scores_are, "probability"),
-            "raw_weight": (self._raw_weight, 0.25),
-        }
-        changed = [f"{name}={one!r}" for name, (one, usual) in given.items() if one != usual]
-        return [*super()._options(), *changed]
+        return [*super()._options(), *self._changed()]
 
     # Steps
 

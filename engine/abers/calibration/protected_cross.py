@@ -19,9 +19,15 @@ from abers.base import Capabilities
 from abers.calibration import mixture_state, sets
 from abers.calibration.fold_calibrator import FoldCalibrator
 from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals, clamped, shrunk
-from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
+from abers.calibration.lane_mixture import first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
-from abers.calibration.raw_probability import REMEDY, Kind, checked_kind, raw_probabilities
+from abers.calibration.raw_probability import (
+    REMEDY,
+    BinaryMixture,
+    Kind,
+    checked_kind,
+    raw_probabilities,
+)
 from abers.calibration.score_range import within
 from abers.exceptions import WeightError
 from abers.forgetting import Forgetting
@@ -50,9 +56,7 @@ class _Forecasts(NamedTuple):
     sizes: Integers
 
 
-class ProtectedCrossVennAbers(
-    ProbabilityMixture, FoldCalibrator[ProtectedInterval, ProtectedIntervals]
-):
+class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, ProtectedIntervals]):
     """Calibrate the scores of K learners on all observations, at a bounded price.
 
     It is to `CrossVennAbers` what `ProtectedVennAbers` is to `VennAbers`. The probability is a
@@ -119,6 +123,7 @@ class ProtectedCrossVennAbers(
         stateful=True,
         columns=("folds", "ids"),
     )
+    _calibrator = "cross_venn_abers"
     _magic: ClassVar[bytes] = b"abersPC\x01"
     _mixture: Aggregation
 
@@ -154,18 +159,6 @@ class ProtectedCrossVennAbers(
         return len(self._sets[0])
 
     @property
-    def experts(self) -> tuple[str, ...]:
-        """Names of the experts, in order."""
-        rates = [f"half_life_{one}" for one in HALF_LIVES]
-        own = ["forgetting"] if self._forgetting else []
-        return ("raw", "cross_venn_abers", *rates, *own, "platt", "jumper", "fixed_share")
-
-    @property
-    def scores(self) -> Kind:
-        """What scores are."""
-        return self._scores_are
-
-    @property
     def late(self) -> int:
         """Number of labels that came too old for the interval's calibrator."""
         with self._lock:
@@ -189,12 +182,7 @@ class ProtectedCrossVennAbers(
         return int(self._mixture.taught)
 
     def _options(self) -> list[str]:
-        given = {
-            "scores": (self._scores_are, "probability"),
-            "raw_weight": (self._raw_weight, 0.25),
-        }
-        changed = [f"{name}={one!r}" for name, (one, usual) in given.items() if one != usual]
-        return [*super()._options(), *changed]
+        return [*super()._options(), *self._changed()]
 
     # The checks
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
 from abers.arrays import LEARN
 from abers.backends import core
+from abers.calibration.lane_mixture import ProbabilityMixture
+from abers.calibration.mixture_steps import HALF_LIVES
 from abers.exceptions import ParameterError
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers.arrays import Floats
+    from abers.forgetting import Forgetting
     from abers.steps import Steps
 
-__all__ = ["CLIP", "REMEDY", "Kind", "checked_kind", "raw_probabilities"]
+__all__ = ["CLIP", "REMEDY", "BinaryMixture", "Kind", "checked_kind", "raw_probabilities"]
 
 CLIP = 1e-6
 """Least distance of a raw probability from 0 and 1."""
@@ -24,6 +27,34 @@ REMEDY = "declare scores='logit' for log odds, or scores='any'"
 """What to do with scores that are not probabilities."""
 
 Kind = Literal["probability", "logit", "any"]
+
+
+class BinaryMixture(ProbabilityMixture):
+    """A mixin of calibrators of two classes that mix a raw probability and its corrections."""
+
+    _calibrator: ClassVar[str]  # name of the expert that keeps every label
+    _scores_are: Kind
+    _forgetting: Forgetting
+
+    @property
+    def experts(self) -> tuple[str, ...]:
+        """Names of the experts, in order."""
+        rates = [f"half_life_{one}" for one in HALF_LIVES]
+        own = ["forgetting"] if self._forgetting else []
+        return ("raw", self._calibrator, *rates, *own, "platt", "jumper", "fixed_share")
+
+    @property
+    def scores(self) -> Kind:
+        """What scores are."""
+        return self._scores_are
+
+    def _changed(self) -> list[str]:
+        """Return the options that are not as by default."""
+        given = {
+            "scores": (self._scores_are, "probability"),
+            "raw_weight": (self._raw_weight, 0.25),
+        }
+        return [f"{name}={one!r}" for name, (one, usual) in given.items() if one != usual]
 
 
 def checked_kind(scores: Kind) -> Kind:
