@@ -151,7 +151,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         calibrator_option(
             "NAMES",
             "Run several calibrators, separated by commas, and print one table instead of writing "
-            "outputs. Only protected makes protected probabilities, other binary ones merge.",
+            "outputs. Only names with protected make protected probabilities, the others merge.",
         ),
     ] = None,
     delay: _Delay = None,

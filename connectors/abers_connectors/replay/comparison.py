@@ -1,8 +1,8 @@
 """Comparison of several calibrators on one stream.
 
 Each calibrator processes the whole stream exactly as it would alone, and nothing is written. A
-calibrator of several folds keeps as many labels as the others: its folds share the window. Only the
-one named "protected" makes protected probabilities.
+calibrator of several folds keeps as many labels as the others: its folds share the window. Only
+those whose names begin with "protected" make protected probabilities.
 """
 
 from __future__ import annotations
