@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     Make = Callable[[], Calibrator[float, int, Any, Any]]
 
 DELAY = 50
-KINDS = [registry.find(name, "binary") for name in registry.names("binary") if name != "cvap"]
+KINDS = [
+    registry.find(name, "binary")
+    for name in registry.names("binary")
+    if name not in registry.FOLDED
+]
 
 
 def scripted(p: float) -> dict[str, Any]:
