@@ -13,7 +13,7 @@ import sys
 from functools import partial
 from statistics import median
 from time import process_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -50,9 +50,10 @@ def medians(calls: Mapping[str, Callable[[], object]], n: int) -> dict[str, floa
     return {name: median(times) for name, times in found.items()}
 
 
-def processed(calibrator: str, models: int, blocks: int) -> None:
+def processed(probability: Literal["merged", "protected"], models: int, blocks: int) -> None:
     """Process a stream of several models."""
-    processor = Processor(Settings(calibrator=calibrator, scores="probability"), outcomes=False)
+    settings = Settings(scores="probability", probability=probability)
+    processor = Processor(settings, outcomes=False)
     rng = np.random.default_rng(1)
     late: list[Observation | Label] = []
     for block in range(blocks):
@@ -105,10 +106,15 @@ def main(blocks: str = "50") -> None:
     n = int(blocks) * LATE
     write("microseconds an observation with its label\n")
     for models in (1, 16):
-        calls = {one: partial(processed, one, models, n // LATE) for one in ("ivap", "protected")}
-        ivap, protected = medians(calls, n).values()
-        ratio = f"{protected / ivap:.2f} times"
-        write(f"processor, models {models:2}: ivap {ivap:.2f}, protected {protected:.2f}, {ratio}")
+        calls = {
+            "merged": partial(processed, "merged", models, n // LATE),
+            "protected": partial(processed, "protected", models, n // LATE),
+        }
+        merged, protected = medians(calls, n).values()
+        ratio = f"{protected / merged:.2f} times"
+        write(
+            f"processor, models {models:2}: merged {merged:.2f}, protected {protected:.2f}, {ratio}"
+        )
     for name, time in medians(parts(n), n).items():
         write(f"{name:34}{time:6.2f}")
     both = {one.__name__: partial(singly, one) for one in (VennAbers, ProtectedVennAbers)}
