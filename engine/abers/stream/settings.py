@@ -95,10 +95,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         is the default of the task: "ivap", "one-vs-rest" or "ivapr".
     probability
         Which probability is predicted: "protected", whose log loss exceeds that of the score by a
-        bounded price, or "merged", made of the interval alone. None is "protected" for "ivap" if
-        scores are probabilities or logits, for "one-vs-rest" if they are probabilities of at most
-        100 classes, and for "protected"; else "merged". More classes can be protected too, but
-        time and memory grow with the square of their number.
+        bounded price, or "merged", made of the interval alone. None is "protected" for "ivap" and
+        "cvap" if scores are probabilities or logits, for "one-vs-rest" if they are probabilities of
+        at most 100 classes, and for calibrators named "protected"; else "merged". More classes can
+        be protected too, but time and memory grow with the square of their number.
     raw_weight
         Weight of the score in the protected probability at first, between 0 and 1; of K scores
         that of their median.
