@@ -81,6 +81,7 @@ def _require_compare_alone(options: ReplayOptions) -> None:
         "speed": options.speed != "max" or None,
         "report": options.report,
         "live": options.live or None,
+        "coverage": options.coverage,
     }
     for option in given(excluded):
         msg = f"--{option} does not go with --compare, which writes only its table"
