@@ -75,11 +75,11 @@ def typed_record(fields: Fields, readers: ValueReaders) -> TypedRecord | None:
     types: dict[str, tuple[Any, ...]] = {
         "id": (str,),
         "time": (int,),
+        "label_time": (int,),  # with those that have no default
         "model": (str, values.DEFAULT_MODEL),
         "score": (readers.type | None, math.nan if numbers else None),
         "label": (_Value | None, None),
         "segment": (str, ""),
-        "label_time": (int,),
     }
     names = {name: path for name in types if (path := getattr(fields, name)) is not None}
     for name in ("model", "segment"):

@@ -380,6 +380,30 @@ def test_label_times_of_a_file_decide(
     assert found[0]["time"] == 1_364_785_200_000  # 05:00 of Berlin's summer is 03:00 of UTC
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_label_times_in_milliseconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """Plain columns, which are read as columns, give the same as those read by row."""
+    monkeypatch.chdir(tmp_path)
+    rows = [("a", 5, 5, 0.25, 0), ("b", 6, 8, 0.75, 1), ("c", 7, 7, 0.5, 1), ("d", 8, 9, 0.5, 0)]
+    names = ["id", "time", "label_time", "score", "label"]
+    table = pyarrow.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    if suffix == ".parquet":
+        pyarrow.parquet.write_table(table, "in.parquet")
+    elif suffix == ".csv":
+        pyarrow.csv.write_csv(table, "in.csv")
+    else:
+        Path("in.jsonl").write_text("\n".join(map(json.dumps, table.to_pylist())))
+    found = predictions(job_of_input(ReplayOptions(f"in{suffix}", output="out.jsonl")))
+    assert [(one["id"], one["n_labels"]) for one in found] == [
+        ("a", 0),
+        ("b", 1),
+        ("c", 1),
+        ("d", 3),
+    ]
+
+
 def test_a_delay_beats_the_label_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A delay is used in place of a column that was only found; with a named one it is an error."""
     monkeypatch.chdir(tmp_path)
