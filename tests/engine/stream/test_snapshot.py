@@ -190,7 +190,6 @@ OTHER: dict[str, Any] = {
     "probability": "protected",
     "raw_weight": 0.5,
     "base_weight": 0.25,
-    "coverage": 0.8,
     "folds": 3,
     "quantiles": (0.5,),
     "grid": (1.0,),

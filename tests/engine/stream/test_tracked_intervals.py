@@ -370,6 +370,14 @@ def test_a_snapshot_of_another_tracker() -> None:
             task.calibrator(bad)
 
 
+def test_a_snapshot_of_another_coverage() -> None:
+    """Another level, or none, is refused by name."""
+    snapshot = Processor(TRACKED).snapshot()
+    for coverage in (0.6, None):
+        with pytest.raises(StateError, match=f"coverage was 0.5 and is {coverage}"):
+            Processor.restore(snapshot, using(coverage=coverage))
+
+
 def test_damaged_rows_are_refused() -> None:
     """A saved interval lies within the support, or is the empty one."""
     processor = Processor(TRACKED)
