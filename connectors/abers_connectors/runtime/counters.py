@@ -97,7 +97,7 @@ class Counters:
         default_factory=lambda: Histogram.over(*_DELAYS)
     )
     model_totals: ModelTotals = field(default_factory=ModelTotals)
-    alarms: Counter[tuple[str, str]] = field(default_factory=Counter)  # by model and test
+    alarms: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by model and test
 
     def __copy__(self) -> Counters:
         """Return an independent copy."""
