@@ -196,7 +196,7 @@ std::int64_t bet(InOrder& queue, const Sets& sets, double tolerance, const Bytes
         [&](std::span<double> row) {
           for (std::size_t view = 0; view < views; ++view) {
             double* const part = row.data() + kPlaces * view;
-            part[kForecast] = value[view];
+            part[kForecast] = value[view] + 0.0;  // -0.0 becomes 0.0, so that no factor is negative
             part[kOfAll] = bet_of(*sets[kSets * view], value[view]);
             part[kOfRecent] = bet_of(*sets[kSets * view + 1], value[view]);
           }

@@ -16,7 +16,7 @@ from abers.calibration.intervals import MultiInterval, MultiIntervals
 from abers.calibration.score_range import ScoreRange
 from abers.exceptions import ParameterError
 from abers.forgetting import Forgetting
-from abers.serialization import count, pack, unpack
+from abers.serialization import MAX_COUNT, count, pack, unpack
 from abers.steps import LEARN, PREDICT
 
 if TYPE_CHECKING:
@@ -40,12 +40,17 @@ class _LabelCounter(Calibrator[Any, Any, Any, Any]):
         return self._labels_seen
 
     def _learn(self, score: Any, label: Any, weight: int, time: float, number: int) -> bool:
+        if self._labels_seen == MAX_COUNT:
+            return False
         self._labels_seen += 1
         return True
 
     def _take(self, steps: Steps, held: Integers | None) -> tuple[Any, int]:
         learns = steps.kinds == LEARN
         seen = self._labels_seen + np.cumsum(learns)
+        done = int(np.searchsorted(seen, MAX_COUNT, "right"))  # the first one too many
+        if done < len(seen):
+            return None, done
         if held is not None:
             held[:] = seen
         self._labels_seen += int(np.count_nonzero(learns))
@@ -97,11 +102,11 @@ class Uncalibrated(ScoreRange, _LabelCounter):
         return score
 
     def _save(self) -> bytes:
-        return _COUNT.pack(self._labels_seen)
+        return pack([_COUNT.pack(self._labels_seen)])
 
     def _load(self, payload: memoryview) -> None:
-        (seen,) = _COUNT.unpack(payload)
-        self._labels_seen = count(seen, "labels")
+        (seen,) = unpack(payload)
+        self._labels_seen = count(_COUNT.unpack(seen)[0], "labels")
         self._forget_by(Forgetting())
 
 

@@ -77,7 +77,8 @@ class ShiftEstimate:
     Notes
     -----
     M is the product of the factors. The change is estimated to begin behind the last observation
-    at which M was at most 1; M begins again at 1 there, and behind each alarm. Of several columns,
+    at which M was at most 1; M begins again at 1 there, and behind each alarm. The bets must learn
+    a change before they win, so the estimate is rather late than early. Of several columns,
     that of the largest difference in standard deviations is reported.
 
     Examples

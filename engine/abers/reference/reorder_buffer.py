@@ -164,7 +164,7 @@ def _staked(sets: Sequence[CalibrationSet], forecasts: Sequence[float]) -> list[
     row: list[float] = []
     for view, forecast in enumerate(forecasts):
         held = sets[_SETS * view : _SETS * (view + 1)]
-        row += [forecast, *(_bet(one, forecast) for one in held), math.nan]
+        row += [forecast + 0.0, *(_bet(one, forecast) for one in held), math.nan]
     return row
 
 

@@ -60,12 +60,15 @@ def _size(process: EProcess, shift: Shift | None) -> str:
     if shift is None:
         return "miscalibrated"
     ratio = f" ({shift.observed / shift.expected:.3g} times)" if shift.expected else ""
+    labels = f"{shift.labels:,} label{'' if shift.labels == 1 else 's'}"
     return (
         f"{process.faults[shift.direction]}: since about {moment(shift.since)}, "
         f"{shift.observed:,.0f} {shift.outcome} came where {shift.expected:,.1f} were expected"
-        f"{ratio}, of {shift.labels:,} labels"
+        f"{ratio}, of {labels}"
     )
 
 
 def _power(logarithm: float) -> str:
-    return "infinite" if math.isinf(logarithm) else f"10^{logarithm / math.log(10.0):.1f}"
+    if math.isinf(logarithm):
+        return "infinite, as a label came whose probability was 0"
+    return f"10^{logarithm / math.log(10.0):.1f}"
