@@ -270,11 +270,11 @@ MISTAKES = {
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'ivapr'": (
         'calibrator.kind: "ivapr" does not support the task "multiclass"; use "one-vs-rest" '
-        'or "one-vs-one" or "protected"'
+        'or "one-vs-one" or "protected" or "none"'
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'protectd'": (
         'calibrator.kind: "protectd" is not one of "one-vs-rest", "one-vs-one", '
-        '"protected", or "package.module:Class"; did you mean "protected"?'
+        '"protected", "none", or "package.module:Class"; did you mean "protected"?'
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'protected'": (
         'calibrator.kind: "protected" needs probabilities; set task.scores = "probability"'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -77,7 +78,10 @@ def test_a_run_without_alarms(invoke: Invoke, config: Path, tmp_path: Path) -> N
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(records))
     assert config.exists()
     assert json.loads(invoke("run", "abers.toml", "--json").out)["alarms"] == []
-    assert "larm" not in invoke("run", "abers.toml").err
+    said = invoke("run", "abers.toml").err
+    assert re.search(r"alarm +quiet", said)
+    assert "Alarm:" not in said
+    assert "alarms" not in said
 
 
 def test_evidence_that_is_infinite() -> None:
