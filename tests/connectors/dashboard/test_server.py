@@ -240,7 +240,7 @@ def test_metrics_of_alarms(url: str, status: Status) -> None:
         assert evidence == pytest.approx(one.log_wealth / math.log(10))
         assert found[f"abers_alarm_active[m][{one.name}][{one.view}]"] == one.active
     assert found[
-        "abers_evidence_threshold_log10[m][calibrated][change-tolerance]"
+        "abers_evidence_threshold_log10[m][change-tolerance][calibrated]"
     ] == pytest.approx(6.0)
     assert found["abers_alarm_episodes_total[m][change-tolerance][calibrated]"] == 1.0
     assert found["abers_webhook_total[sent]"] == 1.0
