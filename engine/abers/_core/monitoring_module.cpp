@@ -150,7 +150,8 @@ double won(double bet, double forecast, double label) {
   return label == 1.0 ? bet / forecast : (1.0 - bet) / (1.0 - forecast);
 }
 
-// The probability nearest to a bet of those whose odds are at most so many times off the forecast's.
+// The probability nearest to a bet of those whose odds are at most so many times off the
+// forecast's.
 double tolerated(double bet, double p, double tolerance) {
   const double lower = p / (p + (1.0 - p) * tolerance);
   const double upper = p * tolerance / (p * tolerance + (1.0 - p));
