@@ -157,6 +157,8 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
     table.add_row("observations", "", f"{summary.observations:,}")
     table.add_row("labels", "", f"{summary.labels:,}")
     table.add_row("events a second", "", f"{summary.events_per_second:,.0f}")
+    if status := summary.alarm_status:
+        table.add_row("alarm", *(status.get(view, "") for view in ("raw", "calibrated")))
     if summary.alarms:
         table.add_row("alarms", "", f"{len(summary.alarms):,}")
     console().print(table)

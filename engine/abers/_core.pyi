@@ -280,8 +280,8 @@ class ReorderBuffer:
     ) -> int: ...
     def bet(
         self,
-        everything: CalibrationSet,
-        recent: CalibrationSet,
+        sets: Sequence[CalibrationSet],
+        tolerance: float,
         kinds: NDArray[np.uint8],
         numbers: NDArray[np.int64],
         times: NDArray[np.int64],

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from abers.capabilities import Capabilities
 
-__all__ = ["FOLDED", "capabilities", "find", "is_path", "names", "protected_forms", "require"]
+__all__ = [
+    "FOLDED",
+    "NONE",
+    "capabilities",
+    "find",
+    "is_path",
+    "names",
+    "protected_forms",
+    "require",
+]
 
 _BY_TASK = {
     "binary": {
@@ -33,12 +42,13 @@ _BY_TASK = {
         "isotonic": "abers.calibration.baselines:Isotonic",
         "dir": "abers.calibration.baselines:DirectIsotonic",
         "beta": "abers.calibration.beta:BetaCalibration",
-        "uncalibrated": "abers.calibration.baselines:Uncalibrated",
+        "none": "abers.calibration.uncalibrated:Uncalibrated",
     },
     "multiclass": {
         "one-vs-rest": "abers.calibration.one_vs_rest:OneVsRest",
         "one-vs-one": "abers.calibration.one_vs_one:OneVsOne",
         "protected": "abers.calibration.protected_classes:ProtectedMultiClass",
+        "none": "abers.calibration.uncalibrated:UncalibratedClasses",
     },
     "regression": {
         "ivapr": "abers.regression.ivapr:IVAPR",
@@ -50,6 +60,9 @@ _PROTECTED: Mapping[str, Mapping[str, str]] = {
     "multiclass": {"one-vs-rest": "protected"},
     "regression": {},
 }
+NONE = "none"
+"""The calibrator that serves the scores as they are."""
+_FORMER = {"uncalibrated": NONE}
 FOLDED = ("cvap", "protected-cvap")
 """Calibrators whose scores are K numbers, one of each fold."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -76,7 +89,7 @@ def names(task: str | None = None) -> tuple[str, ...]:
     Examples
     --------
     >>> names("multiclass")
-    ('one-vs-rest', 'one-vs-one', 'protected')
+    ('one-vs-rest', 'one-vs-one', 'protected', 'none')
     """
     tasks = _BY_TASK if task is None else [task]
     return tuple(dict.fromkeys(name for one in tasks for name in _BY_TASK[one]))
@@ -169,7 +182,8 @@ def require(name: str, task: str) -> None:
     """
     if name not in _BY_TASK[task] and not is_path(name):
         known = names(task)
-        close = get_close_matches(name, known, 1)
+        former = [_FORMER[name]] if _FORMER.get(name) in known else []
+        close = former or get_close_matches(name, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         msg = (
             f"calibrator={shown(name)} is none for a {task} task; use {', '.join(known)}, or the "

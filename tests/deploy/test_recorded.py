@@ -139,9 +139,7 @@ def test_two_workers_whose_errors_cancel(tmp_path: Path) -> None:
 def test_losses_that_are_infinite(tmp_path: Path) -> None:
     """The mean log loss is that of the finite ones."""
     pairs = [(1.0, 0), (1.0, 1), (0.5, 0)]
-    worker = worked(
-        "a", [pairs] * 20, {"calibrator.kind": "uncalibrated", "task.scores": "probability"}
-    )
+    worker = worked("a", [pairs] * 20, {"calibrator.kind": "none", "task.scores": "probability"})
     which = '{job="abers", model="m", view="calibrated"}'
     mean = math.log(2.0) / 2
     recorded(tmp_path, [worker], {f"job_model_view:abers_log_loss_nats:rate5m{which}": mean})

@@ -27,7 +27,7 @@ from abers import (
 from abers.base import Calibrator
 from abers.batch import IVAR, BetaCDF, GPBeta
 from abers.batch import QuantileCalibration as Quantile
-from abers.calibration import DirectIsotonic
+from abers.calibration import DirectIsotonic, UncalibratedClasses
 from abers.exceptions import (
     ForgettingError,
     LabelError,
@@ -62,7 +62,7 @@ def aged(one: Any) -> bool:  # noqa: ANN401
 def feed(one: Any) -> None:  # noqa: ANN401
     """Let a calibrator learn, one observation at a time and many."""
     times = TIMES if aged(one) else None
-    if isinstance(one, OneVsOne | OneVsRest | ProtectedMultiClass):
+    if isinstance(one, OneVsOne | OneVsRest | ProtectedMultiClass | UncalibratedClasses):
         rows = np.array([[*scores_of(i).values()] for i in range(N)])
         if one.classes == CLASSES:
             one.prequential(rows, [CLASSES[i % 3] for i in range(N)], times=times)
@@ -88,7 +88,7 @@ def ask(one: Any) -> None:  # noqa: ANN401
     """Ask for all that a calibrator says."""
     assert repr(one)
     assert len(one) >= 0 if hasattr(one, "__len__") else True
-    if isinstance(one, OneVsOne | OneVsRest | ProtectedMultiClass):
+    if isinstance(one, OneVsOne | OneVsRest | ProtectedMultiClass | UncalibratedClasses):
         for i in range(4):
             assert one.predict_one(scores_of(i)) is not None
     elif isinstance(one, CrossVennAbers | ProtectedCrossVennAbers):
@@ -152,8 +152,10 @@ MADE: dict[str, Callable[[], Any]] = {
     },
     **{
         kind.__name__: partial(kind, window=10)
-        for kind in (Isotonic, DirectIsotonic, BetaCalibration, Uncalibrated)
+        for kind in (Isotonic, DirectIsotonic, BetaCalibration)
     },
+    "Uncalibrated": Uncalibrated,
+    "UncalibratedClasses": lambda: UncalibratedClasses(CLASSES),
     "OneVsRest": lambda: OneVsRest(CLASSES),
     "OneVsRest-open": lambda: OneVsRest(window=10),
     "OneVsOne": lambda: OneVsOne(CLASSES, max_age=90.0),

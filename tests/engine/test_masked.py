@@ -48,7 +48,8 @@ STEPS = np.array([1, 1, 0, 1], np.uint8)
 def binary(make: Callable[..., Any]) -> dict[str, tuple[Callable[..., object], dict[str, Any]]]:
     """Name the calls of a binary calibrator."""
     name = make.__name__
-    given = {"scores": P, "labels": TWO, "weights": ONES}
+    weights = {"weights": ONES} if make().capabilities.weights else {}
+    given = {"scores": P, "labels": TWO, **weights}
     return {
         f"{name}.learn_many": (lambda **k: make().learn_many(**k), given),
         f"{name}.predict_many": (lambda **k: make().predict_many(**k), {"scores": P}),

@@ -137,9 +137,9 @@ def replay(  # noqa: PLR0913 - the options of the command
         calibrator_option(
             "NAME",
             "Calibrator. Binary: ivap (default), cvap, protected, protected-cvap, platt, isotonic, "
-            "dir, beta, uncalibrated. "
-            "Multiclass: one-vs-rest (default), one-vs-one, protected. "
-            "Regression: ivapr (default), protected.",
+            "dir, beta, none. "
+            "Multiclass: one-vs-rest (default), one-vs-one, protected, none. "
+            "Regression: ivapr (default), protected. none serves the scores as they are.",
         ),
     ] = None,
     probability: _Probability = None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from abers import registry
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.config.units import counted, duration, moment
 from abers_connectors.files.formats import STANDARD
@@ -46,17 +47,31 @@ def described(config: Config) -> dict[str, str]:
     found = {
         "task": _task(config),
         "scores": f"{_SCORES[config.task.scores]}, from {learner}",
-        "calibrator": f"{kind}, {_forgetting(config.calibrator)}{_protection(config)}",
+        "calibrator": f"{kind}, {_learning(config, kind)}",
         **(_files_read(config) if kafka is None else _topics_read(kafka)),
         **_records(config),
         **(_files_written(config.output) if kafka is None else _topics_written(config, kafka)),
         **_limits(config.limits, config.settings().jump),
         **({"state": _state(config.state)} if kafka is None else _service(config, kafka)),
-        "monitoring": "on" if config.monitoring.enabled else "off",
+        "monitoring": _monitoring(config.monitoring),
     }
     if (webhook := config.alerts.webhook) is not None:
         found["alarms"] = f"are sent to {urlsplit(webhook).hostname}"
     return found
+
+
+def _monitoring(monitoring: sections.MonitoringSection) -> str:
+    if not monitoring.enabled:
+        return "off"
+    if not monitoring.tests:
+        return "on, without tests"
+    run = monitoring.run_length()
+    time, length = run.get("average_run_time"), run.get("average_run_length")
+    least = duration(time) if time else counted(length or 0, "label")
+    return (
+        f"on; alarms where odds are off by more than {monitoring.tolerance:g} times, "
+        f"with at least {least} between false alarms on average"
+    )
 
 
 def _task(config: Config) -> str:
@@ -68,6 +83,12 @@ def _task(config: Config) -> str:
         first = whole[config.calibrator.distributions]
         return f"{first}the quantiles {levels} of the label (regression)"
     return "the probability of label 1 (binary)"
+
+
+def _learning(config: Config, kind: str) -> str:
+    if kind == registry.NONE:
+        return "serves the scores as they are, and learns nothing"
+    return f"{_forgetting(config.calibrator)}{_protection(config)}"
 
 
 def _protection(config: Config) -> str:

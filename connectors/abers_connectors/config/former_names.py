@@ -30,5 +30,6 @@ FORMER_NAMES = {
     "tests_after": "grace_period",
     "thresholds": "grid",
     "told": "full",
+    "uncalibrated": "none",
     "watchdog": "stall_timeout",
 }

@@ -71,7 +71,8 @@ class Config(Section):
             scores=self.task.scores,
             learner=self.learner_name(),
             monitors=self.monitoring.enabled,
-            **self.monitoring.model_dump(exclude={"enabled"}),
+            **self.monitoring.model_dump(exclude={"enabled", "average_run_length"}),
+            **self.monitoring.run_length(),
             **self.calibrator.model_dump(exclude={"kind"}),
             **self.limits.model_dump(),
         )

@@ -19,6 +19,7 @@ from abers.stream.settings import (
     Settings,
     ascend,
 )
+from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.config.kafka_rules import kafka_conflicts
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS, Found, RawValues, is_name
 from abers_connectors.config.sections import dead_letters_beside
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["conflicts", "format_of"]
 
 _FORMATS = ("csv", "jsonl", "parquet")
+_FORGETTING = ("window", "max_age", "half_life")
 _NAMES = ("input.fields.model", "input.fields.segment", "input.label_fields.model")
 
 
@@ -54,7 +56,7 @@ def conflicts(values: Mapping[str, Any]) -> Found:
     found = RawValues(values)
     yield from _task(found)
     yield from _lengths(found)
-    ways = ("calibrator.window", "calibrator.max_age", "calibrator.half_life")
+    ways = [f"calibrator.{name}" for name in _FORGETTING]
     given = [way for way in ways if found.get(way) is not None]
     for way in given[1:]:
         yield way, f"cannot be combined with {given[0]}; remove one of them"
@@ -133,9 +135,14 @@ def _protected_numbers(values: RawValues) -> Found:
     of = shown("protected")
     if values.get("calibrator.support") in (None, [], ()):
         yield "calibrator.support", f"{of} needs the ends of all labels; write [lowest, highest]"
-    for name in ("grid", "window", "max_age", "half_life"):
+    yield from _without(values, "protected", "grid", *_FORGETTING)
+
+
+def _without(values: RawValues, of: str, *names: str) -> Found:
+    """Find keys that a calibrator does not have."""
+    for name in names:
         if values.get(f"calibrator.{name}"):
-            yield f"calibrator.{name}", f"is not for {of}; remove it"
+            yield f"calibrator.{name}", f"is not for {shown(of)}; remove it"
 
 
 def _scores(values: RawValues, kind: str, classes: Sequence[str] | None) -> Found:
@@ -157,7 +164,7 @@ def _calibrator(values: RawValues, kind: str) -> Found:
     known = [*map(shown, registry.names(kind))]
     other = f"{shown(given)} does not support the task {shown(kind)}; use {' or '.join(known)}"
     if given not in registry.names(kind) and not registry.is_path(given):
-        near = closest(given, registry.names())
+        near = FORMER_NAMES.get(given, closest(given, registry.names()))
         hint = f"; did you mean {shown(near)}?" if near else ""
         unknown = f'{shown(given)} is not one of {", ".join(known)}, or "package.module:Class"'
         yield path, other if given in registry.names() else f"{unknown}{hint}"
@@ -169,6 +176,8 @@ def _calibrator(values: RawValues, kind: str) -> Found:
         return
     if able.task != kind:
         yield path, other
+    if given == registry.NONE:
+        yield from _without(values, given, *_FORGETTING)
     yield from _lack_of_probabilities(values, path, given, able)
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from abers.stream.settings import QUANTILES
+from abers_connectors.config.units import milliseconds
 from abers_connectors.config.value_types import (
     MAX_COUNT,
     Bootstrap,
@@ -27,6 +28,7 @@ from abers_connectors.config.value_types import (
     Numbers,
     Pause,
     Port,
+    RunLength,
     Score,
     Section,
     Span,
@@ -177,8 +179,16 @@ class MonitoringSection(Section):
     enabled: bool = True
     tests: bool = True
     grace_period: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 200
-    average_run_length: Annotated[int, Field(ge=2, le=MAX_COUNT)] = 1_000_000
+    tolerance: Annotated[float, Field(ge=1.0, le=1000.0)] = 1.25
+    average_run_length: RunLength = 1_000_000
     cooldown: Count = 10_000
+
+    def run_length(self) -> dict[str, Any]:
+        """Return the average run length as the processor has it, a count or a time."""
+        length = self.average_run_length
+        if isinstance(length, int):
+            return {"average_run_length": length}
+        return {"average_run_time": milliseconds(length)}
 
 
 class SecuritySection(Section):

@@ -41,6 +41,7 @@ __all__ = [
     "Numbers",
     "Pause",
     "Port",
+    "RunLength",
     "Score",
     "Section",
     "Span",
@@ -147,6 +148,13 @@ def _read_delay(value: object) -> Lateness | None:
         return Lateness(observations=value) if is_time(value) else None
     span = milliseconds(value)
     return None if span is None else Lateness(span=span)
+
+
+def _read_run_length(value: object) -> int | str | None:
+    if isinstance(value, str):
+        return value if milliseconds(value) else None
+    counted = isinstance(value, int) and not isinstance(value, bool)
+    return value if counted and 2 <= value <= MAX_COUNT else None  # type: ignore[operator, return-value]  # noqa: PLR2004 - one is no distance
 
 
 def _read_features(value: object) -> str | tuple[str, ...] | None:
@@ -258,6 +266,14 @@ Delay: TypeAlias = Annotated[
     Lateness,
     _read_by(
         _read_delay, f"{{value}} is not a delay; write a number of observations, or {_DURATIONS}"
+    ),
+]
+RunLength: TypeAlias = Annotated[
+    int | str,
+    _read_by(
+        _read_run_length,
+        f"{{value}} is not a run length; write a number of observations from 2 to {MAX_COUNT}, or "
+        'a time such as "30d"',
     ),
 ]
 Moment: TypeAlias = Annotated[

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abers.monitoring import WindowedMonitor, consistency_bands, strongest
+from abers.monitoring import ALARM_TEST, WindowedMonitor, consistency_bands, strongest
 from abers.stream import make_task
 from abers_connectors.dashboard.expert_trail import ExpertTrail
-from abers_connectors.dashboard.models import CHANGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +77,7 @@ class ModelHistory:
 
 
 class EvidenceTrail:
-    """Evidence of a change at some moments, and the last alarms.
+    """Evidence of a change at some moments, in the view of the most, and the last alarms.
 
     A point is the number of labels so far and the natural logarithm of the evidence; an alarm has
     the number of labels before it. Of too many points, the larger of every two neighbours stays.
@@ -91,7 +90,7 @@ class EvidenceTrail:
     def note(self, labels: int, tests: Sequence[Evidence], alarms: Sequence[Alarm]) -> None:
         """Add the evidence after so many labels."""
         self.alarms += [(labels, one) for one in alarms]
-        heights = [one.log_wealth for one in tests if one.name == CHANGE]
+        heights = [one.log_wealth for one in tests if one.name == ALARM_TEST]
         heights += [one.log_wealth for one in alarms]
         if not heights:
             return

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers.monitoring import Figure, figures_over_time
-from abers_connectors.dashboard.models import CHANGE
+from abers.monitoring import ALARM_TEST, Figure, figures_over_time
 from abers_connectors.replay.summary import finite
 
 if TYPE_CHECKING:
@@ -70,17 +69,18 @@ def power(log_wealth: float) -> float:
 
 def _history_figures(history: ModelHistory, tests: Sequence[Evidence]) -> Iterator[Figure]:
     """Yield the figures of a history, in the order in which to read them."""
-    change = next((one for one in tests if one.name == CHANGE), None)
-    if change is not None and history.trail.points:
-        yield _evidence(history.trail, change)
+    changes = [one for one in tests if one.name == ALARM_TEST]
+    if changes and history.trail.points:
+        yield _evidence(history.trail, changes)
     yield from history.experts.figures()
     yield from figures_over_time([*history.windowed.recent()])
     if len(history.labels):
         yield from _last_predictions(history)
 
 
-def _evidence(trail: EvidenceTrail, change: Evidence) -> Figure:
-    """Return the figure of the evidence of a change."""
+def _evidence(trail: EvidenceTrail, changes: Sequence[Evidence]) -> Figure:
+    """Return the figure of the evidence of a change, in the view that has the most."""
+    change, several = changes[0], len(changes) > 1
     labels = [n for n, _ in trail.points]
     heights = [power(height) for _, height in trail.points]
     return Figure(
@@ -93,7 +93,8 @@ def _evidence(trail: EvidenceTrail, change: Evidence) -> Figure:
             "alarm_line": power(change.log_threshold),
             "alarms": [(n, power(alarm.log_wealth)) for n, alarm in trail.alarms],
         },
-        change.guarantee,
+        ("At each moment that of the view with the most evidence. " if several else "")
+        + change.guarantee,
         ["labels so far", "evidence, powers of ten"],
         [[n, f"{height:.2f}"] for n, height in zip(labels, heights, strict=True)],
     )

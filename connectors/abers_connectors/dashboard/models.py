@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from abers.monitoring import ALARM_TEST
 from abers_connectors.replay.score_text import score_cell, score_labels
 from abers_connectors.replay.summary import finite
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from abers_connectors.replay.summary import Means
 
 __all__ = [
-    "CHANGE",
     "Key",
     "ModelStatus",
     "calibrated_means",
@@ -35,9 +35,6 @@ __all__ = [
 
 Key: TypeAlias = tuple[str, str]
 """Model and segment."""
-
-CHANGE = "change"
-"""Name of the test whose incidents raise alarms."""
 
 
 class ModelStatus(msgspec.Struct, frozen=True):
@@ -63,7 +60,7 @@ def model_statuses(models: Mapping[Key, Sequence[TaskMonitor]]) -> list[ModelSta
         ModelStatus(
             key,
             sum(one.count for one in monitors),
-            any(test.active for one in monitors for test in one.tests if test.name == CHANGE),
+            any(test.active for one in monitors for test in one.tests if test.name == ALARM_TEST),
         )
         for key, monitors in models.items()
     )

@@ -131,6 +131,7 @@ def _findings(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
         "alarms": [
             {
                 "labels": labels,
+                "view": one.view,
                 "episode": one.episode,
                 "time": one.time,
                 "log_wealth": one.log_wealth,
@@ -149,10 +150,12 @@ def _scores(monitor: TaskMonitor) -> dict[str, Any]:
 
 def _test(one: Evidence) -> dict[str, Any]:
     return {
+        "view": one.view,
         "name": one.name,
         "log_wealth": one.log_wealth,
         "log_threshold": one.log_threshold,
         "active": one.active,
+        "status": one.status,
         "incidents": one.incidents,
         "since": None if one.last is None else one.last.first,
         "guarantee": one.guarantee,

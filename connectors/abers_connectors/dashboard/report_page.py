@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from abers import registry
+from abers.monitoring import ALARM_TEST
 from abers_connectors.dashboard.document import (
     VERSION,
     Card,
@@ -21,7 +22,7 @@ from abers_connectors.dashboard.document import (
     cards,
 )
 from abers_connectors.dashboard.model_view import ModelView
-from abers_connectors.dashboard.models import CHANGE, key_id, listed_name, model_table
+from abers_connectors.dashboard.models import key_id, listed_name, model_table
 from abers_connectors.dashboard.page_assets import PageAssets
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _part(key: Key, view: ModelView) -> Document:
 
 
 def _title(key: Key, view: ModelView) -> str:
-    return listed_name(key, active=any(one.active for one in view.tests if one.name == CHANGE))
+    return listed_name(key, active=any(one.active for one in view.tests if one.name == ALARM_TEST))
 
 
 def _models(models: Mapping[Key, ModelView]) -> Iterator[Card]:

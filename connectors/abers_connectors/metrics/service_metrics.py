@@ -67,7 +67,7 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
     """Return the samples of each metric of the service."""
     counts, gauges = view.counts, {str(n): one for n, one in view.gauges.items()}
     clocks = {n: one.clock for n, one in gauges.items() if one.clock is not None}
-    tests = [(model, one.name) for model, many in view.evidence.items() for one in many]
+    tests = [(model, one.view, one.name) for model, many in view.evidence.items() for one in many]
     return {
         "abers_build": [((), {"version": abers.__version__, "backend": abers.backend()})],
         "abers_records": _by(counts.records, INPUTS),
@@ -108,7 +108,7 @@ def _buckets(seen: Histogram) -> list[Row]:
 
 def _gauges(view: StatusView) -> Iterator[Metric]:
     """Yield the gauges that monitors define."""
-    labels = ("model", "test")
+    labels = ("model", "view", "test")
     known = {
         one.metric: Definition("gauge", one.metric, one.unit, one.help, labels) for one in TESTS
     }

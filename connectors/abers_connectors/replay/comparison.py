@@ -16,6 +16,7 @@ import msgspec
 from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.settings import CALIBRATORS
+from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.replay.summary import summarize_run
 from abers_connectors.suggestions import did_you_mean
 
@@ -37,7 +38,8 @@ def contestants(names: str, settings: Settings) -> list[Settings]:
     for row, name in enumerate(named):
         if name not in known and not registry.is_path(name):
             msg = f"--compare: {name!r} is not a calibrator of a {settings.task} task; "
-            msg += f"these are {', '.join(known)}{did_you_mean(name, known)}"
+            meant = FORMER_NAMES.get(name, name)
+            msg += f"these are {', '.join(known)}{did_you_mean(meant, known)}"
             raise ParameterError(msg)
         if name in named[:row]:
             msg = f"--compare: {name} is named twice; name it once"
@@ -53,6 +55,9 @@ def _settings(settings: Settings, name: str) -> Settings:
     window = settings.window
     if window is not None and registry.capabilities(name, settings.task).score == "folds":
         window = max(1, window // settings.folds)
+    if name == registry.NONE:  # which holds nothing
+        settings = msgspec.structs.replace(settings, max_age=None, half_life=None)
+        window = None
     probability = "merged" if name in registry.protected_forms(settings.task) else None
     coverage = settings.coverage if name == "protected" else None
     return msgspec.structs.replace(

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from abers.monitoring import experts
+from abers.monitoring import ALARM_TEST, experts
+from abers_connectors.replay.evidence_text import status_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,6 +44,7 @@ class Summary(msgspec.Struct, frozen=True):
     counters: dict[str, int]  # those that are not 0
     alarms: list[AlarmRecord] = []
     experts: dict[str, dict[str, float | None]] = {}  # weight and loss, of protected predictions
+    alarm_status: dict[str, str] = {}  # by view, of the test that raises alarms
 
 
 def summarize_run(run: Run, events: int, seconds: float) -> Summary:
@@ -83,6 +85,11 @@ def summarize(
         waiting=(sum(unlabelled), sum(unmatched)),
         counters={name: count for name, count in counters.items() if count},
         experts=expert_numbers(trusted),
+        alarm_status={
+            one.view: status_text(one)
+            for one in (() if whole is None else whole.tests)
+            if one.name == ALARM_TEST
+        },
     )
 
 

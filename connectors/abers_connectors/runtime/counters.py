@@ -97,7 +97,8 @@ class Counters:
         default_factory=lambda: Histogram.over(*_DELAYS)
     )
     model_totals: ModelTotals = field(default_factory=ModelTotals)
-    alarms: Counter[tuple[str, str]] = field(default_factory=Counter)  # by model and test
+    # By model, view and test.
+    alarms: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def __copy__(self) -> Counters:
         """Return an independent copy."""

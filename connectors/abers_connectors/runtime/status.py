@@ -135,7 +135,9 @@ class Status:
             self._update_gauges(task)
             if result.outputs is not None:
                 self._retired.update(result.outputs.retired)
-                counts.alarms.update((one.model, one.test) for _, one in result.outputs.alarms)
+                counts.alarms.update(
+                    (one.model, one.view, one.test) for _, one in result.outputs.alarms
+                )
                 settled = result.outputs.settled_batch
                 if settled is not None:
                     counts.label_delay.add_many(np.maximum(settled.delays, 0) / 1000)

@@ -18,13 +18,13 @@ class AlarmRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag
 
     Parameters
     ----------
-    model, test, episode, time
-        Model and test, the episode number, and the event time of the observation that triggered
-        the alarm, in milliseconds.
+    model, view, test, episode, time
+        Model, view ("raw" scores or "calibrated" predictions) and test, the episode number, and the
+        event time of the observation that triggered the alarm, in milliseconds.
     log_wealth, log_threshold
         Natural logarithms of the evidence, and of its threshold; None if infinite.
     message
-        What happened, and how often a false alarm is expected.
+        What happened, since when, by how much, and how often a false alarm is expected.
     segment
         Of the model, if it has any.
     topic, partition, offset
@@ -33,11 +33,13 @@ class AlarmRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag
     Examples
     --------
     >>> from abers.stream import Alarm
-    >>> alarm = Alarm("fraud", "", "change", 1, 1_700_000_000_000, math.inf, 13.8, "It changed.")
+    >>> of = ("fraud", "", "raw", "change-tolerance")
+    >>> alarm = Alarm(*of, 1, 1_700_000_000_000, math.inf, 13.8, "It changed.")
     >>> AlarmRecord.of(alarm).log_wealth
     """
 
     model: str
+    view: str
     test: str
     episode: int
     time: int

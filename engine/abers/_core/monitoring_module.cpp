@@ -6,6 +6,7 @@
 // found by comparing products of integers, which 128 bits hold whatever the counts are.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cmath>
@@ -112,7 +113,10 @@ using Table = nb::ndarray<double, nb::numpy, nb::ndim<2>, nb::c_contig, nb::devi
 constexpr double kGrid = 4096.0;  // forecasts are rounded to its parts, so that sets stay small
 constexpr double kDoubt = 100.0;  // labels that speak for a bet as much as the forecast for itself
 constexpr double kSmallest = 0x1p-53, kLargest = 1.0 - 0x1p-53;  // so that no factor is 0
-enum Place : std::size_t { kForecast, kOfAll, kOfRecent, kLabel, kWide };
+// What a row has of each view, in this order; its sets are that of all labels and that of the last.
+enum Place : std::size_t { kForecast, kOfAll, kOfRecent, kLabel, kPlaces };
+using Sets = std::vector<CalibrationSet*>;
+constexpr std::size_t kSets = 2;  // of a view
 
 std::int64_t run(InOrder& queue, const Bytes& kinds, const Counts& numbers, const Counts& times,
                  const Rows& values) {
@@ -146,36 +150,72 @@ double won(double bet, double forecast, double label) {
   return label == 1.0 ? bet / forecast : (1.0 - bet) / (1.0 - forecast);
 }
 
-std::int64_t bet(InOrder& queue, CalibrationSet& everything, CalibrationSet& recent,
-                 const Bytes& kinds, const Counts& numbers, const Counts& times,
-                 const Read& values) {
-  const std::size_t n = kinds.size();
-  require(numbers.size() == n && times.size() == n && values.size() == n && queue.width() == kWide);
+// The probability nearest to a bet of those whose odds are at most so many times off the
+// forecast's.
+double tolerated(double bet, double p, double tolerance) {
+  const double lower = p / (p + (1.0 - p) * tolerance);
+  const double upper = p * tolerance / (p * tolerance + (1.0 - p));
+  return std::min(std::max(bet, lower), upper);
+}
+
+// Appends forecast, label, and the factors: of both bets, first against the forecast, then
+// against what is tolerated.
+void settle(std::span<const double> row, double tolerance, std::vector<double>& out) {
+  const double p = row[kForecast], y = row[kLabel];
+  out.insert(out.end(), {p, y});
+  for (const Place of : {kOfAll, kOfRecent}) out.push_back(won(row[of], p, y));
+  for (const Place of : {kOfAll, kOfRecent}) {
+    out.push_back(won(row[of], tolerated(row[of], p, tolerance), y));
+  }
+}
+
+// The first step with a forecast or a label that cannot be one; their number if there is none.
+std::size_t first_bad(const Bytes& kinds, const Rows& values) {
+  const std::size_t n = kinds.size(), views = values.shape(1);
   for (std::size_t i = 0; i < n; ++i) {
-    const double value = values.data()[i];
-    const bool good = Kind{kinds.data()[i]} == Kind::kPredicts ? value >= 0.0 && value <= 1.0
-                                                               : value == 0.0 || value == 1.0;
-    if (!good) return static_cast<std::int64_t>(i) - static_cast<std::int64_t>(n);
+    const bool predicts = Kind{kinds.data()[i]} == Kind::kPredicts;
+    for (std::size_t view = 0; view < views; ++view) {
+      const double value = values.data()[i * views + view];
+      if (!(predicts ? value >= 0.0 && value <= 1.0 : value == 0.0 || value == 1.0)) return i;
+    }
+  }
+  return n;
+}
+
+std::int64_t bet(InOrder& queue, const Sets& sets, double tolerance, const Bytes& kinds,
+                 const Counts& numbers, const Counts& times, const Rows& values) {
+  const std::size_t n = kinds.size(), views = values.shape(1);
+  require(numbers.size() == n && times.size() == n && values.shape(0) == n &&
+          sets.size() == kSets * views && queue.width() == kPlaces * views);
+  if (const std::size_t bad = first_bad(kinds, values); bad < n) {
+    return static_cast<std::int64_t>(bad) - static_cast<std::int64_t>(n);
   }
   for (std::size_t i = 0; i < n; ++i) {
-    const double value = values.data()[i];
+    const double* const value = values.data() + i * views;
     queue.step(
         i, Kind{kinds.data()[i]}, numbers.data()[i], times.data()[i],
         [&](std::span<double> row) {
-          row[kForecast] = value;
-          row[kOfAll] = bet_of(everything, value);
-          row[kOfRecent] = bet_of(recent, value);
-        },
-        [&](std::span<double> row) {
-          row[kLabel] = value;
-          // None is refused before there are 2^33.
-          for (CalibrationSet* held : {&everything, &recent}) {
-            held->learn(rounded(row[kForecast]), value == 1.0, kOne, std::nan(""));
+          for (std::size_t view = 0; view < views; ++view) {
+            double* const part = row.data() + kPlaces * view;
+            part[kForecast] = value[view] + 0.0;  // -0.0 becomes 0.0, so that no factor is negative
+            part[kOfAll] = bet_of(*sets[kSets * view], value[view]);
+            part[kOfRecent] = bet_of(*sets[kSets * view + 1], value[view]);
           }
         },
-        [](std::span<const double> row, std::vector<double>& out) {
-          for (const Place of : {kOfAll, kOfRecent}) {
-            out.push_back(won(row[of], row[kForecast], row[kLabel]));
+        [&](std::span<double> row) {
+          for (std::size_t view = 0; view < views; ++view) {
+            double* const part = row.data() + kPlaces * view;
+            part[kLabel] = value[view];
+            // None is refused before there are 2^33.
+            for (std::size_t set = 0; set < kSets; ++set) {
+              sets[kSets * view + set]->learn(rounded(part[kForecast]), value[view] == 1.0, kOne,
+                                              std::nan(""));
+            }
+          }
+        },
+        [&](std::span<const double> row, std::vector<double>& out) {
+          for (std::size_t view = 0; view < views; ++view) {
+            settle(row.subspan(kPlaces * view, kPlaces), tolerance, out);
           }
         });
   }
@@ -283,7 +323,7 @@ void bind_monitoring(nb::module_& m) {
       .def_rw("came", &InOrder::came)
       .def_rw("skipped", &InOrder::skipped)
       .def("run", &run, "kinds"_a, "numbers"_a, "times"_a, "values"_a)
-      .def("bet", &bet, "everything"_a, "recent"_a, "kinds"_a, "numbers"_a, "times"_a, "values"_a)
+      .def("bet", &bet, "sets"_a, "tolerance"_a, "kinds"_a, "numbers"_a, "times"_a, "values"_a)
       .def("settled", &settled, "times"_a, "steps"_a, "values"_a)
       .def("size", &InOrder::size)
       .def("first", &InOrder::first)

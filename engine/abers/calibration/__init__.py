@@ -1,6 +1,6 @@
 """Classification: calibrators of binary scores and of several classes, and baselines."""
 
-from abers.calibration.baselines import Baseline, DirectIsotonic, Isotonic, Uncalibrated
+from abers.calibration.baselines import Baseline, DirectIsotonic, Isotonic
 from abers.calibration.beta import BetaCalibration
 from abers.calibration.cross import CrossVennAbers
 from abers.calibration.cross_intervals import (
@@ -26,6 +26,7 @@ from abers.calibration.platt import Platt
 from abers.calibration.protected import ProtectedVennAbers
 from abers.calibration.protected_classes import ProtectedMultiClass
 from abers.calibration.protected_cross import ProtectedCrossVennAbers
+from abers.calibration.uncalibrated import Uncalibrated, UncalibratedClasses
 from abers.calibration.venn_abers import IsotonicFit, VennAbers
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "ProtectedMultiClass",
     "ProtectedVennAbers",
     "Uncalibrated",
+    "UncalibratedClasses",
     "VennAbers",
     "VennInterval",
     "VennIntervals",

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import struct
-import sys
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -38,7 +37,6 @@ __all__ = [
     "DirectIsotonic",
     "Isotonic",
     "Refitted",
-    "Uncalibrated",
     "share",
 ]
 
@@ -279,39 +277,6 @@ class DirectIsotonic(Baseline):
         left, low, right, high = around
         nearest: float = low if score - left <= right - score else high
         return nearest
-
-
-class Uncalibrated(Baseline):
-    """No calibration: the score is the probability.
-
-    Parameters
-    ----------
-    window, max_age, half_life
-        How to forget, as in `VennAbers`; they change only the number of observations held.
-
-    Notes
-    -----
-    **Guarantee.** None. **Scores** are probabilities, in [0, 1]; others are refused.
-
-    Examples
-    --------
-    >>> from abers import Uncalibrated
-    >>> Uncalibrated().predict_one(0.3)
-    0.3
-    """
-
-    _magic: ClassVar[bytes] = b"abersUC\x01"
-    capabilities = Capabilities(
-        task="binary", score="probability", answer="probability", removal="none"
-    )
-    _lowest: float = 0.0
-    _highest: float = 1.0
-
-    def _map(self, scores: Floats) -> Floats:
-        return scores
-
-    def _change(self) -> int:
-        return sys.maxsize
 
 
 def share(refit: float) -> float:

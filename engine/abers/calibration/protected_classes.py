@@ -18,23 +18,19 @@ from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
 from abers.backends import core
 from abers.base import Calibrator, Capabilities
 from abers.calibration import mixture_state, sets
-from abers.calibration._class_labels import ClassLabels
-from abers.calibration._classes import Classes, Label, mapping, table
-from abers.calibration._classes import label as checked_label
+from abers.calibration._class_probabilities import ClassProbabilities
+from abers.calibration._classes import Classes, Label
 from abers.calibration.class_experts import one_vs_one, one_vs_rest, pair_count, vectors
 from abers.calibration.intervals import MultiInterval, MultiIntervals
 from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
-from abers.exceptions import ParameterError, ScoreError
+from abers.exceptions import ParameterError
 from abers.forgetting import Forgetting
 from abers.serialization import MAX_COUNT, pack, require, unpack
 from abers.steps import NO_NUMBER, one_step
-from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from numpy.typing import ArrayLike
 
     from abers._core import CalibrationSet, ClassAggregation
     from abers.arrays import Floats, Integers
@@ -43,12 +39,10 @@ if TYPE_CHECKING:
 __all__ = ["ProtectedMultiClass"]
 
 _HEADER = struct.Struct("<dqqqq")
-_ROUNDING = 0.02  # probabilities that were written with few digits; streams refuse at half of it
-_NO_PROBABILITIES = "not probabilities that sum to 1; divide the scores by their sum"
 
 
 class ProtectedMultiClass(
-    ClassLabels,
+    ClassProbabilities,
     ProbabilityMixture,
     Calibrator[Any, Label, MultiInterval, MultiIntervals],
 ):
@@ -231,30 +225,6 @@ class ProtectedMultiClass(
     def _must_copy(self, steps: Steps) -> bool:
         return any(sets.may_overflow(part[0], steps) for part in self._rests)
 
-    # The checks
-
-    def _score(self, score: Any) -> Floats:
-        checked = mapping(score, 0.0)
-        self._classes.unknown(checked)
-        row = np.array([checked.get(each, 0.0) for each in self.classes])
-        if not _are_probabilities(row):
-            msg = f"scores {shown(checked)} are {_NO_PROBABILITIES}"
-            raise ScoreError(msg)
-        return row
-
-    def _scores(self, scores: ArrayLike) -> Floats:
-        found = table(scores, self._classes, 0.0)
-        bad = np.flatnonzero(~_are_probabilities(found))
-        if bad.size:
-            msg = f"row {bad[0]}: scores {shown(found[:, bad[0]].tolist())} are {_NO_PROBABILITIES}"
-            raise ScoreError(msg)
-        return found
-
-    def _label(self, label: object) -> int:
-        named = checked_label(label)
-        self._classes.unknown([named])
-        return self._classes.numbers[named]
-
     # Saving
 
     def _save(self) -> bytes:
@@ -292,9 +262,3 @@ class ProtectedMultiClass(
             require(len({(one.size, one.total, one.late) for one in part}) == 1, "calibrators")
         self._become(classes, weight, own)
         mixture_state.load(self._mixture, pieces, lanes, (moment, counted, taught), k)
-
-
-def _are_probabilities(scores: Floats) -> Any:
-    """Return whether scores, of which none is negative, sum to 1, as far as digits go."""
-    with np.errstate(over="ignore"):  # an infinite sum is not 1
-        return np.abs(np.asarray(sum(scores)) - 1.0) <= _ROUNDING

@@ -14,6 +14,7 @@ from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.coverage import CoverageMonitor
 from abers.monitoring.distribution_e_process import DistributionEProcess
 from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
+from abers.monitoring.event_time import moment
 from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
 from abers.monitoring.measures import Measure, Number, means
@@ -32,11 +33,14 @@ from abers.monitoring.scored_rows import (
     TrackedRows,
 )
 from abers.monitoring.scores import Bin, PrequentialScores
+from abers.monitoring.shift import Shift, ShiftEstimate
+from abers.monitoring.tested_view import ALARM_TEST, RowObserver, SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
 from abers.monitoring.tracker import Tracker
 from abers.monitoring.windows import Window, WindowedMonitor, figures_over_time
 
 __all__ = [
+    "ALARM_TEST",
     "BAND_LEVEL",
     "MONITORS",
     "TESTS",
@@ -75,9 +79,14 @@ __all__ = [
     "ProtectionMonitor",
     "RegressionMonitor",
     "Reliability",
+    "RowObserver",
     "ScoredRows",
     "SequentialTest",
+    "SettledForecasts",
+    "Shift",
+    "ShiftEstimate",
     "TaskMonitor",
+    "TestedView",
     "TrackedRows",
     "Tracker",
     "Window",
@@ -89,6 +98,7 @@ __all__ = [
     "figures_over_time",
     "means",
     "measure",
+    "moment",
     "others_total",
     "strongest",
     "task_monitor",

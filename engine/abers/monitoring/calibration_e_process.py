@@ -15,22 +15,25 @@ from abers.calibration import sets
 from abers.exceptions import LabelError, ScoreError
 from abers.forgetting import Forgetting
 from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcess, EProcessSteps
-from abers.monitoring.tests import EDetector, Martingale
+from abers.monitoring.tested_view import SettledForecasts, TestedView
+from abers.monitoring.tests import EDetector, Martingale, hypothesis_of
 from abers.serialization import require
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from abers.arrays import Floats
+    from abers.arrays import Floats, Integers
     from abers.monitoring.e_processes import OpenedIncident
+    from abers.monitoring.tests import SequentialTest
 
 __all__ = ["CalibrationEProcess"]
 
 # Labels behind the bets of each test: all of them, and a window that those before a change leave.
 _WINDOWS = (None, 1000)
-_COLUMNS = 4  # of an observation that waits: forecast, a bet for each test, label
+_COLUMNS = 4  # of an observation that waits, by view: forecast, a bet of each window, label
+_SETTLED = 6  # of a settled one, by view: forecast, label, factors of four tests
 
 
 class CalibrationEProcess(EProcess):
@@ -38,21 +41,40 @@ class CalibrationEProcess(EProcess):
 
     Parameters
     ----------
+    views
+        Names of the forecasts that are tested, each by itself.
+    tolerance
+        Ratio of odds, of at least 1, by which forecasts may be off in the tests with a tolerance.
     alpha
-        Of the test since the beginning, see `Martingale`.
-    average_run_length, cooldown
-        Of the test for a change, see `EDetector`.
+        Of each test since the beginning, see `Martingale`.
+    average_run_length, average_run_time, cooldown
+        Of each test for a change, see `EDetector`.
     grace_period
         Number of labels that must have come before the first bet: earlier predictions are left out.
+    outcome
+        What labels count, as alarms say it.
+
+    Raises
+    ------
+    ParameterError
+        If an option is out of range.
 
     Notes
     -----
-    The hypothesis is that P(Y = 1), given all that was known when the forecast p was issued and
-    the labels of all observations before it, is p. The bet q is the merged Venn-Abers probability
-    that an `abers.VennAbers` gives p, rounded to 1/4096: one of all labels for the test since the
-    beginning, one of the last 1,000 for the detector; both are shrunk to p as if 100 more labels
-    agreed with it. The factor is q/p for label 1, and (1 - q)/(1 - p) for label 0; its mean is 1
-    if the hypothesis is true. A label 1 that was forecast with 0, or 0 with 1, makes it infinite.
+    The hypothesis of "since-start" and "change" is that P(Y = 1), given all that was known when
+    the forecast p was issued and the labels of all observations before it, is p. The bet q is the
+    merged Venn-Abers probability that an `abers.VennAbers` gives p, rounded to 1/4096: one of all
+    labels for the test since the beginning, one of the last 1,000 for the detector; both are shrunk
+    to p as if 100 more labels agreed with it. The factor is q/p for label 1, and (1 - q)/(1 - p)
+    for label 0; its mean is 1 if the hypothesis is true. A label 1 that was forecast with 0, or 0
+    with 1, makes it infinite.
+
+    The hypothesis of "since-start-tolerance" and "change-tolerance" is that this probability lies
+    between l and u, whose odds are those of p divided and multiplied by the tolerance. The bets
+    are the same; the factor is q/p* for label 1, and (1 - q)/(1 - p*) for label 0, p* being the
+    probability from l to u that is nearest to q. That is the reverse information projection of the
+    bet on the hypothesis; the mean of the factor is at most 1 for each probability from l to u. It
+    is 1 where the bet is among these, and with a tolerance of 1 it is that of the tests above.
 
     **Guarantee.** That of each test, see `Martingale` and `EDetector`; they hold however long
     labels take, also if that depends on the label, because a factor waits until all observations
@@ -64,7 +86,7 @@ class CalibrationEProcess(EProcess):
     References
     ----------
     Henzi, Puke, Dimitriadis & Ziegel (2023), A safe Hosmer-Lemeshow test; Vovk & Petej (2014),
-    Venn-Abers predictors.
+    Venn-Abers predictors; Grünwald, de Heide & Koolen (2024), Safe testing.
 
     Examples
     --------
@@ -72,76 +94,107 @@ class CalibrationEProcess(EProcess):
     >>> for number in range(100):  # half of the labels are 1 where 0.1 was forecast
     ...     process.predict(number, 0.1)
     ...     opened = process.learn(number, number % 2)
-    >>> [(one.name, round(one.log_wealth, 1), one.active) for one in process.evidence()]
-    [('since-start', 30.1, True), ('change', 7.2, True)]
+    >>> for one in process.evidence():
+    ...     print(one.name, round(one.log_wealth, 1), one.status)
+    since-start 30.1 triggered
+    change 7.2 active
+    since-start-tolerance 21.7 triggered
+    change-tolerance 11.6 active
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is a choice
         self,
+        views: Sequence[str] = ("calibrated",),
         *,
+        tolerance: float = 1.25,
         alpha: float = 0.01,
         average_run_length: float = 1_000_000.0,
+        average_run_time: int | None = None,
         cooldown: float = 10_000.0,
         grace_period: int = 0,
+        outcome: str = "labels 1",
     ) -> None:
-        since = Martingale("since-start", alpha=alpha)
-        change = EDetector("change", average_run_length=average_run_length, cooldown=cooldown)
-        super().__init__((since, change), _COLUMNS, grace_period)
-        self._settled_width = len(self._tests)  # a factor each
-        self._strategies = [sets.empty(Forgetting(window)) for window in _WINDOWS]
+        def tests() -> Iterator[SequentialTest]:
+            for suffix, about in (
+                ("", hypothesis_of(1.0)),
+                ("-tolerance", hypothesis_of(tolerance)),
+            ):
+                yield Martingale(f"since-start{suffix}", alpha=alpha, hypothesis=about)
+                yield EDetector(
+                    f"change{suffix}",
+                    average_run_length=average_run_length,
+                    average_run_time=average_run_time,
+                    cooldown=cooldown,
+                    hypothesis=about,
+                )
 
-    def predict(self, number: int, forecast: float, time: int = 0) -> None:
-        """Bet on an observation, whose number is above all before it."""
-        self.run(_step(PREDICTS, number, time, forecast))
+        self.tolerance = tolerance
+        width = len(views)
+        tested = [TestedView(view, [*tests()], [outcome]) for view in views]
+        super().__init__(tested, _COLUMNS * width, _SETTLED * width, grace_period)
+        self._sets = [sets.empty(Forgetting(window)) for _ in views for window in _WINDOWS]
 
-    def learn(self, number: int, label: int) -> list[OpenedIncident]:
-        """Take a label; return the incidents that it opens."""
-        return self.run(_step(LEARNS, number, 0, label))
+    def predict(self, number: int, *forecasts: float, time: int = 0) -> None:
+        """Bet on an observation, whose number is above all before it; a forecast a view."""
+        self.run(_step(PREDICTS, number, time, *forecasts))
+
+    def learn(self, number: int, *labels: int) -> list[OpenedIncident]:
+        """Take the label in each view; return the incidents that it opens."""
+        return self.run(_step(LEARNS, number, 0, *labels))
 
     def expire(self, number: int) -> list[OpenedIncident]:
         """Let an observation expire; return the incidents that this opens."""
-        return self.run(_step(EXPIRES, number, 0, 0.0))
+        return self.run(_step(EXPIRES, number, 0, *[0.0] * len(self.views)))
 
     def _move(self, steps: EProcessSteps) -> int:
-        values = np.ascontiguousarray(steps.values[:, 0])
-        count: int = self._buffer.bet(*self._strategies, *steps[:3], values)
+        values = np.ascontiguousarray(steps.values)
+        count: int = self._buffer.bet(self._sets, self.tolerance, *steps[:3], values)
         if count < 0:
             row = count + len(values)
+            shown = ", ".join(map(str, values[row].tolist()))
             if steps.kinds[row] == PREDICTS:
-                msg = f"row {row}: forecast {values[row]} is not a probability; give one in [0, 1]"
+                msg = f"row {row}: forecast {shown} is not a probability; give one in [0, 1]"
                 raise ScoreError(msg)
-            msg = f"row {row}: label {values[row]} is unknown; labels are 0 and 1"
+            msg = f"row {row}: label {shown} is unknown; labels are 0 and 1"
             raise LabelError(msg)
         return count
 
-    def _factors(self, rows: Floats) -> list[list[float]]:
-        return [column.tolist() for column in rows.T]
+    def _settled(self, rows: Floats, times: Integers) -> list[SettledForecasts]:
+        found = []
+        for at in range(0, rows.shape[1], _SETTLED):
+            factors = rows[:, at + 2 : at + _SETTLED].T.tolist()
+            forecasts, labels = rows[:, at : at + 1], rows[:, at + 1 : at + 2]
+            found.append(SettledForecasts(factors, forecasts, labels, times))
+        return found
 
     def _dump(self) -> list[bytes]:
-        return [sets.sealed(one) for one in self._strategies]
+        return [sets.sealed(one) for one in self._sets]
 
     def _restore(self, strategies: Sequence[bytes]) -> None:
         try:
             restored = [sets.unsealed(one) for one in strategies]
         except struct.error as error:
             raise ValueError("bets") from error
-        for one, window in zip(restored, _WINDOWS, strict=True):
+        for one, window in zip(restored, _WINDOWS * len(self.views), strict=True):
             require(one.window == (window or 0) and not one.lifetime, "betting strategies")
-        self._strategies = restored
+        self._sets = restored
 
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
-        forecasts, bets, labels = rows[:, 0], rows[:, 1:-1], rows[labelled, -1]
+        by_view = rows.reshape(len(rows), len(self.views), _COLUMNS)
+        forecasts, bets, labels = by_view[..., 0], by_view[..., 1:-1], by_view[..., -1]
+        known = labels[labelled]
         return bool(
             ((forecasts >= 0.0) & (forecasts <= 1.0)).all()
             and ((bets > 0.0) & (bets < 1.0)).all()
-            and ((labels == 0.0) | (labels == 1.0)).all()
+            and ((known == 0.0) | (known == 1.0)).all()
+            and np.isnan(labels[~labelled]).all()
         )
 
 
-def _step(kind: int, number: int, time: int, value: float) -> EProcessSteps:
+def _step(kind: int, number: int, time: int, *values: float) -> EProcessSteps:
     return EProcessSteps(
         np.array([kind], np.uint8),
         np.array([number], np.int64),
         np.array([time], np.int64),
-        np.array([[value]], np.float64),
+        np.array([values], np.float64),
     )

@@ -6,7 +6,7 @@ observations, whenever labels come.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,15 +14,16 @@ from abers.backends import core
 from abers.exceptions import ParameterError
 from abers.monitoring.e_processes import EProcess
 from abers.monitoring.regression import spread
-from abers.monitoring.tests import EDetector, Martingale
+from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
+from abers.monitoring.tests import EDetector, Martingale, hypothesis_of
 from abers.serialization import MAX_COUNT, column, require
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from abers.arrays import Floats
+    from abers.arrays import Floats, Integers
     from abers.monitoring.tests import SequentialTest
 
 __all__ = ["DistributionEProcess"]
@@ -57,13 +58,13 @@ class DistributionEProcess(EProcess):
         Share of the labels that each interval should cover, between 0 and 1.
     pit
         Whether PIT values are tested too.
-    alpha, average_run_length, cooldown, grace_period
+    tolerance, alpha, average_run_length, average_run_time, cooldown, grace_period
         As of `CalibrationEProcess`.
 
     Raises
     ------
     ParameterError
-        If a level is not between 0 and 1.
+        If a level is not between 0 and 1, or an option is out of range.
 
     Notes
     -----
@@ -71,16 +72,20 @@ class DistributionEProcess(EProcess):
     label), given the labels of all observations before it, is at least 0.9. The bet is the share q
     of the intervals before that covered, after one at the level itself, but none above the level:
     the factor is q/0.9 for an interval that covers and (1 - q)/0.1 for one that does not. Its mean
-    is at most 1, so that intervals may be too wide, as they are while little is known.
+    is at most 1, so that intervals may be too wide, as they are while little is known. The test
+    "coverage-0.9-tolerance" is the same for the level whose odds are those of 0.9 divided by the
+    tolerance: 0.878 with 1.25.
 
     **PIT.** The hypothesis of the test "pit" is that the label, given all labels before it, has the
     distribution predicted. Then its PIT value, drawn evenly between the CDF just below the label
     and at it, is uniform. The bet is on ten equal bins by how many values fell into each before,
     starting with half a value each; the factor is the mean over that draw, so nothing is random.
+    It has no tolerance.
 
-    **Change.** The detector multiplies the factors of the PIT values, or if there are none the mean
-    of those of the intervals, where older labels count less: with each label, counts lose a five
-    hundredth.
+    **Change.** The detector "change" multiplies the factors of the PIT values, or if there are none
+    the mean of those of the intervals, where older labels count less: with each label, counts lose
+    a five hundredth. The detector "change-tolerance" multiplies the mean of those of the intervals
+    with their tolerance; where there are no intervals it is "change".
 
     **Guarantee.** That of each test, see `Martingale` and `EDetector`. As of
     `CalibrationEProcess`, an observation that expires is left out, which is valid only if being
@@ -100,62 +105,89 @@ class DistributionEProcess(EProcess):
     >>> steps = [np.full(30, kind, np.uint8) for kind in (0, 1)]
     >>> for kinds in steps:  # predict 30 observations, of which none is covered
     ...     opened = process.run(EProcessSteps(kinds, numbers, numbers, np.zeros((30, 1))))
-    >>> [(one.test, one.incident.first) for one in opened]
-    [('coverage-0.9', 3), ('change', 7)]
+    >>> for one in opened:
+    ...     print(one.test, one.incident.first)
+    coverage-0.9 3
+    coverage-0.9-tolerance 3
+    change 7
+    change-tolerance 8
+    >>> round(opened[-1].shift.expected, 1), opened[-1].shift.observed
+    (8.1, 0.0)
     """
+
+    subjects: ClassVar[Mapping[str, str]] = {"calibrated": "served intervals"}
+    faults: ClassVar[Mapping[int, str]] = dict.fromkeys((-1, 0, 1), "too narrow")
 
     def __init__(  # noqa: PLR0913 - each is a choice
         self,
         levels: Sequence[float],
         *,
         pit: bool = False,
+        tolerance: float = 1.25,
         alpha: float = 0.01,
         average_run_length: float = 1_000_000.0,
+        average_run_time: int | None = None,
         cooldown: float = 10_000.0,
         grace_period: int = 0,
     ) -> None:
         if any(not 0.0 < level < 1.0 for level in levels):
             msg = f"levels {list(levels)} are not all between 0 and 1"
             raise ParameterError(msg)
-        nulls = [(1.0 - level, level) for level in levels]
-        self._pit = pit
-        self._since = [_Frequencies(null, 1.0, capped=True) for null in nulls]
-        self._recent = [_Frequencies(null, _FORGET, capped=True) for null in nulls]
+        right, about = hypothesis_of(1.0), hypothesis_of(tolerance)
+        tolerated = [level / (level + (1.0 - level) * tolerance) for level in levels]
+        self._levels, self._pit = np.array(levels), pit
+        self._since = [_coverage(one, 1.0) for one in (*levels, *tolerated)]
+        self._recent = [_coverage(one, _FORGET) for one in levels]
+        self._tolerant = [_coverage(one, _FORGET) for one in tolerated]
         names = [f"coverage-{level:.9g}" for level in levels]
+        tests: list[SequentialTest] = [
+            *(Martingale(name, alpha=alpha, hypothesis=right) for name in names),
+            *(Martingale(f"{name}-tolerance", alpha=alpha, hypothesis=about) for name in names),
+        ]
         if pit:
             uniform = [1.0 / _BINS] * _BINS
             self._since.append(_Frequencies(uniform, 1.0))
             self._recent = [_Frequencies(uniform, _FORGET)]
-            names.append("pit")
-        tests: list[SequentialTest] = [Martingale(name, alpha=alpha) for name in names]
-        if names:
-            change = {"average_run_length": average_run_length, "cooldown": cooldown}
-            tests.append(EDetector("change", **change))
-        super().__init__(tests, max(1, len(levels) + 2 * pit), grace_period)
+            tests.append(Martingale("pit", alpha=alpha, hypothesis=right))
+        if tests:
+            for name, hypothesis in (("change", right), (ALARM_TEST, about if levels else right)):
+                change = EDetector(
+                    name,
+                    average_run_length=average_run_length,
+                    average_run_time=average_run_time,
+                    cooldown=cooldown,
+                    hypothesis=hypothesis,
+                )
+                tests.append(change)
+        outcomes = [f"labels inside the central {100 * level:.9g} % intervals" for level in levels]
+        view = TestedView("calibrated", tests, outcomes)
+        width = max(1, len(levels) + 2 * pit)
+        super().__init__([view], width, width, grace_period)
 
-    def _factors(self, rows: Floats) -> list[list[float]]:
-        shares = self._shares(rows)
-        found = [one.factors(part) for one, part in zip(self._since, shares, strict=True)]
-        # The last ones are of the PIT values, if there are any.
-        recent = zip(self._recent, shares[-len(self._recent) :], strict=True)
-        changes = [one.factors(part) for one, part in recent]
-        if changes:
-            found.append(sum(changes[1:], changes[0]) / len(changes))
-        return [one.tolist() for one in found]
-
-    def _shares(self, rows: Floats) -> list[Floats]:
-        """Return the shares of each label in the bins of each strategy."""
-        covered = rows[:, :-2] if self._pit else rows[:, : len(self._since)]
+    def _settled(self, rows: Floats, times: Integers) -> list[SettledForecasts]:
+        k = len(self._levels)
+        covered = rows[:, :k]
         shares = [np.column_stack((1.0 - one, one)) for one in covered.T]
-        if self._pit:
-            shares.append(spread(rows[:, -2], rows[:, -1], _BINS))
-        return shares
+        pit = [spread(rows[:, -2], rows[:, -1], _BINS)] if self._pit else []
+        factors = _factors(self._since, [*shares, *shares, *pit])
+        recent, tolerant = (
+            _factors(self._recent, pit or shares),
+            _factors(self._tolerant, shares),
+        )
+        if recent:
+            factors += [_mean(recent), _mean(tolerant or recent)]
+        forecasts = np.broadcast_to(self._levels, covered.shape)
+        return [SettledForecasts([one.tolist() for one in factors], forecasts, covered, times)]
+
+    @property
+    def _strategies(self) -> list[_Frequencies]:
+        return [*self._since, *self._recent, *self._tolerant]
 
     def _dump(self) -> list[bytes]:
-        return [one.counts.astype("<f8").tobytes() for one in (*self._since, *self._recent)]
+        return [one.counts.astype("<f8").tobytes() for one in self._strategies]
 
     def _restore(self, strategies: Sequence[bytes]) -> None:
-        for one, saved in zip((*self._since, *self._recent), strategies, strict=True):
+        for one, saved in zip(self._strategies, strategies, strict=True):
             counts = column(saved, "<f8", "counts of bins", len(one.counts))
             require(((counts >= 0.0) & (counts <= MAX_COUNT)).all(), "counts of bins")
             one.counts[:] = counts
@@ -163,3 +195,17 @@ class DistributionEProcess(EProcess):
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
         values = rows[labelled]
         return bool(((values >= 0.0) & (values <= 1.0)).all())
+
+
+def _coverage(level: float, forget: float) -> _Frequencies:
+    """Return a strategy that bets on less coverage than a level."""
+    return _Frequencies((1.0 - level, level), forget, capped=True)
+
+
+def _factors(strategies: Sequence[_Frequencies], shares: Sequence[Floats]) -> list[Floats]:
+    return [one.factors(part) for one, part in zip(strategies, shares, strict=True)]
+
+
+def _mean(factors: Sequence[Floats]) -> Floats:
+    mean: Floats = sum(factors[1:], factors[0]) / len(factors)
+    return mean

@@ -7,7 +7,7 @@ factor, or it is counted as skipped. So tests see observations in their order, w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from abers.backends import core
 from abers.serialization import column, count, require
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from abers.arrays import Bytes, Floats, Integers
     from abers.monitoring.evidence import Evidence, Incident
-    from abers.monitoring.tests import SequentialTest
+    from abers.monitoring.shift import Shift
+    from abers.monitoring.tested_view import SettledForecasts, TestedView
 
 __all__ = ["EXPIRES", "LEARNS", "PREDICTS", "EProcess", "EProcessSteps", "OpenedIncident"]
 
@@ -41,8 +42,8 @@ class EProcessSteps(NamedTuple):
     times
         Event times of the observations.
     values
-        Array of shape (n, width): the forecast where an observation is predicted, the outcome where
-        a label comes.
+        Array of shape (n, width): the forecasts where an observation is predicted, the outcomes
+        where a label comes.
     """
 
     kinds: Bytes
@@ -58,15 +59,19 @@ class OpenedIncident(NamedTuple):
     ----------
     step
         Index of the last step that it needed.
-    test
-        Name of the test.
+    view, test
+        Name of the view, and of the test.
     incident
         The incident as it opened.
+    shift
+        Labels observed and expected, of an alarm.
     """
 
     step: int
+    view: str
     test: str
     incident: Incident
+    shift: Shift | None
 
 
 class EProcess(ABC):
@@ -74,17 +79,32 @@ class EProcess(ABC):
 
     Parameters
     ----------
-    tests
-        Tests that take the factors.
+    views
+        What is tested, and the tests.
     width
         Number of floats of an observation that waits. The last is its label: NaN until that comes.
+    settled_width
+        Number of floats of one that is settled.
     grace_period
         Number of labels that must have come before the first bet: earlier predictions are left out.
     """
 
-    def __init__(self, tests: Sequence[SequentialTest], width: int, grace_period: int) -> None:
-        self._tests, self._width = tests, width
-        self._settled_width = width  # floats of a settled observation
+    subjects: ClassVar[Mapping[str, str]] = {
+        "raw": "raw scores",
+        "calibrated": "served probabilities",
+    }
+    """What a view is called in a sentence."""
+    faults: ClassVar[Mapping[int, str]] = {
+        1: "too high",
+        -1: "too low",
+        0: "miscalibrated, though about right on average",
+    }
+    """What is wrong with forecasts, by the direction of a shift."""
+
+    def __init__(
+        self, views: Sequence[TestedView], width: int, settled_width: int, grace_period: int
+    ) -> None:
+        self.views, self._width, self._settled_width = (*views,), width, settled_width
         self._buffer = core.ReorderBuffer(width, grace_period)
 
     @property
@@ -126,11 +146,10 @@ class EProcess(ABC):
         times, at = np.empty(count, np.int64), np.empty(count, np.int64)
         values = np.empty((count, self._settled_width))
         self._buffer.settled(times, at, values)
-        dates = times.tolist()
         return [
-            OpenedIncident(int(at[index]), test.name, incident)
-            for test, factors in zip(self._tests, self._factors(values), strict=True)
-            for index, incident in test.update(factors, dates)
+            OpenedIncident(int(at[one.row]), view.name, *one[1:])
+            for view, settled in zip(self.views, self._settled(values, times), strict=True)
+            for one in view.update(settled)
         ]
 
     def _move(self, steps: EProcessSteps) -> int:
@@ -138,8 +157,8 @@ class EProcess(ABC):
         return int(self._buffer.run(*steps))
 
     @abstractmethod
-    def _factors(self, rows: Floats) -> Sequence[Sequence[float]]:
-        """Return the factors for each test, from the values of settled observations."""
+    def _settled(self, rows: Floats, times: Integers) -> Sequence[SettledForecasts]:
+        """Return the forecasts of each view, from the values of settled observations."""
 
     @abstractmethod
     def _dump(self) -> list[bytes]:
@@ -150,17 +169,17 @@ class EProcess(ABC):
         """Restore the betting strategies from what `_dump` returned."""
 
     def evidence(self) -> tuple[Evidence, ...]:
-        """Return the evidence of each test."""
-        return tuple(test.evidence(self.skipped) for test in self._tests)
+        """Return the evidence of each test, by view."""
+        return tuple(one for view in self.views for one in view.evidence(self.skipped))
 
     def state(self) -> tuple[Any, ...] | None:
         """Return the state: what `load` takes; None before the first observation."""
         buffer = self._buffer
         if not (buffer.came or buffer.skipped or buffer.size()):
             return None
-        tests = [test.state() for test in self._tests]
+        views = [view.state() for view in self.views]
         waiting = [raw(column) for column in self._columns()]
-        return (self._dump(), waiting, (buffer.came, buffer.skipped), tests)
+        return (self._dump(), waiting, (buffer.came, buffer.skipped), views)
 
     def load(self, state: Sequence[Any] | None) -> None:
         """Restore a state, before the first observation.
@@ -172,13 +191,13 @@ class EProcess(ABC):
         """
         if state is None:
             return
-        strategies, (numbers, times, waits, rows), (came, skipped), tests = state
+        strategies, (numbers, times, waits, rows), (came, skipped), views = state
         self._restore(strategies)
         self._load_buffer(numbers, times, waits, rows)
         self._buffer.came = count(came, "labels that came")
         self._buffer.skipped = count(skipped, "observations without a label")
-        for test, one in zip(self._tests, tests, strict=True):
-            test.load(one)
+        for view, one in zip(self.views, views, strict=True):
+            view.load(one)
 
     def _load_buffer(self, *saved: Any) -> None:  # noqa: ANN401 - columns, as they were saved
         """Restore the buffer: its first row waits for a label, and no row with a label waits."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from abers.monitoring.measures import Measure, Number
 
@@ -20,8 +20,9 @@ _EVIDENCE_MEASURE = Measure(
 _THRESHOLD = Measure(
     "evidence_threshold_log10", "", "powers of ten", "The evidence at which a test is active."
 )
+_STATUSES: tuple[Literal["active", "triggered", "quiet"], ...] = ("active", "triggered", "quiet")
 TESTS = (_ACTIVE, _EVIDENCE_MEASURE, _THRESHOLD)
-"""Numbers of each test, with its name as the label "test"."""
+"""Numbers of each test, with its view and its name as labels."""
 
 
 class Incident(NamedTuple):
@@ -50,13 +51,18 @@ class Evidence(NamedTuple):
     Attributes
     ----------
     name
-        Name of the test, unique among those of a monitor.
+        Name of the test, unique among those of a view.
+    view
+        What is tested: the "raw" scores, or the "calibrated" predictions, which are served.
     log_wealth
         Natural logarithm of the evidence now; infinite after an infinite factor.
     log_threshold
         Natural logarithm of the evidence at which the test becomes active.
     active
         Whether an incident is open.
+    status
+        "quiet" before the first incident, "active" during one, else "triggered". A test since the
+        beginning stays triggered: it says that something was wrong, not that it is now.
     incidents
         Number of incidents.
     last
@@ -68,9 +74,11 @@ class Evidence(NamedTuple):
     """
 
     name: str
+    view: str
     log_wealth: float
     log_threshold: float
     active: bool
+    status: Literal["quiet", "active", "triggered"]
     incidents: int
     last: Incident | None
     guarantee: str
@@ -83,7 +91,8 @@ def strongest(many: Sequence[Sequence[Evidence]]) -> tuple[Evidence, ...]:
     Parameters
     ----------
     many
-        Tests of each calibrator, of the same names in the same order; empty where there are none.
+        Tests of each calibrator, of the same views and names in the same order; empty where there
+        are none.
 
     Returns
     -------
@@ -100,8 +109,10 @@ def _combined(tests: Sequence[Evidence]) -> Evidence:
         return tests[0]
     most = max(tests, key=lambda one: one.log_wealth)
     incidents = [one.last for one in tests if one.last is not None]
+    found = {one.status for one in tests}
     return most._replace(
         active=any(one.active for one in tests),
+        status=next(one for one in _STATUSES if one in found),
         incidents=sum(one.incidents for one in tests),
         last=max(incidents, key=lambda one: one.last) if incidents else None,
         guarantee=f"Of each of {len(tests)} calibrators by itself: {most.guarantee}",
@@ -112,7 +123,7 @@ def _combined(tests: Sequence[Evidence]) -> Evidence:
 def evidence_numbers(tests: Sequence[Evidence]) -> list[Number]:
     """Return the numbers of `TESTS` for each test, for the summary of a monitor."""
     return [
-        Number(measure, value, labels={"test": one.name})
+        Number(measure, value, one.view, labels={"test": one.name})
         for one in tests
         for measure, value in (
             (_ACTIVE, one.active),

@@ -152,7 +152,7 @@ class ExchangeabilityEProcess:
 
     def evidence(self) -> tuple[Evidence, ...]:
         """Return the evidence of each test."""
-        return tuple(test.evidence() for test in self._tests)
+        return tuple(test.evidence(view="raw") for test in self._tests)
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""

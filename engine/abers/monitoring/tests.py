@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Literal
 
 from abers.exceptions import ParameterError
+from abers.monitoring.event_time import span
 from abers.monitoring.evidence import Evidence, Incident
 from abers.serialization import count, number, require, whole
 from abers.validation import shown
@@ -20,9 +22,31 @@ from abers.validation import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["EDetector", "Martingale", "SequentialTest"]
+__all__ = ["EDetector", "Martingale", "SequentialTest", "hypothesis_of"]
 
 _LARGEST_TIME = (1 << 63) - 1
+_RIGHT = "nothing is wrong"
+_PARTS = 1_000_000.0  # of a run length in event time, in which its statistic is measured
+_LARGEST_STAKE = 0.01  # of the run length: a gap in event time must not bet all of it
+
+
+def hypothesis_of(tolerance: float) -> str:
+    """Return the hypothesis of tests with a tolerance, a ratio of odds of at least 1.
+
+    Raises
+    ------
+    ParameterError
+        If the tolerance is not a finite number of at least 1.
+
+    Examples
+    --------
+    >>> hypothesis_of(1.0), hypothesis_of(1.25)
+    ('nothing is wrong', 'no odds are off by more than 1.25 times')
+    """
+    if not 1.0 <= tolerance < math.inf:
+        msg = f"tolerance={shown(tolerance)} is not a finite ratio of odds of at least 1"
+        raise ParameterError(msg)
+    return f"no odds are off by more than {tolerance:g} times" if tolerance > 1.0 else _RIGHT
 
 
 class SequentialTest(ABC):
@@ -44,6 +68,8 @@ class SequentialTest(ABC):
 
     cooldown: float = math.inf
     """Number of factors below the threshold after which an incident is over."""
+    _latest: int | None = None
+    """Latest event time, where event time counts."""
 
     def __init__(
         self, name: str, log_threshold: float, guarantee: str, wealth: tuple[float, float]
@@ -93,13 +119,22 @@ class SequentialTest(ABC):
         self._crossed = self.count
         return self.last if opens else None
 
-    def evidence(self, skipped: int = 0) -> Evidence:
-        """Return the evidence, with the number of observations that were left out."""
+    @property
+    def status(self) -> Literal["quiet", "active", "triggered"]:
+        """Status of the test, see `Evidence`."""
+        if self.last is None:
+            return "quiet"
+        return "active" if self.active and math.isfinite(self.cooldown) else "triggered"
+
+    def evidence(self, skipped: int = 0, view: str = "calibrated") -> Evidence:
+        """Return the evidence against a view, with the number of observations left out."""
         return Evidence(
             self.name,
+            view,
             self.log_wealth,
             self.log_threshold,
             self.active,
+            self.status,
             0 if self.last is None else self.last.number,
             self.last,
             self.guarantee,
@@ -109,15 +144,17 @@ class SequentialTest(ABC):
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
         last = None if self.last is None else tuple(self.last)
-        return (self._wealth, self.count, self._crossed, last)
+        return (self._wealth, self.count, self._crossed, last, self._latest)
 
     def load(self, state: Sequence[Any]) -> None:
         """Restore a state; a ValueError if it cannot be one."""
-        wealth, factors, crossed, last = state
+        wealth, factors, crossed, last, latest = state
         self._wealth = number(wealth, "wealth", self._least, self._most)
         self.count = count(factors, "factors")
         self._crossed = count(crossed, "crossings", self.count)
         require((last is None) == (not self._crossed), "incidents")
+        if latest is not None:
+            self._latest = whole(latest, "times", -_LARGEST_TIME, _LARGEST_TIME)
         if last is not None:
             ordinal, first, latest, log_wealth = last
             self.last = Incident(
@@ -137,6 +174,8 @@ class Martingale(SequentialTest):
         Name of the test.
     alpha
         Probability that it ever becomes active although nothing is wrong, above 0 and below 1.
+    hypothesis
+        The hypothesis, as the guarantee says it.
 
     Raises
     ------
@@ -167,13 +206,13 @@ class Martingale(SequentialTest):
     (True, 2.3026, 2.9957)
     """
 
-    def __init__(self, name: str, *, alpha: float = 0.01) -> None:
+    def __init__(self, name: str, *, alpha: float = 0.01, hypothesis: str = _RIGHT) -> None:
         if not 0.0 < alpha < 1.0:
             msg = f"alpha={shown(alpha)} is not above 0 and below 1"
             raise ParameterError(msg)
         self.alpha = alpha
         guarantee = (
-            "If nothing is wrong, the probability that this is ever active is at most "
+            f"If {hypothesis}, the probability that this is ever active is at most "
             f"{alpha:g}, however often one checks."
         )
         super().__init__(name, -math.log(alpha), guarantee, (-sys.float_info.max, math.inf))
@@ -205,8 +244,12 @@ class EDetector(SequentialTest):
         Name of the test.
     average_run_length
         Least mean number of observations between false alarms, above 1.
+    average_run_time
+        Least mean event time between false alarms instead, in milliseconds.
     cooldown
         Number of observations without another crossing after which an incident is over, at least 1.
+    hypothesis
+        The hypothesis, as the guarantee says it.
 
     Raises
     ------
@@ -216,16 +259,25 @@ class EDetector(SequentialTest):
     Notes
     -----
     The statistic R becomes (R + 1) times the factor: as if at each observation one more unit were
-    bet, and all earlier bets stayed in the game. The test becomes active when R reaches the average
-    run length, and R restarts at 0.
+    bet, and all earlier bets stayed in the game. At an observation without a bet, whose factor is
+    1, R stays as it is. The test becomes active when R reaches the average run length, and R
+    restarts at 0. With a run length in event time R becomes (R + d) times the factor, d being the
+    growth of the largest event time so far, but at most a hundredth of the run length.
 
     **Guarantee.** If the hypothesis is true, R minus the number of observations is a
     supermartingale from 0; so by optional stopping the mean number of observations up to an alarm,
     from the beginning or from the alarm before, is at least the average run length (Shin, Ramdas &
-    Rinaldo 2024). That is no probability: in a time as long as the average run length a false alarm
-    is no surprise.
+    Rinaldo 2024). In event time, R minus the growth of the largest event time is one, so it is the
+    mean event time up to an alarm; that needs event times that are known at the prediction.
+    Neither is a probability: in a time as long as the average run length a false alarm is no
+    surprise.
 
-    `log_wealth` is that of R, or 0 where R is less than 1.
+    Observations without a bet add nothing, for otherwise R would reach the run length on them
+    alone, and each test of forecasts that are well within their tolerance would raise a false
+    alarm after exactly that time. Adding less cannot raise an alarm earlier.
+
+    `log_wealth` is that of R, or 0 where R is less than 1; R in event time is in millionths of the
+    run length, so its threshold is that of a million observations.
 
     References
     ----------
@@ -237,14 +289,20 @@ class EDetector(SequentialTest):
     >>> detector = EDetector("change", average_run_length=10, cooldown=2)
     >>> detector.update([2.0, 2.0, 2.0], [100, 200, 300])  # R is 2, 6, 14
     [(2, Incident(number=1, first=300, last=300, log_wealth=2.6390573296152584))]
-    >>> detector.update([1.0, 1.0], [400, 500])
+    >>> detector.update([1.5, 1.0], [400, 500])  # R is 1.5; nothing is bet on the last
     []
-    >>> detector.active, detector.log_wealth
-    (False, 0.6931471805599453)
+    >>> detector.active, round(detector.log_wealth, 4), detector.status
+    (False, 0.4055, 'triggered')
     """
 
     def __init__(
-        self, name: str, *, average_run_length: float = 1_000_000.0, cooldown: float = 10_000.0
+        self,
+        name: str,
+        *,
+        average_run_length: float = 1_000_000.0,
+        average_run_time: int | None = None,
+        cooldown: float = 10_000.0,
+        hypothesis: str = _RIGHT,
     ) -> None:
         if not 1.0 < average_run_length < math.inf or not cooldown >= 1.0:
             msg = (
@@ -252,13 +310,18 @@ class EDetector(SequentialTest):
                 "are not a finite number above 1 and a number of at least 1"
             )
             raise ParameterError(msg)
-        self.average_run_length, self.cooldown = float(average_run_length), cooldown
-        guarantee = (
-            "If nothing is wrong, the mean distance from one alarm to the next is at least "
-            f"{self.average_run_length:,.10g} observations."
-        )
-        limits = (0.0, self.average_run_length)
-        super().__init__(name, math.log(average_run_length), guarantee, limits)
+        if average_run_time is not None and not 0 < average_run_time <= _LARGEST_TIME:
+            msg = f"average_run_time={shown(average_run_time)} is not a positive time"
+            raise ParameterError(msg)
+        self.average_run_length, self.average_run_time = float(average_run_length), average_run_time
+        self.cooldown = cooldown
+        if average_run_time is None:
+            limit, least = float(average_run_length), f"{average_run_length:,.10g} observations"
+            mean = "mean distance"
+        else:
+            limit, least, mean = _PARTS, f"{span(average_run_time)} of event time", "mean time"
+        guarantee = f"If {hypothesis}, the {mean} from one alarm to the next is at least {least}."
+        super().__init__(name, math.log(limit), guarantee, (0.0, limit))
 
     @property
     def log_wealth(self) -> float:
@@ -268,12 +331,27 @@ class EDetector(SequentialTest):
     def update(self, factors: Sequence[float], times: Sequence[int]) -> list[tuple[int, Incident]]:
         """Take factors in their order; see `SequentialTest.update`."""
         statistic, opened, before = self._wealth, [], self.count
-        for index, factor in enumerate(factors):
-            statistic = (statistic + 1.0) * factor
-            if statistic >= self.average_run_length:
+        stakes = repeat(1.0) if self.average_run_time is None else self._growth(times)
+        for index, (factor, stake) in enumerate(zip(factors, stakes, strict=False)):
+            if factor == 1.0:
+                continue
+            # What was impossible counts even where no time has passed, and nothing is at stake.
+            statistic = (statistic + stake) * factor if factor < math.inf else math.inf
+            if statistic >= self._most:
                 self.count = before + index + 1
                 if incident := self._cross(times[index], math.log(statistic)):
                     opened.append((index, incident))
                 statistic = 0.0
         self.count, self._wealth = before + len(factors), statistic
         return opened
+
+    def _growth(self, times: Sequence[int]) -> list[float]:
+        """Return the stake at each observation, in parts of the run length."""
+        latest, stakes = self._latest, []
+        for time in times:
+            passed = 0 if latest is None else max(time - latest, 0)
+            latest = time if latest is None else max(time, latest)
+            share = min(passed / float(self.average_run_time or 1), _LARGEST_STAKE)
+            stakes.append(share * _PARTS)
+        self._latest = latest
+        return stakes

@@ -30,6 +30,7 @@ NONE = np.iinfo(np.int64).max
 _GRID = 4096.0  # the sets learn forecasts rounded to multiples of 1 / _GRID, and stay small
 _DOUBT = 100  # the weight of the forecast itself in a bet, in labels
 _LEAST = 2.0**-53  # bets stay this far from 0 and 1, so no factor is 0
+_SETS, _PLACES = 2, 4  # of a view: sets, and numbers of a row
 
 
 @dataclass(slots=True)
@@ -82,31 +83,32 @@ class ReorderBuffer:
 
     def bet(  # noqa: PLR0913, PLR0917 - a column each
         self,
-        everything: CalibrationSet,
-        recent: CalibrationSet,
+        sets: Sequence[CalibrationSet],
+        tolerance: float,
         kinds: Bytes,
         numbers: Integers,
         times: Integers,
         values: Floats,
     ) -> int:
-        """Bet against forecasts of binary labels; `values` are the forecasts and the labels.
+        """Bet against forecasts of binary labels; `values` are forecasts and labels, by view.
 
-        A row is the forecast, the bets of the two sets of labels, and the label. It leaves as its
-        two factors. Return the number of rows that left. If a step has an invalid forecast or
-        label, do nothing and return its number minus the number of steps.
+        A row has of each view the forecast, the bets of its two sets, of all labels and of the
+        last ones, and the label. It leaves with of each view forecast, label, the factors of
+        the two bets against the forecast, and their factors against odds that are `tolerance` times
+        off. Return the number of rows that left. If a step has an invalid forecast or label, do
+        nothing and return its number minus the number of steps.
         """
         steps = (kinds.tolist(), numbers.tolist(), times.tolist(), values.tolist())
         columns = [*zip(*steps, strict=True)]
-        for step, (kind, _, _, value) in enumerate(columns):
-            if not (0.0 <= value <= 1.0 if kind == PREDICTS else value in {0.0, 1.0}):
+        for step, (kind, _, _, row) in enumerate(columns):
+            if not all(0.0 <= one <= 1.0 if kind == PREDICTS else one in {0.0, 1.0} for one in row):
                 return step - len(columns)
-        sets = (everything, recent)
-        for step, (kind, number, time, value) in enumerate(columns):
+        for step, (kind, number, time, row) in enumerate(columns):
             if kind == PREDICTS:
-                self._put(number, time, partial(_staked, sets, value))
+                self._put(number, time, partial(_staked, sets, row))
             else:
-                self._complete(number, kind, partial(_learned, sets, value))
-                self._release(step, _factors)
+                self._complete(number, kind, partial(_learned, sets, row))
+                self._release(step, partial(_settled, tolerance))
         return len(self._settled)
 
     def _put(self, number: int, time: int, known: Callable[[], list[float]]) -> None:
@@ -158,14 +160,24 @@ class ReorderBuffer:
             self._rows[number] = _Row(time, values, bool(flag))
 
 
-def _staked(sets: Sequence[CalibrationSet], forecast: float) -> list[float]:
-    return [forecast, *(_bet(held, forecast) for held in sets), math.nan]
+def _staked(sets: Sequence[CalibrationSet], forecasts: Sequence[float]) -> list[float]:
+    row: list[float] = []
+    for view, forecast in enumerate(forecasts):
+        held = sets[_SETS * view : _SETS * (view + 1)]
+        row += [forecast + 0.0, *(_bet(one, forecast) for one in held), math.nan]
+    return row
 
 
-def _learned(sets: Sequence[CalibrationSet], label: float, row: list[float]) -> list[float]:
-    for held in sets:
-        held.learn(_rounded(row[0]), int(label), ONE, math.nan)
-    return [*row[:3], label]
+def _learned(
+    sets: Sequence[CalibrationSet], labels: Sequence[float], row: list[float]
+) -> list[float]:
+    learned = [*row]
+    for view, label in enumerate(labels):
+        at = _PLACES * view
+        learned[at + _PLACES - 1] = label
+        for held in sets[_SETS * view : _SETS * (view + 1)]:
+            held.learn(_rounded(row[at]), int(label), ONE, math.nan)
+    return learned
 
 
 def _bet(held: CalibrationSet, forecast: float) -> float:
@@ -180,11 +192,21 @@ def _rounded(forecast: float) -> float:
     return round(forecast * _GRID) / _GRID  # half to even
 
 
-def _factors(row: list[float]) -> tuple[float, float]:
-    """Return the factors of the two bets."""
-    forecast, everything, recent, label = row
-    one, other = (_won(bet, forecast, label) for bet in (everything, recent))
-    return one, other
+def _settled(tolerance: float, row: Sequence[float]) -> list[float]:
+    """Return forecast, label and factors of each view."""
+    found: list[float] = []
+    for at in range(0, len(row), _PLACES):
+        forecast, *bets, label = row[at : at + _PLACES]
+        found += [forecast, label, *(_won(bet, forecast, label) for bet in bets)]
+        found += [_won(bet, _tolerated(bet, forecast, tolerance), label) for bet in bets]
+    return found
+
+
+def _tolerated(bet: float, p: float, tolerance: float) -> float:
+    """Return the probability nearest to the bet among those whose odds are tolerated."""
+    lower = p / (p + (1.0 - p) * tolerance)
+    upper = p * tolerance / (p * tolerance + (1.0 - p))
+    return min(max(bet, lower), upper)
 
 
 def _won(bet: float, forecast: float, label: float) -> float:

@@ -7,7 +7,6 @@ more than that many ever wait.
 
 from __future__ import annotations
 
-import math
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -16,11 +15,12 @@ import numpy as np
 
 from abers.arrays import raw
 from abers.monitoring.e_processes import EXPIRES, EProcessSteps
+from abers.monitoring.tested_view import ALARM_TEST
 from abers.serialization import column, count, require
+from abers.stream.alarm_message import alarm_message
 from abers.stream.columns import by_key
 from abers.stream.events import Alarm
 from abers.stream.msgpack_encoder import ARRAY, encode, encode_array, header
-from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,15 +35,15 @@ __all__ = ["KeyedEProcesses", "SavedEProcesses", "alarms"]
 _UNKNOWN = -1  # number of an observation that is not tested
 _NEVER = np.iinfo(np.int64).max
 _SPARE = 8  # the numbers grow by one part in so many at least
-_ALARMING = "change"  # the test whose incidents are alarms; the others are shown as evidence
 
 
-_Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None]
+_Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None, int | None]
+_Shift: TypeAlias = tuple[float, int, int, list[float]]
 _Key: TypeAlias = tuple[
     list[bytes],
     tuple[memoryview, memoryview, memoryview, memoryview],
     tuple[int, int],
-    list[_Test],
+    list[tuple[list[_Test], _Shift | None]],
 ]
 
 
@@ -207,22 +207,14 @@ def alarms(
     The incidents have their rows and keys; of each key there are model and segment, and e-process.
     """
     made = []
-    for row, key, (_, name, incident) in opened:
-        if name != _ALARMING:
+    for row, key, one in opened:
+        if one.test != ALARM_TEST:
             continue
-        (test,) = (one for one in e_processes[key].evidence() if one.name == name)
-        model, segment = keys[key]
-        whose = f"model {shown(model)}" + (f", segment {shown(segment)}" if segment else "")
-        message = (
-            f"{whose}: the predictions are miscalibrated; the evidence of a change is "
-            f"{_power(incident.log_wealth)}, the threshold {_power(test.log_threshold)}. "
-            f"{test.guarantee}"
-        )
-        number, time, _, wealth = incident
-        line = test.log_threshold
-        made.append((row, Alarm(model, segment, name, number, time, wealth, line, message)))
+        process = e_processes[key]
+        of = (one.view, one.test)
+        (test,) = (each for each in process.evidence() if (each.view, each.name) == of)
+        number, time, _, wealth = one.incident
+        message = alarm_message(*keys[key], process, one, test)
+        alarm = Alarm(*keys[key], *of, number, time, wealth, test.log_threshold, message)
+        made.append((row, alarm))
     return made
-
-
-def _power(logarithm: float) -> str:
-    return "infinite" if math.isinf(logarithm) else f"10^{logarithm / math.log(10.0):.1f}"

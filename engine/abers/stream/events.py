@@ -289,20 +289,23 @@ class Alarm(msgspec.Struct, frozen=True, gc=False):
     ----------
     model, segment
         Model and segment of the calibrator.
+    view
+        What is miscalibrated: the "raw" scores, or the "calibrated" predictions, which are served.
     test
         Name of the test; see `abers.monitoring.Evidence`.
     episode
-        1 for the first incident of the calibrator.
+        1 for the first incident of the view.
     time
         Event time of the observation at which it triggered, in milliseconds.
     log_wealth, log_threshold
         Natural logarithms of the evidence, and of the threshold.
     message
-        What happened, and how often it would happen by chance.
+        What happened, since when, by how much, and how often it would happen by chance.
     """
 
     model: str
     segment: str
+    view: str
     test: str
     episode: int
     time: int

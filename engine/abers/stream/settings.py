@@ -7,8 +7,6 @@ settings, and is restored only with equal ones, except for those of validation.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,10 +14,11 @@ import msgspec
 from abers import registry
 from abers.exceptions import ParameterError
 from abers.reference.text_columns import fits
+from abers.stream.setting_values import ascend, checked_real, text
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
 __all__ = [
     "CALIBRATORS",
@@ -50,6 +49,7 @@ _MAX_ENTRIES = (1 << 31) - 1  # entries are numbered with 32 bits
 _MOST_FOLDS = 100
 _PROTECTABLE = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
 """Kinds of scores of which the probability is protected by default."""
+_FORGETTING = ("window", "max_age", "half_life")
 _PROTECTED_CLASSES = 100  # time and memory of that grow with their square
 _PARTS = 10  # of the shortest span: one wrong time ages entries by no more
 _SECOND = 1000
@@ -57,14 +57,17 @@ _DAY = 24 * 3600 * _SECOND
 _RANGES = {
     **dict.fromkeys(("label_timeout", "allowed_lateness", "max_clock_skew"), (0, LARGEST_TIME)),
     **dict.fromkeys(("max_bytes", "dedup_ttl", "max_jump", "retire_after"), (0, LARGEST_TIME)),
-    **dict.fromkeys(("max_age", "half_life"), (1, LARGEST_TIME)),
+    **dict.fromkeys(("max_age", "half_life", "average_run_time"), (1, LARGEST_TIME)),
     **dict.fromkeys(("dedup_max_ids", "grace_period"), (0, _MAX_ENTRIES)),
     **dict.fromkeys(("max_pending", "max_early", "max_models", "cooldown"), (1, _MAX_ENTRIES)),
     **dict.fromkeys(("max_id_bytes", "max_name_bytes", "window"), (1, _MAX_ENTRIES)),
     "average_run_length": (2, _MAX_ENTRIES),
     "folds": (2, _MOST_FOLDS),
 }
-_OPTIONAL = {"window", "max_age", "half_life", "dedup_ttl", "max_jump", "retire_after", "coverage"}
+_OPTIONAL = {
+    *("window", "max_age", "half_life", "dedup_ttl", "max_jump", "retire_after"),
+    *("average_run_time", "coverage"),
+}
 """Numbers that may be None."""
 
 
@@ -91,7 +94,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         seen; by default the smallest and the largest label held. "protected" requires it.
     calibrator
         Its name in `abers.registry`, or the import path of your own, "package.module:Class"; None
-        is the default of the task: "ivap", "one-vs-rest" or "ivapr".
+        is the default of the task: "ivap", "one-vs-rest" or "ivapr". "none" serves scores that are
+        probabilities as they are, and learns nothing: only monitors and tests run.
     probability
         Which probability is predicted: "protected", whose log loss exceeds that of the score by a
         bounded price, or "merged", made of the interval alone. None is "protected" for "ivap" and
@@ -155,8 +159,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     grace_period
         Number of labels that a calibrator must have learned before its predictions are tested: with
         few labels they cannot be calibrated.
+    tolerance
+        Ratio of odds, of at least 1, by which forecasts may be off without an alarm: 1.25 tolerates
+        0.444 to 0.556 for 0.5, and 0.004 to 0.00625 for 0.005.
     average_run_length
         Lower bound of the mean number of observations with labels between false alarms.
+    average_run_time
+        Lower bound of the mean event time between false alarms instead; None counts observations.
     cooldown
         Number of observations without evidence of a change after which an incident ends; each
         incident makes one alarm.
@@ -195,7 +204,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     monitors: bool = True
     tests: bool = True
     grace_period: int = 200
+    tolerance: float = 1.25
     average_run_length: int = 1_000_000
+    average_run_time: int | None = None
     cooldown: int = 10_000
 
     def __post_init__(self) -> None:
@@ -220,9 +231,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if type(share) is not float or not 0.0 < share < 1.0:
                 msg = f"{name}={shown(share)} is not a number between 0 and 1, without the ends"
                 raise ParameterError(msg)
-        self._keep("classes", _text, "texts")
+        tolerance = self.tolerance
+        if type(tolerance) not in {int, float} or not 1.0 <= tolerance < math.inf:
+            msg = f"tolerance={shown(tolerance)} is not a ratio of odds, a number of at least 1"
+            raise ParameterError(msg)
+        msgspec.structs.force_setattr(self, "tolerance", float(tolerance))
+        self._keep("classes", text, "texts")
         for name in ("quantiles", "grid", "support"):
-            self._keep(name, _checked_real, "numbers")
+            self._keep(name, checked_real, "numbers")
         self._require_task()
 
     @property
@@ -241,6 +257,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             return self.probability == "protected" or self._named in forms.values()
         few = len(self.classes) <= _PROTECTED_CLASSES
         return few and self.scores in _PROTECTABLE[self.task]
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Views that are tested: "raw" scores that are probabilities, and what is served instead.
+
+        Scores that are served as they are, are tested once.
+        """
+        if self.scores != "probability":
+            return ("calibrated",)
+        return ("raw",) if self.calibrator_name == registry.NONE else ("raw", "calibrated")
 
     @property
     def calibrator_name(self) -> str:
@@ -287,6 +313,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.calibrator is not None:
             registry.require(self.calibrator, self.task)
         self._require_probability()
+        if self.calibrator == registry.NONE:
+            self._refuse(*_FORGETTING)
         several = self.task == "multiclass"
         distinct = len({*self.classes}) == len(self.classes)
         if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
@@ -314,6 +342,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"coverage={shown(self.coverage)} is for {of}; leave it out"
             raise ParameterError(msg)
 
+    def _refuse(self, *names: str) -> None:
+        """Refuse settings that the calibrator does not have."""
+        for name in names:
+            if getattr(self, name):
+                of = shown(self.calibrator)
+                msg = f"{name}={shown(getattr(self, name))} is not for {of}; leave it out"
+                raise ParameterError(msg)
+
     def _require_distribution(self) -> None:
         if self.scores == "probability":
             msg = "scores of a regression task are no probabilities; set scores to any"
@@ -333,10 +369,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if not self.support:
             msg = f"calibrator={of} needs the ends of all labels; set support = (lowest, highest)"
             raise ParameterError(msg)
-        for name in ("grid", "window", "max_age", "half_life"):
-            if getattr(self, name):
-                msg = f"{name}={shown(getattr(self, name))} is not for {of}; leave it out"
-                raise ParameterError(msg)
+        self._refuse("grid", *_FORGETTING)
 
     def _require_support(self) -> None:
         """Check that the support is for distributions, finite, and spans the grid."""
@@ -363,27 +396,3 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"{name}={shown(given)} is not a list of {what}"
             raise ParameterError(msg) from None
         msgspec.structs.force_setattr(self, name, kept)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    value.encode()  # half of a surrogate pair cannot be encoded
-    return value
-
-
-def _checked_real(value: object) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError
-    return float(value)
-
-
-def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:
-    """Return whether numbers ascend strictly between two ends.
-
-    Examples
-    --------
-    >>> ascend([0.1, 0.9], 0.0, 1.0), ascend([0.1, 0.1]), ascend([0.0, 0.5], 0.0, 1.0)
-    (True, False, False)
-    """
-    return all(a < b for a, b in pairwise([low, *values, high]))

@@ -110,7 +110,7 @@ MISTAKES = {
     "input.score = 's'": 'input.score: unknown key; did you mean "input.fields.score"?',
     "window = 5": 'window: unknown key; did you mean "calibrator.window"?',
     "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled, "
-    "tests, grace_period, average_run_length, cooldown",
+    "tests, grace_period, tolerance, average_run_length, cooldown",
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, snapshot_every, shared, '
     "retain",
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
@@ -288,11 +288,11 @@ MISTAKES = {
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'ivapr'": (
         'calibrator.kind: "ivapr" does not support the task "multiclass"; use "one-vs-rest" '
-        'or "one-vs-one" or "protected"'
+        'or "one-vs-one" or "protected" or "none"'
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'protectd'": (
         'calibrator.kind: "protectd" is not one of "one-vs-rest", "one-vs-one", '
-        '"protected", or "package.module:Class"; did you mean "protected"?'
+        '"protected", "none", or "package.module:Class"; did you mean "protected"?'
     ),
     "task = {kind = 'multiclass', classes = ['a', 'b']}\ncalibrator.kind = 'protected'": (
         'calibrator.kind: "protected" needs probabilities; set task.scores = "probability"'
@@ -325,13 +325,39 @@ MISTAKES = {
     ),
     "calibrator.kind = 'ivp'": (
         'calibrator.kind: "ivp" is not one of "ivap", "cvap", "protected", "protected-cvap", '
-        '"platt", "isotonic", "dir", "beta", "uncalibrated", or "package.module:Class"; did you '
+        '"platt", "isotonic", "dir", "beta", "none", or "package.module:Class"; did you '
         'mean "ivap"?'
     ),
     "calibrator.kind = 'abers.regression.ivapr:IVAPR'": (
         'calibrator.kind: "abers.regression.ivapr:IVAPR" does not support the task "binary"; use '
         '"ivap" or "cvap" or "protected" or "protected-cvap" or "platt" or "isotonic" or "dir" or '
-        '"beta" or "uncalibrated"'
+        '"beta" or "none"'
+    ),
+    "calibrator.kind = 'uncalibrated'\ntask.scores = 'probability'": (
+        'calibrator.kind: "uncalibrated" is not one of "ivap", "cvap", "protected", '
+        '"protected-cvap", "platt", "isotonic", "dir", "beta", "none", or "package.module:Class"; '
+        'did you mean "none"?'
+    ),
+    "calibrator = {kind = 'none', window = 5}\ntask.scores = 'probability'": (
+        'calibrator.window: is not for "none"; remove it'
+    ),
+    "calibrator.kind = 'none'": (
+        'calibrator.kind: "none" needs probabilities; set task.scores = "probability"'
+    ),
+    "monitoring.tolerance = 0.8": "monitoring.tolerance: 0.8 is too small; write at least 1.0",
+    "monitoring.tolerance = inf": "monitoring.tolerance: Infinity is too large; write at most "
+    "1000.0",
+    "monitoring.tolerance = '1.25'": (
+        'monitoring.tolerance: "1.25" is not a number; write one, without quotes'
+    ),
+    "monitoring.tolerence = 1.5": ('monitoring.tolerence: unknown key; did you mean "tolerance"?'),
+    "monitoring.average_run_length = 1": (
+        "monitoring.average_run_length: 1 is not a run length; write a number of observations from "
+        '2 to 2147483647, or a time such as "30d"'
+    ),
+    "monitoring.average_run_length = '30 days'": (
+        'monitoring.average_run_length: "30 days" is not a run length; write a number of '
+        'observations from 2 to 2147483647, or a time such as "30d"'
     ),
     "calibrator.kind = 'abers.nothing:Own'": (
         "calibrator.kind: 'abers.nothing:Own' cannot be imported: No module named 'abers.nothing'"

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from abers import registry
 from abers.stream import Observation, Processor, Settings, make_task
 from abers.stream.settings import LARGEST_TIME
+from abers_connectors.config.description import described
 from abers_connectors.config.model import Config, load
 from abers_connectors.config.sections import InputSection, LearnerSection, LimitsSection
 from abers_connectors.config.value_types import MAX_COUNT, Lateness
@@ -68,6 +69,7 @@ def test_settings() -> None:
             "enabled": False,
             "tests": False,
             "grace_period": 9,
+            "tolerance": 2,
             "average_run_length": 10,
             "cooldown": 11,
         },
@@ -91,9 +93,36 @@ def test_settings() -> None:
         monitors=False,
         tests=False,
         grace_period=9,
+        tolerance=2.0,
         average_run_length=10,
         cooldown=11,
     )
+
+
+def test_a_run_length_may_be_a_time() -> None:
+    """An average run length is a number of observations, or a time in which there are many."""
+    settings = loaded(monitoring={"average_run_length": "30d"}).settings()
+    assert settings == Settings(average_run_time=30 * DAY)
+    described_as = described(loaded(monitoring={"average_run_length": "36h", "tolerance": 1.5}))
+    assert described_as["monitoring"] == (
+        "on; alarms where odds are off by more than 1.5 times, with at least 36 hours between "
+        "false alarms on average"
+    )
+
+
+@pytest.mark.parametrize(
+    ("monitoring", "says"), [({"enabled": False}, "off"), ({"tests": False}, "on, without tests")]
+)
+def test_monitoring_without_alarms(monitoring: dict[str, bool], says: str) -> None:
+    """The meaning of a configuration says whether there are tests."""
+    assert described(loaded(monitoring=monitoring))["monitoring"] == says
+
+
+def test_no_calibrator_serves_the_scores() -> None:
+    """The meaning of the calibrator "none" is that scores are served as they are."""
+    config = loaded(task={"scores": "probability"}, calibrator={"kind": "none"})
+    says = "none, serves the scores as they are, and learns nothing"
+    assert described(config)["calibrator"] == says
 
 
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])

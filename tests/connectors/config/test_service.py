@@ -250,7 +250,8 @@ def test_meaning() -> None:
         "state": "the changelog, and snapshots in s3://bucket/abers shared by all machines: "
         "the last 2, one every 1,000 records",
         "health and metrics": "http://[::1]:8090",
-        "monitoring": "on",
+        "monitoring": "on; alarms where odds are off by more than 1.25 times, with at least "
+        "1,000,000 labels between false alarms on average",
     }
 
 

@@ -32,7 +32,11 @@ def test_sums_are_those_of_the_summary(replayed: Replayed) -> None:
     """A report has the numbers of the table, but not how fast they were found."""
     numbers, summary = replayed.numbers, replayed.summary
     assert summary.pop("events_per_second") > 0
-    counters = summary.pop("counters")
+    counters, status = summary.pop("counters"), summary.pop("alarm_status")
+    tests = {one["view"]: one for one in numbers["tests"] if one["name"] == "change-tolerance"}
+    assert {view: text.split()[0] for view, text in status.items()} == {
+        view: one["status"] for view, one in tests.items()
+    }
     assert {name: numbers[name] for name in summary} == summary
     assert {name: count for name, count in numbers["counters"].items() if count} == counters
     assert numbers["counters"]["late_labels"] == 0

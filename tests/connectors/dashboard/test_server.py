@@ -226,21 +226,23 @@ def test_metrics_of_alarms(url: str, status: Status) -> None:
     status.batch_committed(task, task.take(*records[:300]))
     status.update_evidence([task])
     found = samples(url)
-    assert found["abers_alarm_episodes_total[m][change]"] == 0.0
-    assert found["abers_alarm_active[m][change]"] == 0.0
+    assert found["abers_alarm_episodes_total[m][change-tolerance][calibrated]"] == 0.0
+    assert found["abers_alarm_active[m][change-tolerance][calibrated]"] == 0.0
     status.batch_committed(task, task.take(*records[300:]))
     status.update_evidence([task])
     status.webhook_called("sent")
     with serving(ANY, status) as again:  # one that has no metrics of a moment ago
         found = samples(again)
     (monitor,) = task.processor.monitors
-    assert {one.name for one in monitor.tests} >= {"change", "since-start"}
+    assert {one.name for one in monitor.tests} >= {"change-tolerance", "since-start"}
     for one in monitor.tests:
-        evidence = found[f"abers_evidence_log10[m][{one.name}]"]
+        evidence = found[f"abers_evidence_log10[m][{one.name}][{one.view}]"]
         assert evidence == pytest.approx(one.log_wealth / math.log(10))
-        assert found[f"abers_alarm_active[m][{one.name}]"] == one.active
-    assert found["abers_evidence_threshold_log10[m][change]"] == pytest.approx(6.0)
-    assert found["abers_alarm_episodes_total[m][change]"] == 1.0
+        assert found[f"abers_alarm_active[m][{one.name}][{one.view}]"] == one.active
+    assert found[
+        "abers_evidence_threshold_log10[m][change-tolerance][calibrated]"
+    ] == pytest.approx(6.0)
+    assert found["abers_alarm_episodes_total[m][change-tolerance][calibrated]"] == 1.0
     assert found["abers_webhook_total[sent]"] == 1.0
     assert found["abers_webhook_total[failed]"] == found["abers_webhook_total[dropped]"] == 0.0
 

@@ -57,7 +57,8 @@ def test_an_alarm_is_told_once(served: Served, broker: Broker) -> None:
         assert len(broker.consume(served.topics["alerts"])) == 1
         assert [each.body for each in listener.heard.queue] == [one.value]
     told = json.loads(one.value)
-    assert (told["v"], told["model"], told["test"], told["episode"]) == (1, "m", "change", 1)
+    assert (told["v"], told["model"], told["view"], told["episode"]) == (1, "m", "calibrated", 1)
+    assert told["test"] == "change-tolerance"
     assert (told["topic"], told["partition"]) == (served.topics["labels"], 0)
     cause = broker.consume(served.topics["labels"])[told["offset"]]
     assert json.loads(cause.value)["id"] == f"o{(told['time'] - START) // 1000}"

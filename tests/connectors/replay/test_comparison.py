@@ -43,14 +43,16 @@ def stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("stream")
 def test_each_is_what_it_would_be_alone(invoke: Callable[..., Ran], tmp_path: Path) -> None:
     """The table has the results of a run with each calibrator alone, and nothing is written."""
-    for kind in ("ivap", "protected", "platt", "isotonic", "beta", "uncalibrated"):
+    for kind in ("ivap", "protected", "platt", "isotonic", "beta", "none"):
         of = "protected" if kind == "protected" else "merged"
         text = CONFIG.format(kind=kind, probability=of).replace(
             "[input]", '[input.fields]\nid = "row"\ntime = "row"\n[input]'
         )
+        if kind == "none":  # which holds nothing
+            text = text.replace("window = 50\n", "")
         (tmp_path / f"{kind}.toml").write_text(text)
     before = {*tmp_path.iterdir()}
-    names = "ivap,protected,platt,isotonic,beta,uncalibrated"
+    names = "ivap,protected,platt,isotonic,beta,none"
     ran = invoke("replay", "ivap.toml", "--compare", names, "--json")
     assert ran.code == 0, ran.err
     assert {*tmp_path.iterdir()} == before
@@ -78,6 +80,7 @@ def test_one_table(invoke: Callable[..., Ran]) -> None:
     ("words", "message"),
     [
         ("ivap,plat", "'plat' is not a calibrator of a binary task; .* did you mean platt"),
+        ("uncalibrated", "'uncalibrated' is not a calibrator .* did you mean none"),
         ("", "'' is not a calibrator"),
         ("ivap,platt,ivap", "ivap is named twice"),
         ("beta", "calibrator='beta' is for probabilities"),

@@ -205,7 +205,8 @@ def test_an_alarm_names_its_record() -> None:
     cause = records[row]
     assert one[1:2] + one[3:] == (cause.key, cause.headers, cause.timestamp, None)
     origin = {"topic": "scores", "partition": 0, "offset": row}
-    alarm_fields = {"model": "m", "test": "change", "episode": 1, "time": alarm.time}
+    named = {"model": "m", "view": "calibrated", "test": "change-tolerance"}
+    alarm_fields = named | {"episode": 1, "time": alarm.time}
     evidence = {
         "log_wealth": alarm.log_wealth,
         "log_threshold": alarm.log_threshold,

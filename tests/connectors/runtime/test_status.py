@@ -193,12 +193,12 @@ def test_hints() -> None:
 
 
 def test_an_alarm_is_counted() -> None:
-    """An alarm is counted when it is committed, by model and test."""
+    """An alarm is counted when it is committed, by model, view and test."""
     status, task = Status(60.0), Served()
     work = task.take(*turning())
     assert status.view().counts.alarms == {}
     status.batch_committed(task, work)
-    assert status.view().counts.alarms == {("m", "change"): 1}
+    assert status.view().counts.alarms == {("m", "calibrated", "change-tolerance"): 1}
 
 
 def test_evidence_of_all_tasks() -> None:
@@ -213,7 +213,7 @@ def test_evidence_of_all_tasks() -> None:
     assert [*found] == ["m", "other"]
     assert [one.name for one in found["m"]] == [one.name for one in monitor.tests]
     assert [one.active for one in found["m"]] == [one.active for one in monitor.tests]
-    change = next(one for one in found["m"] if one.name == "change")
+    change = next(one for one in found["m"] if one.name == "change-tolerance")
     assert (change.active, change.incidents) == (True, 1)
     assert not any(one.active for one in found["other"])
     status.assign([("in", 0)])
@@ -283,7 +283,7 @@ def test_alarms_of_retired_models() -> None:
     status = Status(60.0)
     task = Served(0, RETIRING)
     status.batch_committed(task, task.take(*turning()))
-    assert status.view().counts.alarms == {("m", "change"): 1}
+    assert status.view().counts.alarms == {("m", "calibrated", "change-tolerance"): 1}
     for time in (1_700_000_000_000, 1_700_000_000_001):
         status.batch_committed(
             task, task.take(*(r for m in "xyz" for r in labelled(m, time, times=50)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -42,7 +43,13 @@ def test_a_run_tells_its_alarms(invoke: Invoke, config: Path) -> None:
         heard = [json.loads(one.body) for one in listener.heard.queue]
     (alarm,) = json.loads(ran.out)["alarms"]
     assert heard == [alarm]
-    assert (alarm["v"], alarm["model"], alarm["test"], alarm["episode"]) == (1, "m", "change", 1)
+    assert (alarm["v"], alarm["model"], alarm["view"], alarm["episode"]) == (
+        1,
+        "m",
+        "calibrated",
+        1,
+    )
+    assert alarm["test"] == "change-tolerance"
     assert 200 <= alarm["time"] < 300
     assert {"topic", "partition", "offset", "segment"}.isdisjoint(alarm)
 
@@ -52,7 +59,7 @@ def test_a_run_says_its_alarms(invoke: Invoke, config: Path) -> None:
     assert config.exists()
     ran = invoke("run", "abers.toml")
     assert "alarms" in ran.err
-    assert "Alarm: model 'm': the predictions are miscalibrated" in ran.err
+    assert "Alarm: model 'm': the served probabilities are " in ran.err
 
 
 def test_a_replay_tells_nobody_else(invoke: Invoke, config: Path) -> None:
@@ -71,19 +78,23 @@ def test_a_run_without_alarms(invoke: Invoke, config: Path, tmp_path: Path) -> N
     (tmp_path / "in.jsonl").write_bytes(b"\n".join(records))
     assert config.exists()
     assert json.loads(invoke("run", "abers.toml", "--json").out)["alarms"] == []
-    assert "larm" not in invoke("run", "abers.toml").err
+    said = invoke("run", "abers.toml").err
+    assert re.search(r"alarm +quiet", said)
+    assert "Alarm:" not in said
+    assert "alarms" not in said
 
 
 def test_evidence_that_is_infinite() -> None:
     """JSON has no infinity, so infinite evidence is null."""
-    alarm = Alarm("m", "s", "change", 2, 5, math.inf, 1.5, "It changed.")
+    alarm = Alarm("m", "s", "raw", "change-tolerance", 2, 5, math.inf, 1.5, "It changed.")
     told = json.loads(msgspec.json.encode(AlarmRecord.of(alarm, "labels", 3, 17)))
     place = {"topic": "labels", "partition": 3, "offset": 17}
     assert told == place | {
         "v": 1,
         "model": "m",
         "segment": "s",
-        "test": "change",
+        "view": "raw",
+        "test": "change-tolerance",
         "episode": 2,
         "time": 5,
         "log_wealth": None,

@@ -20,7 +20,6 @@ from abers import (
     ScoreError,
     StateError,
     TimeError,
-    Uncalibrated,
     VennAbers,
     WeightError,
 )
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from abers.calibration.baselines import Baseline
 
-KINDS: list[type[Baseline]] = [Uncalibrated, DirectIsotonic, Isotonic, Platt, BetaCalibration]
+KINDS: list[type[Baseline]] = [DirectIsotonic, Isotonic, Platt, BetaCalibration]
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 EVERY_RULE = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 REFITTED = pytest.mark.parametrize("kind", [Platt, BetaCalibration])
@@ -201,7 +200,7 @@ def test_an_overflow_half_way_is_taken_back(kind: type[Baseline], options: dict[
     assert calibrator.predict_one(0.3) == kind.from_bytes(before).predict_one(0.3)
 
 
-@pytest.mark.parametrize("kind", [Uncalibrated, BetaCalibration])
+@pytest.mark.parametrize("kind", [BetaCalibration])
 @pytest.mark.parametrize("bad", [-0.1, 1.0000001, 7])
 def test_scores_that_are_no_probabilities_are_refused(kind: type[Baseline], bad: float) -> None:
     """Where scores must be probabilities, others are refused one at a time and in arrays."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from abers import Isotonic, Uncalibrated, VennAbers
+from abers import Isotonic, VennAbers
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -36,11 +36,3 @@ def test_nothing_learned_is_a_half() -> None:
     """Before the first label every score means 1/2."""
     assert Isotonic().predict_one(9.0) == 0.5
     assert Isotonic().predict_many([]).tolist() == []
-
-
-def test_uncalibrated_scores_stay() -> None:
-    """The scores are the probabilities, whatever was learned."""
-    calibrator = Uncalibrated()
-    calibrator.learn_many([0.9] * 9, [0] * 9)
-    assert calibrator.predict_many([0.0, 0.3, 1.0]).tolist() == [0.0, 0.3, 1.0]
-    assert len(calibrator) == 9

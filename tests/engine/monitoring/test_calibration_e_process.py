@@ -7,6 +7,7 @@ step; the simulations show the guarantees, and what is lost without them.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers import LabelError, ScoreError, VennAbers
+from abers import LabelError, ParameterError, ScoreError, VennAbers
 from abers.calibration import log_merge
 from abers.monitoring import CalibrationEProcess, EDetector, Martingale
 from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcessSteps
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FORECASTS = (0.0, 0.1, 0.1 + 1e-5, 0.3, 0.5, 0.5, 0.9, 1.0)
+FORECASTS = (0.0, -0.0, 0.1, 0.1 + 1e-5, 0.3, 0.5, 0.5, 0.9, 1.0)
 LIFE = st.lists(
     st.one_of(
         st.tuples(st.just(PREDICTS), st.sampled_from(FORECASTS)),
@@ -35,7 +36,8 @@ LIFE = st.lists(
     max_size=60,
 )
 """Steps: predict with a forecast, or end the wait of one of the last observations."""
-OPTIONS: dict[str, Any] = {"alpha": 0.3, "average_run_length": 4, "cooldown": 2}
+DETECTOR: dict[str, Any] = {"average_run_length": 4, "cooldown": 2}
+OPTIONS: dict[str, Any] = {"alpha": 0.3, "tolerance": 1.5, **DETECTOR}
 
 
 class Kept:
@@ -49,8 +51,24 @@ class Kept:
 
     def factor(self, bet: float) -> float:
         """Return the factor of a bet."""
-        of_label = (bet, self.forecast) if self.label else (1.0 - bet, 1.0 - self.forecast)
-        return of_label[0] / of_label[1] if of_label[1] else math.inf
+        return factor(bet, self.forecast, int(self.label or 0))
+
+    def tolerant(self, bet: float) -> float:
+        """Return the factor of a bet against odds that are off by the tolerance."""
+        return factor(bet, nearest(bet, self.forecast, OPTIONS["tolerance"]), int(self.label or 0))
+
+
+def factor(bet: float, reference: float, label: int) -> float:
+    """Return what a bet pays."""
+    of_label = (bet, reference) if label else (1.0 - bet, 1.0 - reference)
+    return of_label[0] / of_label[1] if of_label[1] else math.inf
+
+
+def nearest(bet: float, p: float, tolerance: float) -> float:
+    """Return the tolerated probability that is nearest to a bet."""
+    lowest = p / (p + (1.0 - p) * tolerance)
+    highest = p * tolerance / (p * tolerance + (1.0 - p))
+    return min(max(bet, lowest), highest)
 
 
 class Oracle:
@@ -99,14 +117,19 @@ class Oracle:
         settled = self.settled()
         skipped = sum(one.expired for one in settled)
         told = [(self.kept.index(one), one) for one in settled if not one.expired]
-        since = Martingale("since-start", alpha=OPTIONS["alpha"])
-        change = EDetector(
-            "change", average_run_length=OPTIONS["average_run_length"], cooldown=OPTIONS["cooldown"]
-        )
-        for at, one in told:
-            since.update([one.factor(one.bets[0])], [7 * at])
-            change.update([one.factor(one.bets[1])], [7 * at])
-        return since.evidence(skipped), change.evidence(skipped)
+        found: list[Evidence] = []
+        about = "no odds are off by more than 1.5 times"
+        for suffix, pays, right in (
+            ("", Kept.factor, "nothing is wrong"),
+            ("-tolerance", Kept.tolerant, about),
+        ):
+            since = Martingale(f"since-start{suffix}", alpha=OPTIONS["alpha"], hypothesis=right)
+            change = EDetector(f"change{suffix}", **DETECTOR, hypothesis=right)
+            for at, one in told:
+                since.update([pays(one, one.bets[0])], [7 * at])
+                change.update([pays(one, one.bets[1])], [7 * at])
+            found += [since.evidence(skipped), change.evidence(skipped)]
+        return tuple(found)
 
 
 class Move(NamedTuple):
@@ -135,6 +158,7 @@ def steps(made: list[Move]) -> EProcessSteps:
     """Return steps as columns."""
     kinds, numbers = (np.array([one[column] for one in made], np.int64) for column in (0, 1))
     values = np.array([[one.label if one.kind == LEARNS else one.forecast] for one in made], float)
+    values = values.reshape(len(made), 1)
     return EProcessSteps(kinds.astype(np.uint8), 3 * numbers, 7 * numbers, values)
 
 
@@ -192,7 +216,7 @@ def test_an_empty_e_process_has_no_state() -> None:
     bets = CalibrationEProcess()
     assert bets.state() is None
     bets.load(None)
-    assert [one.log_wealth for one in bets.evidence()] == [0.0, 0.0]
+    assert [one.log_wealth for one in bets.evidence()] == [0.0] * 4
 
 
 @pytest.mark.parametrize(
@@ -212,8 +236,8 @@ def test_what_is_refused(move: Move, error: type[Exception]) -> None:
     assert bets.state() is None
 
 
-def test_an_impossible_label_triggers_both_tests() -> None:
-    """A label that was forecast with probability 0 triggers both tests, whatever came before."""
+def test_an_impossible_label_triggers_all_tests() -> None:
+    """A label that was forecast with probability 0 triggers all tests, whatever came before."""
     bets = CalibrationEProcess()
     for number in range(100):
         bets.predict(number, 0.25)
@@ -221,14 +245,130 @@ def test_an_impossible_label_triggers_both_tests() -> None:
     bets.predict(100, 0.0, time=5)
     rung = bets.learn(100, 1)
     assert [(one.test, one.incident) for one in rung] == [
-        ("since-start", (1, 5, 5, math.inf)),
-        ("change", (1, 5, 5, math.inf)),
+        (name, (1, 5, 5, math.inf))
+        for name in ("since-start", "change", "since-start-tolerance", "change-tolerance")
     ]
     bets.predict(101, 0.5)
     bets.learn(101, 0)
-    since, change = bets.evidence()
+    since, change, *_ = bets.evidence()
     assert (since.log_wealth, since.active) == (math.inf, True)
     assert math.isfinite(change.log_wealth)
+
+
+# Tolerance and views
+
+PROBABILITIES = st.sampled_from([2.0**-53, 1e-9, 0.005, 0.1, 0.3, 0.5, 0.77, 0.999, 1 - 2.0**-53])
+
+
+@given(
+    forecast=PROBABILITIES,
+    bet=PROBABILITIES,
+    tolerance=st.sampled_from([1.0, 1.05, 1.25, 2.0, 10.0]),
+    share=st.sampled_from([Fraction(0), Fraction(1, 3), Fraction(1)]),
+)
+def test_no_bet_wins_on_average(
+    forecast: float, bet: float, tolerance: float, share: Fraction
+) -> None:
+    """By exact fractions the mean factor is at most 1 for each probability that is tolerated."""
+    p, q, t = Fraction(forecast), Fraction(bet), Fraction(tolerance)
+    lowest, highest = (odds / (1 + odds) for odds in (p / (1 - p) / t, p / (1 - p) * t))
+    truth = lowest + share * (highest - lowest)
+    if lowest <= q <= highest:
+        assert nearest(bet, forecast, tolerance) == pytest.approx(bet, rel=1e-15)
+        return
+    limit = min(max(q, lowest), highest)
+    mean = truth * q / limit + (1 - truth) * (1 - q) / (1 - limit)
+    assert mean <= 1
+    assert (mean == 1) == (truth == limit)
+    assert nearest(bet, forecast, tolerance) == pytest.approx(float(limit), rel=1e-12)
+
+
+@given(life=LIFE)
+def test_a_tolerance_of_1_changes_nothing(life: list[tuple[int, float]]) -> None:
+    """With a tolerance of 1 both pairs of tests have the same evidence, to the last bit."""
+    bets = CalibrationEProcess(**OPTIONS | {"tolerance": 1.0})
+    bets.run(steps(moves(life)))
+    since, change, since_tolerant, change_tolerant = bets.evidence()
+    assert since_tolerant == since._replace(name="since-start-tolerance")
+    assert change_tolerant == change._replace(name="change-tolerance")
+
+
+@pytest.mark.parametrize("tolerance", [0.99, 0.0, -1.0, math.inf, math.nan])
+def test_no_tolerance(tolerance: float) -> None:
+    """A tolerance is a finite number of at least 1."""
+    with pytest.raises(ParameterError, match="tolerance="):
+        CalibrationEProcess(tolerance=tolerance)
+
+
+@given(life=LIFE, sizes=st.lists(st.integers(1, 30)), least=st.sampled_from([0, 1]))
+def test_views_are_tested_by_themselves(
+    life: list[tuple[int, float]], sizes: list[int], least: int
+) -> None:
+    """Two views have the evidence, the incidents and the state of two e-processes."""
+    names = ("raw", "calibrated")
+    both = CalibrationEProcess(names, **OPTIONS, grace_period=least)
+    singles = [CalibrationEProcess([one], **OPTIONS, grace_period=least) for one in names]
+    made = moves(life)
+    for size in [*sizes, len(made)]:
+        batch, made = made[:size], made[size:]
+        if not batch:
+            continue
+        raw = steps(batch)
+        # The other view forecasts the opposite, and its label is the opposite.
+        columns = [raw.values, 1.0 - raw.values]
+        found = both.run(raw._replace(values=np.hstack(columns)))
+        expected = [
+            each
+            for one, values in zip(singles, columns, strict=True)
+            for each in one.run(raw._replace(values=values))
+        ]
+        assert found == expected
+    assert both.evidence() == tuple(one for single in singles for one in single.evidence())
+    other = CalibrationEProcess(names, **OPTIONS, grace_period=least)
+    other.load(both.state())
+    assert other.state() == both.state()
+
+
+class Observer:
+    """What reads the settled forecasts of a view."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.parts: list[list[tuple[float, float, int]]] = [[]]
+        self.restarts: list[int] = []
+
+    def update(self, forecasts: Floats, labels: Floats, times: NDArray[np.int64]) -> None:
+        """Keep all rows."""
+        columns = (forecasts.tolist(), labels.tolist(), times.tolist())
+        self.parts[-1] += zip(*columns, strict=True)
+
+    def restart(self, time: int) -> None:
+        """Begin another part."""
+        self.restarts.append(time)
+        self.parts.append([])
+
+
+@given(life=LIFE, sizes=st.lists(st.integers(1, 30)))
+def test_observers_read_what_is_settled(life: list[tuple[int, float]], sizes: list[int]) -> None:
+    """Rows come in the order of observations, split behind each that opens an alarm."""
+    bets, oracle, observer, alarms = CalibrationEProcess(**OPTIONS), Oracle(0), Observer(), []
+    (view,) = bets.views
+    view.observers[0] = observer
+    made = moves(life)
+    opened(oracle, made)
+    for size in [*sizes, len(made)]:
+        batch, made = made[:size], made[size:]
+        if batch:
+            found = bets.run(steps(batch))
+            alarms += [one.incident.first for one in found if one.test == "change-tolerance"]
+    rows = [
+        (one.forecast, float(one.label), 7 * oracle.kept.index(one))
+        for one in oracle.settled()
+        if one.label is not None
+    ]
+    assert [row for part in observer.parts for row in part] == rows
+    assert observer.restarts == alarms
+    assert [part[-1][2] for part in observer.parts[:-1]] == alarms
 
 
 # What is guaranteed, by simulation
@@ -331,6 +471,83 @@ def test_average_run_length() -> None:
     bets.run(stream(forecasts, labels, np.zeros(n, np.int64)))
     rings = max(bets.evidence()[1].incidents, 1)  # rings one after the other are one episode
     assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+
+
+def off(rng: np.random.Generator, n: int, odds: float) -> tuple[Floats, NDArray[np.int64]]:
+    """Draw forecasts and labels, whose odds are those of the forecasts times a factor."""
+    forecasts = rng.uniform(0.02, 0.98, n)
+    truth = odds * forecasts / (1.0 - forecasts)
+    return forecasts, (rng.random(n) < truth / (1.0 + truth)).astype(np.int64)
+
+
+def tolerant_crossings(seed: int, runs: int, n: int, alpha: float) -> int:
+    """Count runs in which the test since the start is active, at odds off by the tolerance."""
+    rng, crossed = np.random.default_rng(seed), 0
+    for run in range(runs):
+        forecasts, labels = off(rng, n, 1.25 if run % 2 else 0.8)
+        delays = delays_of(labels if run % 4 < 2 else 1 - labels)
+        bets = CalibrationEProcess(alpha=alpha, tolerance=1.25)
+        bets.run(stream(forecasts, labels, delays))
+        crossed += bets.evidence()[2].active
+    return crossed
+
+
+@pytest.mark.simulation
+def test_odds_off_by_the_tolerance() -> None:
+    """Odds off by exactly the tolerance trigger at most a share alpha, whatever delays do."""
+    runs, alpha = 60, 0.05
+    assert tolerant_crossings(8, runs, 3_000, alpha) <= most(runs, alpha)
+
+
+@pytest.mark.simulation
+@pytest.mark.long
+def test_odds_off_by_the_tolerance_at_length() -> None:
+    """The same of many more, and longer, runs."""
+    runs, alpha = 600, 0.05
+    assert tolerant_crossings(9, runs, 6_000, alpha) <= most(runs, alpha)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("late", [0, 1_000])
+def test_average_run_length_with_a_tolerance(late: int) -> None:
+    """Odds off by exactly the tolerance: distances are as promised, armed again and again."""
+    rng = np.random.default_rng(10)
+    n, distance = 120_000, 200
+    forecasts, labels = off(rng, n, 1.25)
+    bets = CalibrationEProcess(tolerance=1.25, average_run_length=distance, cooldown=1)
+    found = bets.run(stream(forecasts, labels, np.where(labels == 1, 0, late)))
+    rings = sum(one.test == "change-tolerance" for one in found)
+    assert rings > 10  # armed again after each
+    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+
+
+def test_good_forecasts_are_quiet_however_long() -> None:
+    """Forecasts within their tolerance raise no alarm when the run length is over.
+
+    Nothing is bet on them, so R would grow by 1 with each: it would reach the run length.
+    """
+    n = 6_000
+    labels = np.arange(n) % 4 == 0
+    made = stream(np.full(n, 0.25), labels.astype(np.int64), np.zeros(n, np.int64))
+    bets = CalibrationEProcess(average_run_length=1_000)
+    assert not [one for one in bets.run(made) if one.test == "change-tolerance"]
+    assert bets.evidence()[3].log_wealth < math.log(100)
+
+
+@pytest.mark.simulation
+def test_odds_off_by_more_than_the_tolerance_are_found() -> None:
+    """Odds off by 1.7 are found with a tolerance of 1.25 within 3,000 observations."""
+    rng, delays = np.random.default_rng(11), []
+    for _ in range(6):
+        forecasts, labels = off(rng, 6_000, 1.7)
+        bets = CalibrationEProcess(average_run_length=10_000)
+        found = bets.run(stream(forecasts, labels, np.zeros(6_000, np.int64)))
+        alarms = [one for one in found if one.test == "change-tolerance"]
+        delays.append(alarms[0].incident.first if alarms else math.inf)
+        shift = alarms[0].shift
+        assert shift is not None
+        assert shift.direction == -1
+    assert np.median(delays) < 3_000
 
 
 def drifting(rng: np.random.Generator, n: int, start: int, odds: float) -> EProcessSteps:

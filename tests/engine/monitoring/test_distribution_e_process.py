@@ -89,7 +89,7 @@ def uniform(ends: Sequence[Sequence[int]]) -> Fraction:
 @given(life=LIFE, sizes=st.lists(st.integers(1, 20)), pit=st.booleans())
 def test_oracle(life: list[Any], sizes: list[int], pit: bool) -> None:  # noqa: FBT001
     """Whenever labels come, in batches of any size: the products are those of the definition."""
-    bets, singles = DistributionEProcess(LEVELS, pit=pit), steps(life, pit=pit)
+    bets, singles = DistributionEProcess(LEVELS, pit=pit, tolerance=3.0), steps(life, pit=pit)
     for size in [*sizes, len(singles)]:
         batch, singles = singles[:size], singles[size:]
         if batch:
@@ -98,11 +98,16 @@ def test_oracle(life: list[Any], sizes: list[int], pit: bool) -> None:  # noqa: 
     expected = [
         coverage([one[0] for one in told], Fraction(3, 4)),
         coverage([one[1] for one in told], Fraction(1, 2)),
+        coverage([one[0] for one in told], Fraction(1, 2)),  # odds of 3, divided by 3
+        coverage([one[1] for one in told], Fraction(1, 4)),
         *([uniform([one[2] for one in told])] if pit else []),
     ]
     found = bets.evidence()
-    names = ["coverage-0.75", "coverage-0.5", *(["pit"] if pit else []), "change"]
+    names = ["coverage-0.75", "coverage-0.5"]
+    names += [f"{name}-tolerance" for name in names]
+    names += [*(["pit"] if pit else []), "change", "change-tolerance"]
     assert [one.name for one in found] == names
+    assert {one.view for one in found} == {"calibrated"}
     for one, wealth in zip(found, expected, strict=False):
         logarithm = math.log(wealth.numerator) - math.log(wealth.denominator)
         assert one.log_wealth == pytest.approx(logarithm, abs=1e-9)
@@ -137,16 +142,43 @@ def test_saved(life: list[Any], sizes: list[int], pit: bool, at: int) -> None:  
 @given(covered=st.lists(st.booleans(), max_size=40))
 def test_change_of_coverage(covered: list[bool]) -> None:
     """The detector bets by counts that lose a five hundredth with each label."""
-    bets = DistributionEProcess([0.75], average_run_length=1e300)
+    bets = DistributionEProcess([0.75], average_run_length=1e300, tolerance=3.0)
     life = [((covers, False, (0, 16)), 0, True) for covers in covered]
     for one in steps(life, pit=False):
         bets.run(one._replace(values=one.values[:, :1]))
-    statistic, hits, misses = 0.0, 0.0, 0.0
-    for covers in covered:
-        q = min((hits + 0.75) / (hits + misses + 1.0), 0.75)
-        statistic = (statistic + 1.0) * (q / 0.75 if covers else (1.0 - q) / 0.25)
-        hits, misses = hits * 0.998 + covers, misses * 0.998 + (not covers)
-    assert bets.evidence()[-1].log_wealth == pytest.approx(math.log(max(statistic, 1.0)))
+    for level, test in ((0.75, 2), (0.5, 3)):
+        statistic, hits, misses = 0.0, 0.0, 0.0
+        for covers in covered:
+            q = min((hits + level) / (hits + misses + 1.0), level)
+            if q < level:  # else nothing is bet
+                statistic = (statistic + 1.0) * (q / level if covers else (1.0 - q) / (1.0 - level))
+            hits, misses = hits * 0.998 + covers, misses * 0.998 + (not covers)
+        assert bets.evidence()[test].log_wealth == pytest.approx(math.log(max(statistic, 1.0)))
+
+
+def test_an_alarm_says_which_interval_covers_too_little() -> None:
+    """The shift of an alarm counts the labels inside the interval that is furthest off."""
+    bets = DistributionEProcess([0.9, 0.5], average_run_length=1_000)
+    covered = np.column_stack((np.arange(400) % 2, np.arange(400) % 2)).astype(float)
+    opened = bets.run(settled(covered))
+    ((shift, incident),) = [
+        (one.shift, one.incident) for one in opened if one.test == "change-tolerance"
+    ]
+    assert shift is not None
+    assert shift.outcome == "labels inside the central 90 % intervals"
+    assert shift.expected == pytest.approx(0.9 * shift.labels)
+    assert shift.observed == covered[shift.since : incident.first + 1, 0].sum()
+    assert [one.shift for one in opened if one.test != "change-tolerance"] == [None] * 3
+
+
+def test_without_intervals_the_pit_values_raise_the_alarm() -> None:
+    """Where there are no intervals, the test of the alarm is that of the PIT values."""
+    bets = DistributionEProcess([], pit=True, average_run_length=100)
+    opened = bets.run(settled(np.full((60, 2), 0.05)))
+    assert [one.test for one in opened] == ["pit", "change", "change-tolerance"]
+    change, tolerant = bets.evidence()[1:]
+    assert tolerant == change._replace(name="change-tolerance")
+    assert "nothing is wrong" in tolerant.guarantee
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, math.nan])
@@ -190,7 +222,9 @@ def share_that_rings(kind: str, n: int, runs: int, *, seed: int, shift: float = 
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("kind", ["coverage-0.75", "coverage-0.5", "pit"])
+@pytest.mark.parametrize(
+    "kind", ["coverage-0.75", "coverage-0.5", "coverage-0.75-tolerance", "pit"]
+)
 def test_crossing_probability(kind: str) -> None:
     """At most a share alpha of calibrated runs, and most others, become active."""
     runs, alpha = 200, 0.1
@@ -204,9 +238,9 @@ def test_intervals_may_be_too_wide() -> None:
     """Intervals that cover more than they should never win a bet against themselves."""
     bets = DistributionEProcess([0.5])
     bets.run(settled((np.arange(2000) % 4 > 0).astype(float)[:, np.newaxis]))
-    coverage_, change = bets.evidence()
-    assert coverage_.log_wealth <= math.log(2.0)
-    assert not change.active
+    coverage_, tolerant, *changes = bets.evidence()
+    assert max(coverage_.log_wealth, tolerant.log_wealth) <= math.log(2.0)
+    assert not any(change.active for change in changes)
 
 
 @pytest.mark.simulation
@@ -219,7 +253,7 @@ def test_average_run_length(pit: bool) -> None:  # noqa: FBT001
     values = np.column_stack((u < 0.75, *((u, u) if pit else ()))).astype(float)
     bets = DistributionEProcess([0.75], pit=pit, average_run_length=distance, cooldown=1)
     bets.run(settled(values))
-    rings = max(bets.evidence()[-1].incidents, 1)  # rings one after the other are one episode
+    rings = max(bets.evidence()[-2].incidents, 1)  # rings one after the other are one episode
     assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
 
 

@@ -57,7 +57,8 @@ class Rings:
             self.wealth = math.inf
         else:
             assert isinstance(self.wealth, Fraction)
-            self.wealth = (self.wealth + int(self.anew)) * Fraction(factor)
+            staked = self.anew and factor != 1.0  # nothing where nothing is bet
+            self.wealth = (self.wealth + int(staked)) * Fraction(factor)
         rings = self.wealth >= self.threshold
         if rings and self.anew:
             self.wealth = Fraction(0)
@@ -77,7 +78,10 @@ def episodes(rings: list[bool], quiet: float) -> list[tuple[int, int]]:
 
 @given(factors=FACTORS, sizes=st.lists(st.integers(0, 5)), quiet=st.integers(1, 6))
 def test_e_detector(factors: list[float], sizes: list[int], quiet: int) -> None:
-    """R crosses where (R + 1) times the factor reaches the run length, and restarts."""
+    """R crosses where (R + 1) times the factor reaches the run length, and restarts.
+
+    A factor of 1 is no bet, and leaves R as it is.
+    """
     test, oracle = EDetector("change", average_run_length=9, cooldown=quiet), Rings(9, anew=True)
     opened = fed(test, factors, sizes)
     rings = [oracle.take(factor) for factor in factors]
@@ -166,7 +170,7 @@ def test_no_level(alpha: float) -> None:
         {"cooldown": math.nan},
     ],
 )
-def test_bad_options(options: dict[str, float]) -> None:
+def test_bad_options(options: dict[str, Any]) -> None:
     """The run length must be finite and above 1, and the cooldown at least 1."""
     with pytest.raises(ParameterError, match=r"average_run_length=.*cooldown="):
         EDetector("a", **options)
@@ -180,12 +184,14 @@ def test_strongest() -> None:
     )
     one.update([20.0, 0.5], [50, 60])
     two.update([5.0], [70])
-    (both,) = strongest([[one.evidence(2)], [], [two.evidence(3)]])
+    (both,) = strongest([[one.evidence(2, "raw")], [], [two.evidence(3, "raw")]])
     assert both == Evidence(
         "change",
+        "raw",
         math.log(5.0),
         math.log(10),
         True,  # noqa: FBT003 - ringing
+        "active",
         1,
         Incident(1, 50, 50, math.log(20.0)),
         f"Of each of 2 calibrators by itself: {two.guarantee}",
@@ -193,6 +199,98 @@ def test_strongest() -> None:
     )
     assert strongest([[one.evidence()]]) == (one.evidence(),)
     assert strongest([]) == strongest([[]]) == ()
+
+
+@pytest.mark.parametrize("time", [0, -1, 2**64])
+def test_no_run_time(time: int) -> None:
+    """A run length in event time is positive, and fits 63 bits."""
+    with pytest.raises(ParameterError, match="average_run_time="):
+        EDetector("a", average_run_time=time)
+
+
+def test_status() -> None:
+    """A detector is quiet, active during an incident, then triggered; a martingale stays so."""
+    change, since = EDetector("a", average_run_length=5, cooldown=2), Martingale("b", alpha=0.3)
+    found = []
+    for factor in (0.5, 8.0, 0.5, 0.5):
+        for test in (change, since):
+            test.update([factor], [0])
+        found.append((change.evidence().status, since.evidence().status))
+    assert found == [
+        ("quiet", "quiet"),
+        ("active", "triggered"),
+        ("active", "triggered"),
+        ("triggered", "triggered"),
+    ]
+    (both,) = strongest([[change.evidence()], [EDetector("a").evidence()]])
+    assert both.status == "triggered"
+
+
+MILLION = 1_000_000
+"""Parts of a run length in event time."""
+
+
+class Timed:
+    """R of a run length in event time, by definition and in exact fractions of it."""
+
+    def __init__(self, length: int) -> None:
+        """Begin before the first event time."""
+        self.length, self.statistic = length, Fraction(0)
+        self.latest: int | None = None
+
+    def take(self, factor: float, time: int) -> bool:
+        """Take a factor; return whether R reaches the run length."""
+        grown = Fraction(max(0, time - self.latest) if self.latest is not None else 0, self.length)
+        self.latest = time if self.latest is None else max(self.latest, time)
+        if factor == 1.0:
+            return False
+        self.statistic = (self.statistic + min(grown, Fraction(1, 100))) * Fraction(factor)
+        rings = self.statistic >= 1
+        if rings:
+            self.statistic = Fraction(0)
+        return rings
+
+
+TIMED = st.lists(
+    st.tuples(st.sampled_from([0.25, 0.5, 1.0, 2.0, 8.0]), st.integers(-5, 40)), max_size=60
+)
+
+
+@given(rows=TIMED, sizes=st.lists(st.integers(0, 7)), start=st.integers(-100, 100))
+def test_run_length_in_event_time(
+    rows: list[tuple[float, int]], sizes: list[int], start: int
+) -> None:
+    """R grows by the growth of the largest event time, at most a hundredth of the run length.
+
+    The length is a power of two, so that the statistic in parts of it is exact.
+    """
+    length = 1 << 10
+    detector, oracle = EDetector("a", average_run_time=length, cooldown=1), Timed(length)
+    times, time = [], start
+    for _, step in rows:
+        time += step
+        times.append(time)
+    rings = [oracle.take(factor, at) for (factor, _), at in zip(rows, times, strict=True)]
+    opened, done = [], 0
+    for part in batches([factor for factor, _ in rows], sizes):
+        found = detector.update(part, times[done : done + len(part)])
+        opened += [done + at for at, _ in found]
+        done += len(part)
+    assert opened == [first for first, _ in episodes(rings, 1)]
+    expected = max(float(oracle.statistic * MILLION), 1.0)
+    assert detector.log_wealth == pytest.approx(math.log(expected), abs=1e-9)
+    other = EDetector("a", average_run_time=length, cooldown=1)
+    other.load(detector.state())
+    assert other.update([2.0], [time + 9]) == detector.update([2.0], [time + 9])
+    assert other.state() == detector.state()
+
+
+def test_impossible_counts_without_any_time() -> None:
+    """An infinite factor is an alarm even where event time stands still, and no NaN."""
+    detector = EDetector("a", average_run_time=1_000)
+    assert detector.update([math.inf, 1.5], [7, 7]) == [(0, Incident(1, 7, 7, math.inf))]
+    assert detector.log_wealth == 0.0
+    assert "1 second of event time" in detector.guarantee
 
 
 # What is guaranteed, by simulation
@@ -235,3 +333,21 @@ def test_average_run_length(distance: int) -> None:
     run_length = steps / rings
     # The lengths of runs scatter about as much as they are long.
     assert distance * (1.0 - 4.0 / math.sqrt(rings)) < run_length < 3 * distance
+
+
+@pytest.mark.parametrize("burst", [1, 50])
+def test_average_run_time(burst: int) -> None:
+    """Mean event times between alarms of fair games are at least the run length, also in bursts."""
+    rng = np.random.default_rng(3)
+    length, steps = 2_000, 200_000
+    test = EDetector("a", average_run_time=length, cooldown=1)
+    gaps = np.where(np.arange(steps) % burst == 0, rng.integers(0, 20 * burst, steps), 0)
+    times = np.cumsum(gaps)
+    (factors,) = coins(rng, 1, steps).tolist()
+    rings = 0
+    for factor, time in zip(factors, times.tolist(), strict=True):
+        before = test._crossed  # noqa: SLF001 - a crossing need not open an incident
+        test.update([factor], [time])
+        rings += test._crossed != before  # noqa: SLF001
+    assert rings > 30
+    assert times[-1] / rings > length * (1.0 - 4.0 / math.sqrt(rings))

@@ -114,11 +114,14 @@ MADE: dict[str, Callable[[], Kind]] = {
     "learner": lambda: kind(learner=True),
     **{
         name: lambda name=name: kind(calibrator=name, scores="probability")  # type: ignore[misc]
-        for name in ("cvap", "platt", "isotonic", "dir", "beta", "uncalibrated")
+        for name in ("cvap", "platt", "isotonic", "dir", "beta", "none")
     },
     "cvap, merged": lambda: kind(calibrator="cvap", scores="probability", probability="merged"),
     "one-vs-rest": lambda: kind(task="multiclass", classes=CLASSES),
     "protected classes": lambda: kind(task="multiclass", classes=CLASSES, scores="probability"),
+    "uncalibrated classes": lambda: kind(
+        task="multiclass", classes=CLASSES, calibrator="none", scores="probability"
+    ),
     "one-vs-one": lambda: kind(
         task="multiclass", classes=CLASSES, calibrator="one-vs-one", scores="probability"
     ),

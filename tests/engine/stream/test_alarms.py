@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,6 +24,7 @@ from abers.stream import (
     Events,
     Label,
     MultiClassOutcome,
+    MultiClassPrediction,
     Observation,
     Outcome,
     Output,
@@ -75,6 +78,8 @@ class Oracle:
         self.count = 0
         self.bets: dict[tuple[str, str], CalibrationEProcess] = defaultdict(
             lambda: CalibrationEProcess(
+                settings.views,
+                tolerance=settings.tolerance,
                 average_run_length=settings.average_run_length,
                 cooldown=settings.cooldown,
                 grace_period=settings.grace_period,
@@ -89,12 +94,17 @@ class Oracle:
             if isinstance(output, Prediction):
                 gone += [old] if (old := self.kept.pop((output.model, output.id), None)) else []
                 self.kept[output.model, output.id] = one = Kept(self.count, output)
-                self.of(output).predict(one.number, output.p, output.time)
+                forecasts = {"raw": output.score, "calibrated": output.p}
+                issued = [forecasts[view] for view in self.settings.views]
+                self.of(output).predict(one.number, *issued, time=output.time)
                 self.count += 1
             if isinstance(output, Outcome):
                 one = self.kept.pop((output.model, output.id))
                 raised += self.alarms_of(
-                    one, self.of(one.prediction).learn(one.number, output.label)
+                    one,
+                    self.of(one.prediction).learn(
+                        one.number, *[output.label] * len(self.settings.views)
+                    ),
                 )
         late = [
             (name, one)
@@ -116,7 +126,9 @@ class Oracle:
     def alarms_of(one: Kept, opened: Sequence[Any]) -> list[Any]:
         """Return the alarms."""
         whose = (one.prediction.model, one.prediction.segment)
-        return [(*whose, each.incident) for each in opened if each.test == "change"]
+        return [
+            (*whose, each.view, each.incident) for each in opened if each.test == "change-tolerance"
+        ]
 
 
 def waits(processor: Processor) -> set[tuple[str, str]]:
@@ -142,7 +154,10 @@ def test_oracle(settings: Settings, events: list[Event]) -> None:
         outputs = processor.process_batch(Events.of([event]))
         expected = oracle.take(outputs.in_order(), waits(processor))
         found = [
-            (alarm.model, alarm.segment, (alarm.episode, alarm.time, alarm.time, alarm.log_wealth))
+            (
+                *(alarm.model, alarm.segment, alarm.view),
+                (alarm.episode, alarm.time, alarm.time, alarm.log_wealth),
+            )
             for row, alarm in outputs.alarms
             if row == 0
         ]
@@ -186,21 +201,124 @@ def drifting(n: int, change: int, *, model: str = "m", seed: int = 0) -> list[Ev
 
 
 def test_an_alarm_after_the_change_and_not_before() -> None:
-    """Where scores are reversed, one alarm is raised soon after the change."""
+    """Where scores are reversed, each view raises one alarm soon after the change."""
     processor = Processor(Settings(scores="probability"))
     events = drifting(3_000, 2_000)
-    ((row, alarm),) = took(processor, events, [500] * 12)
-    assert 4_000 < row < 4_600
-    assert (alarm.model, alarm.segment, alarm.test, alarm.episode) == ("m", "", "change", 1)
-    assert row == 2 * alarm.time + 1
-    assert alarm.log_threshold == math.log(1_000_000) <= alarm.log_wealth < alarm.log_threshold + 10
-    assert alarm.message.startswith("model 'm': the predictions are miscalibrated; ")
-    assert "1,000,000 observations" in alarm.message
+    raised = took(processor, events, [500] * 12)
+    assert sorted(alarm.view for _, alarm in raised) == ["calibrated", "raw"]
+    for row, alarm in raised:
+        assert 4_000 < row < 4_600
+        of = (alarm.model, alarm.segment, alarm.test, alarm.episode)
+        assert of == ("m", "", "change-tolerance", 1)
+        assert row == 2 * alarm.time + 1
+        threshold = math.log(1_000_000)
+        assert alarm.log_threshold == threshold <= alarm.log_wealth < threshold + 10
+        subject = {"raw": "raw scores", "calibrated": "served probabilities"}[alarm.view]
+        assert alarm.message.startswith(f"model 'm': the {subject} are ")
+        assert "1,000,000 observations" in alarm.message
     assert processor.monitor is not None
-    since, change = processor.monitor.tests
-    assert (since.name, change.name) == ("since-start", "change")
-    assert change.active
-    assert change.incidents == 1
+    tests = processor.monitor.tests
+    names = ["since-start", "change", "since-start-tolerance", "change-tolerance"]
+    assert [one.name for one in tests] == names * 2
+    assert [one.view for one in tests] == ["raw"] * 4 + ["calibrated"] * 4
+    for change in (tests[3], tests[7]):
+        assert change.active
+        assert change.incidents == 1
+
+
+def shifted(n: int, odds: float, begin: int, *, first: int = 0) -> list[Event]:
+    """Observations whose labels 1 have, from one on, odds that differ from the scores' by a factor.
+
+    Event times are minutes from a date on, or from 0.
+    """
+    rng, events = np.random.default_rng(3), list[Event]()
+    for i in range(n):
+        score = float(np.round(rng.uniform(0.05, 0.95), 3))
+        truth = (odds if i >= begin else 1.0) * score / (1.0 - score)
+        label = int(rng.random() < truth / (1.0 + truth))
+        time = first + 60_000 * i
+        events += [Observation(f"{i}", time, "m", score=score), Label(f"{i}", time, "m", label)]
+    return events
+
+
+@pytest.mark.parametrize(("odds", "direction"), [(0.4, "too high"), (2.5, "too low")])
+@pytest.mark.parametrize("calibrator", ["none", "ivap"])
+def test_an_alarm_says_direction_and_size(odds: float, direction: str, calibrator: str) -> None:
+    """It counts labels 1, as expected and as they came, since about the moment of the change."""
+    begin, first = 1_500, 1_364_792_400_000
+    events = shifted(3_000, odds, begin, first=first)
+    processor = Processor(Settings(scores="probability", calibrator=calibrator))
+    (alarm,) = (one for _, one in took(processor, events) if one.view == "raw")
+    found = re.search(
+        r"the raw scores are (.*): since about (.*) UTC, ([\d,]+) labels 1 came where ([\d,.]+) "
+        r"were expected \((.*) times\), of ([\d,]+) labels\.",
+        alarm.message,
+    )
+    assert found is not None
+    assert found[1] == direction
+    since = datetime.strptime(found[2] + " +0000", "%Y-%m-%d %H:%M:%S %z")
+    since_row = round((since.timestamp() * 1000 - first) / 60_000)
+    assert begin - 100 < since_row < begin + 500  # bets must learn the change first
+    rows = [*zip(events[::2], events[1::2], strict=True)][
+        since_row : (alarm.time - first) // 60_000 + 1
+    ]
+    observed = sum(label.value for _, label in rows)  # type: ignore[union-attr]
+    expected = sum(observation.score for observation, _ in rows)  # type: ignore[union-attr]
+    assert [int(found[at].replace(",", "")) for at in (3, 6)] == [observed, len(rows)]
+    assert float(found[4].replace(",", "")) == pytest.approx(expected, abs=0.06)
+    assert float(found[5]) == pytest.approx(observed / expected, rel=0.01)
+
+
+def test_a_tolerance_decides_what_is_an_alarm() -> None:
+    """Odds off by 1.5 raise an alarm with a tolerance of 1, and none with one of 2."""
+    events = shifted(4_000, 1.5, 0)
+    for tolerance, alarms in ((1, 1), (2, 0)):
+        settings = Settings(scores="probability", calibrator="none", tolerance=tolerance)
+        assert len(took(Processor(settings), events)) == alarms
+
+
+def test_a_run_length_in_event_time() -> None:
+    """With a run length of ten days, the guarantee is one of event time, and so is R."""
+    settings = Settings(scores="probability", calibrator="none", average_run_time=10 * 86_400_000)
+    processor = Processor(settings)
+    (alarm,) = (one for _, one in took(processor, shifted(3_000, 0.4, 1_500)))
+    assert "the mean time from one alarm to the next is at least 10 days" in alarm.message
+    assert alarm.log_threshold == math.log(1e6)
+
+
+def test_scores_served_as_they_are_are_tested_once() -> None:
+    """Without a calibrator there is one view, nothing is held, and scores are what is served."""
+    processor = Processor(Settings(scores="probability", calibrator="none"))
+    outputs = processor.process_many(drifting(600, 600))
+    predictions = [one for one in outputs if isinstance(one, Prediction)]
+    assert all(one.p0 == one.p == one.p1 == one.score for one in predictions)
+    assert processor.monitor is not None
+    assert {one.view for one in processor.monitor.tests} == {"raw"}
+    (calibrator,) = processor._state.calibration.calibrators  # noqa: SLF001
+    before = len(calibrator.to_bytes())
+    processor.process_many(drifting(3_000, 3_000, seed=1))
+    assert len(calibrator.to_bytes()) == before
+    restored = Processor.restore(processor.snapshot(), processor.settings)
+    assert restored.state_bytes() == processor.state_bytes()
+
+
+def test_classes_served_as_they_are() -> None:
+    """Scores of several classes are served as they are, and their top class is tested once."""
+    names = ("a", "b", "c")
+    settings = Settings(task="multiclass", classes=names, scores="probability", calibrator="none")
+    processor, rng = Processor(settings), np.random.default_rng(2)
+    for number in range(1_500):
+        row = np.round(rng.dirichlet([1.0, 1.0, 1.0]), 3).tolist()
+        score = dict(zip(names, [*row[:2], 1.0 - row[0] - row[1]], strict=True))
+        (said,) = processor.process(Observation(f"{number}", number, score=score))
+        assert isinstance(said, MultiClassPrediction)
+        assert said.score == said.p == said.low == said.high == score
+        processor.process(Label(f"{number}", number, value=str(rng.choice(["a", "b", "c"]))))
+    assert processor.monitor is not None
+    assert [one.view for one in processor.monitor.tests] == ["raw"] * 4
+    assert processor.monitor.tests[3].active  # labels have nothing to do with the scores
+    restored = Processor.restore(processor.snapshot(), processor.settings)
+    assert restored.state_bytes() == processor.state_bytes()
 
 
 def test_each_key_by_itself() -> None:
@@ -208,11 +326,11 @@ def test_each_key_by_itself() -> None:
     processor = Processor(Settings(scores="probability", grace_period=100))
     good, bad = drifting(1_500, 1_500, model="good"), drifting(1_500, 1_000, model="bad")
     raised = took(processor, [event for pair in zip(good, bad, strict=True) for event in pair])
-    assert [alarm.model for _, alarm in raised] == ["bad"]
-    quiet, loud = (monitor.tests[1] for monitor in processor.monitors)
+    assert {alarm.model for _, alarm in raised} == {"bad"}
+    quiet, loud = (monitor.tests[3] for monitor in processor.monitors)
     assert (quiet.active, loud.active) == (False, True)
     assert processor.monitor is not None
-    together = processor.monitor.tests[1]
+    together = processor.monitor.tests[3]
     assert together.active
     assert together.last == loud.last
     assert "2 calibrators" in together.guarantee
@@ -229,12 +347,12 @@ def test_switched_off(off: dict[str, Any]) -> None:
 
 
 def test_top_label() -> None:
-    """Of several classes, the largest probability is bet against by whether it came true."""
+    """Of several classes, the top class of each view is tested by whether it was the label."""
     settings = Settings(
         task="multiclass", classes=("a", "b", "c"), scores="probability", grace_period=0
     )
     processor = Processor(settings)
-    bets, rng = CalibrationEProcess(), np.random.default_rng(1)
+    bets, rng = CalibrationEProcess(("raw", "calibrated")), np.random.default_rng(1)
     for number in range(300):
         scores = dict(zip("abc", rng.dirichlet([1.0, 1.0, 1.0]).tolist(), strict=True))
         total = sum(scores.values())
@@ -245,9 +363,10 @@ def test_top_label() -> None:
         )[0]
         assert isinstance(outcome, MultiClassOutcome)
         assert len(said) == 1
-        top = max(outcome.p, key=lambda name: outcome.p[name])
-        bets.predict(number, outcome.p[top], number)
-        bets.learn(number, int(outcome.label == top))
+        views = (outcome.score, outcome.p)
+        tops = [max(view, key=lambda name: view[name]) for view in views]
+        bets.predict(number, *(v[top] for v, top in zip(views, tops, strict=True)), time=number)
+        bets.learn(number, *(int(outcome.label == top) for top in tops))
     (monitor,) = processor.monitors
     assert monitor.tests == bets.evidence()
 
@@ -263,7 +382,7 @@ def test_no_more_waits_than_may() -> None:
         (bets,) = processor._state.calibration.e_processes.by_key  # type: ignore[union-attr]  # noqa: SLF001
         assert len(bets.waiting) <= 50
     (monitor,) = processor.monitors
-    assert [one.skipped for one in monitor.tests] == [1, 1]
+    assert [one.skipped for one in monitor.tests] == [1] * 4
     assert processor.waiting == (1, 0)
 
 
@@ -310,8 +429,10 @@ def test_intervals_and_pit_values() -> None:
         bets.run(EProcessSteps(np.array([0, 1], np.uint8), numbers, numbers, values))
     (monitor,) = processor.monitors
     assert monitor.tests == bets.evidence()
-    assert [one.name for one in monitor.tests] == ["coverage-0.75", "coverage-0.5", "pit", "change"]
-    assert monitor.tests[2].log_wealth != 0.0
+    names = ["coverage-0.75", "coverage-0.5"]
+    names += [f"{name}-tolerance" for name in names]
+    assert [one.name for one in monitor.tests] == [*names, "pit", "change", "change-tolerance"]
+    assert monitor.tests[4].log_wealth != 0.0
 
 
 def test_quantiles_that_bound_no_interval() -> None:

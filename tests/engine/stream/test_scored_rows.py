@@ -40,7 +40,7 @@ def test_settled_batch_only_with_monitors_or_outcomes() -> None:
 
 def test_a_loss_that_is_infinite() -> None:
     """What had the probability 0 and came costs an infinite loss, without a warning."""
-    processor = Processor(Settings(calibrator="uncalibrated", scores="probability"))
+    processor = Processor(Settings(calibrator="none", scores="probability"))
     events: list[Event] = [Observation("a", 1, score=1.0), Label("a", 2, value=0)]
     judged = processor.process_batch(Events.of(events)).settled_batch
     assert judged is not None
@@ -52,7 +52,7 @@ def test_a_loss_that_is_infinite() -> None:
 
 def test_a_loss_of_nothing_is_no_negative_zero() -> None:
     """What was certain and came costs 0."""
-    processor = Processor(Settings(calibrator="uncalibrated", scores="probability"))
+    processor = Processor(Settings(calibrator="none", scores="probability"))
     events: list[Event] = [Observation("a", 1, score=1.0), Label("a", 2, value=1)]
     judged = processor.process_batch(Events.of(events)).settled_batch
     assert judged is not None

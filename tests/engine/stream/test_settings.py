@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -57,6 +58,43 @@ def test_ways_to_forget_exclude_each_other(name: str, other: str) -> None:
         return
     with pytest.raises(ParameterError, match="at most one"):
         Settings(**options)
+
+
+@pytest.mark.parametrize("value", [0.99, 0, -1.0, math.inf, math.nan, "1.25", None, True])
+def test_a_tolerance_is_a_ratio_of_odds(value: Any) -> None:  # noqa: ANN401
+    """A tolerance is a finite number of at least 1; a whole one is a float, as in a snapshot."""
+    with pytest.raises(ParameterError, match="tolerance="):
+        Settings(tolerance=value)
+    assert type(Settings(tolerance=2).tolerance) is float
+
+
+@pytest.mark.parametrize("name", FORGETTING)
+def test_no_calibrator_forgets_nothing(name: str) -> None:
+    """A rule of forgetting is refused for "none", which holds nothing."""
+    with pytest.raises(ParameterError, match=f"{name}=5 is not for 'none'; leave it out"):
+        Settings(calibrator="none", scores="probability", **{name: 5})  # type: ignore[arg-type]
+
+
+def test_a_former_name_is_refused_with_the_one_of_now() -> None:
+    """The calibrator "uncalibrated" is "none" now."""
+    with pytest.raises(ParameterError, match="did you mean 'none'"):
+        Settings(calibrator="uncalibrated", scores="probability")
+
+
+@pytest.mark.parametrize(
+    ("options", "views"),
+    [
+        ({}, ("calibrated",)),
+        ({"scores": "logit"}, ("calibrated",)),
+        ({"scores": "probability"}, ("raw", "calibrated")),
+        ({"scores": "probability", "calibrator": "platt"}, ("raw", "calibrated")),
+        ({"scores": "probability", "calibrator": "none"}, ("raw",)),
+        ({"task": "regression"}, ("calibrated",)),
+    ],
+)
+def test_views_that_are_tested(options: dict[str, Any], views: tuple[str, ...]) -> None:
+    """Scores that are probabilities are tested beside what is served, unless that is the same."""
+    assert Settings(**options).views == views
 
 
 def test_settings_are_written_and_read() -> None:

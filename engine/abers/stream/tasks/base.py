@@ -177,6 +177,11 @@ class Task(ABC):
         Whether scores are probabilities.
     forgetting, testing
         Options of calibrators, and of e-processes.
+    views
+        Views that are tested: "raw" where scores are probabilities, and "calibrated", unless the
+        scores are served as they are.
+    counted
+        What labels count in a test of one probability, see `CalibrationEProcess`.
     """
 
     prediction: type[Struct]
@@ -186,6 +191,7 @@ class Task(ABC):
     distributions = False
     tracked = False
     stateful = False
+    counted = "labels 1"
 
     def __init__(self, settings: Settings) -> None:
         self._name = settings.task
@@ -193,8 +199,11 @@ class Task(ABC):
         ways = ("window", "max_age", "half_life")
         given = {name: getattr(settings, name) for name in ways}
         self.forgetting: dict[str, Any] = {n: one for n, one in given.items() if one is not None}
-        options = ("average_run_length", "cooldown", "grace_period")
-        self.testing: dict[str, Any] = {name: getattr(settings, name) for name in options}
+        options = ("tolerance", "average_run_length", "average_run_time", "cooldown")
+        self.testing: dict[str, Any] = {
+            name: getattr(settings, name) for name in (*options, "grace_period")
+        }
+        self.views = settings.views
 
     @property
     def repeats(self) -> bool:
@@ -280,7 +289,7 @@ class Task(ABC):
 
     def e_process(self) -> EProcess:
         """Return an e-process against predictions; unless overridden, against one probability."""
-        return CalibrationEProcess(**self.testing)
+        return CalibrationEProcess(self.views, outcome=self.counted, **self.testing)
 
     @abstractmethod
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:

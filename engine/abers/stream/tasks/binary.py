@@ -116,8 +116,11 @@ class BinaryTask(Task):
         return ScoredRows(values, views, p1 - p0, outside)
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
-        """Return the probabilities, and the labels."""
-        return self._read(issued)[3][:, np.newaxis], scored.labels[:, np.newaxis]
+        """Return the probabilities of each view, and the labels."""
+        score, _, _, p = self._read(issued)
+        columns = {"raw": score, "calibrated": p}
+        labels = np.repeat(scored.labels[:, np.newaxis], len(self.views), axis=1)
+        return np.column_stack([columns[view] for view in self.views]), labels
 
     def labels(self, values: Floats) -> Column:
         """Return the labels of values, as whole numbers."""

@@ -43,6 +43,7 @@ class MultiClassTask(Task):
 
     prediction = MultiClassPrediction
     outcome = MultiClassOutcome
+    counted = "right top classes"
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -158,9 +159,11 @@ class MultiClassTask(Task):
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
         """Return the largest probabilities, and whether the labels were of those classes."""
-        k = len(self._classes)
-        most = np.minimum(issued[:, k : 2 * k].max(axis=1), 1.0)
-        return most[:, np.newaxis], scored.forecasts["calibrated"].true[:, np.newaxis]
+        score, p, *_ = self._parts(issued)
+        tables = {"raw": score, "calibrated": p}
+        most = np.column_stack([tables[view].max(axis=1) for view in self.views])
+        true = np.column_stack([scored.forecasts[view].true for view in self.views])
+        return np.minimum(most, 1.0), true
 
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of scores and predictions."""

@@ -1,0 +1,39 @@
+"""Values in lists of settings, and the order of such lists."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from numbers import Real
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ascend", "checked_real", "text"]
+
+
+def text(value: object) -> str:
+    """Return a string that can be encoded, or raise a TypeError or a ValueError."""
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode()  # half of a surrogate pair cannot be encoded
+    return value
+
+
+def checked_real(value: object) -> float:
+    """Return a number as a float, or raise a TypeError or an OverflowError."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError
+    return float(value)
+
+
+def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:
+    """Return whether numbers ascend strictly between two ends.
+
+    Examples
+    --------
+    >>> ascend([0.1, 0.9], 0.0, 1.0), ascend([0.1, 0.1]), ascend([0.0, 0.5], 0.0, 1.0)
+    (True, False, False)
+    """
+    return all(a < b for a, b in pairwise([low, *values, high]))

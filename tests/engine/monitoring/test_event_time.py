@@ -1,0 +1,30 @@
+"""Event times and spans as text, `abers.monitoring.event_time`."""
+
+from __future__ import annotations
+
+import pytest
+
+from abers.monitoring.event_time import moment, span
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (-5, "event time -5"),
+        (99_999_999_999, "event time 99,999,999,999"),
+        (100_000_000_000, "1973-03-03 09:46:40 UTC"),
+        (1 << 62, "event time 4,611,686,018,427,387,904"),
+    ],
+)
+def test_moment(time: int, text: str) -> None:
+    """A time is a date from 1973 on, as far as the calendar goes; else it is a number."""
+    assert moment(time) == text
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [(86_400_000, "1 day"), (129_600_000, "1.5 days"), (60_000, "1 minute"), (2, "0.002 seconds")],
+)
+def test_span(time: int, text: str) -> None:
+    """A span is written in the largest unit of which it has one."""
+    assert span(time) == text
