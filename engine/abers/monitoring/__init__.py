@@ -10,11 +10,14 @@ from abers.monitoring.base import (
 )
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_e_process import CalibrationEProcess
+from abers.monitoring.confidence_sequence import ConfidenceSequence
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.distribution_e_process import DistributionEProcess
 from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
 from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
+from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
+from abers.monitoring.loss_difference import LossDifference
 from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.mixture import Expert, Mixture
 from abers.monitoring.mixture_monitor import LossWords, MixtureMonitor, experts
@@ -26,6 +29,8 @@ from abers.monitoring.reliability import Reliability
 from abers.monitoring.scored_rows import BinaryForecasts, ClassForecasts, Forecasts, ScoredRows
 from abers.monitoring.scores import Bin, PrequentialScores
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
+from abers.monitoring.verdict import Estimate, Verdict
+from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.monitoring.windows import Window, WindowedMonitor, figures_over_time
 
 __all__ = [
@@ -39,6 +44,7 @@ __all__ = [
     "CalibrationEProcess",
     "CentralInterval",
     "ClassForecasts",
+    "ConfidenceSequence",
     "Decomposition",
     "Diagram",
     "DistributionEProcess",
@@ -46,12 +52,16 @@ __all__ = [
     "EDetector",
     "EProcess",
     "EProcessSteps",
+    "Estimate",
     "Evidence",
     "ExchangeabilityEProcess",
     "Expert",
     "Figure",
+    "ForecastGroup",
+    "ForecastGroups",
     "Forecasts",
     "Incident",
+    "LossDifference",
     "LossWords",
     "Martingale",
     "Measure",
@@ -69,6 +79,8 @@ __all__ = [
     "ScoredRows",
     "SequentialTest",
     "TaskMonitor",
+    "Verdict",
+    "VerdictSequence",
     "Window",
     "WindowedMonitor",
     "consistency_bands",
