@@ -6,43 +6,24 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers.monitoring.confidence_sequence import ConfidenceSequence
-from abers.monitoring.forecast_groups import GRID
+from abers.monitoring.finding import (
+    ALL,
+    FIRST_BIN,
+    LOWER,
+    NOT_FOUND,
+    TRUSTWORTHY,
+    UPPER,
+    established,
+    find,
+    margin,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from abers.monitoring.forecast_groups import ForecastGroups
 
-    from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
-
-__all__ = [
-    "NOT_FOUND",
-    "OVER_CONFIDENT",
-    "STATUSES",
-    "TOO_HIGH",
-    "TOO_LOW",
-    "TRUSTWORTHY",
-    "UNDER_CONFIDENT",
-    "Estimate",
-    "Verdict",
-    "find_verdict",
-    "moment",
-    "span",
-]
-
-TRUSTWORTHY = "trustworthy"
-TOO_HIGH, TOO_LOW = "too high", "too low"
-OVER_CONFIDENT, UNDER_CONFIDENT = "over-confident", "under-confident"
-NOT_FOUND = "no miscalibration found"
-STATUSES = (TRUSTWORTHY, TOO_HIGH, TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT, NOT_FOUND)
+__all__ = ["Estimate", "Verdict", "find_verdict", "moment", "span"]
 
 SUBJECTS = {"raw": "raw scores", "calibrated": "served probabilities"}
-_INSIDE, _UNDECIDED, _EMPTY = "inside", "undecided", "empty"
-_ALL, _LOWER, _UPPER, _FIRST_BIN = range(4)
-# Of alpha: 1/4 to each of three main groups and 1/40 to each of ten bins, half of it a side.
-_MAIN_SHARE, _BIN_SHARE = 1 / 8, 1 / 80
-# Halves of forecasts with p ~ Beta(2, 5) have such a sum of squares after 5,600 labels, when a
-# tolerance of 1.25 is about to be established.
-_SEQUENCE = ConfidenceSequence(500.0, 0.05 / 2 * _MAIN_SHARE)
 _DATES = range(100_000_000_000, 253_402_300_800_000)  # milliseconds; other event times are numbers
 _WHOLE = 100.0  # from here on expected labels are shown without decimals
 _LARGEST_RATIO = 1e6  # more is not shown, nor NaN
@@ -63,7 +44,8 @@ class Verdict(NamedTuple):
     Attributes
     ----------
     status
-        One of `STATUSES`.
+        "trustworthy", "too high", "too low", "over-confident", "under-confident" or "no
+        miscalibration found".
     view
         "raw" or "calibrated".
     subject
@@ -74,6 +56,8 @@ class Verdict(NamedTuple):
         Event time since when: that of the first label of the first block with this status.
     start, until
         Event times of the first and the last label that were counted.
+    confirmed
+        Event time at which the status was found last.
     labels
         Number of labels that were counted.
     came
@@ -104,6 +88,7 @@ class Verdict(NamedTuple):
     since: int
     start: int
     until: int
+    confirmed: int
     labels: int
     came: float
     counted: int
@@ -135,7 +120,9 @@ class Verdict(NamedTuple):
         if not self.counted:
             return f"No miscalibration of the {self.subject} found so far: no label came."
         came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
-        return f"{self._claim()}{came}"
+        later = self.confirmed != self.until
+        confirmed = f" Last confirmed: {moment(self.confirmed)}." if later else ""
+        return f"{self._claim()}{confirmed}{came}"
 
     def _claim(self) -> str:
         counts = (
@@ -144,8 +131,8 @@ class Verdict(NamedTuple):
         )
         if self.status == NOT_FOUND:
             return (
-                f"No miscalibration of the {self.subject} found so far: {counts}. "
-                f"{self._largest_gap()}"
+                f"No miscalibration of the {self.subject} beyond a factor of {self.tolerance:g} in "
+                f"odds found so far: {counts}. {self._largest_gap()}"
             )
         since = f"since {moment(self.since)}"
         if self.status == TRUSTWORTHY:
@@ -198,79 +185,6 @@ class Verdict(NamedTuple):
         return self.observed, max(lower, 0.0), min(upper, float(self.counted))
 
 
-class _Finding(NamedTuple):
-    """A status, and the index of the group that its numbers are about."""
-
-    status: str
-    group: int
-    inside: bool  # whether all main groups are
-
-    @property
-    def outside(self) -> bool:
-        """Whether forecasts are outside the tolerance."""
-        return self.status not in {TRUSTWORTHY, NOT_FOUND}
-
-    @property
-    def partial(self) -> bool:
-        """Whether that is known of one half or bin only, so more labels may say more."""
-        return self.status in {TOO_HIGH, TOO_LOW} and self.group != _ALL
-
-
-def find(groups: Sequence[ForecastGroup], alpha: float) -> _Finding:
-    """Return what the groups show at the level of all of them together."""
-    main, bins = alpha * _MAIN_SHARE, alpha * _BIN_SHARE
-    sides = [_side(one, main) for one in groups[:_FIRST_BIN]]
-    status, group = _of_main(*sides)
-    inside = sides[_ALL] == _INSIDE and {_INSIDE, _EMPTY}.issuperset(sides)
-    if status == NOT_FOUND:
-        for index, one in enumerate(groups[_FIRST_BIN:], _FIRST_BIN):
-            side = _side(one, bins)
-            if side in {TOO_HIGH, TOO_LOW}:
-                return _Finding(side, index, inside)
-    return _Finding(TRUSTWORTHY if inside and status == NOT_FOUND else status, group, inside)
-
-
-def _of_main(whole: str, lower: str, upper: str) -> tuple[str, int]:
-    """Return the status that the main groups decide, and the group that shows it."""
-    for status, above, below in (
-        (OVER_CONFIDENT, TOO_HIGH, TOO_LOW),
-        (UNDER_CONFIDENT, TOO_LOW, TOO_HIGH),
-    ):
-        if upper == above and lower in {_INSIDE, below}:
-            return status, _UPPER
-        if lower == below and upper == _INSIDE:
-            return status, _LOWER
-    for side in (TOO_HIGH, TOO_LOW):
-        if whole == side or lower == upper == side:
-            return side, _ALL
-        if side in {lower, upper}:
-            return side, _LOWER if lower == side else _UPPER
-    return NOT_FOUND, _ALL
-
-
-def _side(one: ForecastGroup, alpha: float) -> str:
-    """Return on which side of the tolerance a group is, at a level of each side."""
-    labels, observed, _, squares, least, most = one
-    if not labels:
-        return _EMPTY
-    if _SEQUENCE.reaches(observed - most, squares, alpha):
-        return TOO_LOW
-    if _SEQUENCE.reaches(least - observed, squares, alpha):
-        return TOO_HIGH
-    within = most - observed, observed - least
-    inside = all(_SEQUENCE.reaches(one, squares, alpha) for one in within)
-    return _INSIDE if inside else _UNDECIDED
-
-
-def established(groups: ForecastGroups, alpha: float) -> float | None:
-    """Return the smallest tolerance of the grid within which all main groups are, or None."""
-    for tolerance in GRID:
-        sides = {_side(one, alpha * _MAIN_SHARE) for one in groups.main_groups(tolerance)}
-        if sides <= {_INSIDE, _EMPTY} and _INSIDE in sides:
-            return tolerance
-    return None
-
-
 def find_verdict(  # noqa: PLR0913 - what a verdict has
     groups: ForecastGroups,
     alpha: float,
@@ -298,8 +212,7 @@ def find_verdict(  # noqa: PLR0913 - what a verdict has
     sums = groups.groups()
     finding = find(sums, alpha)
     one = sums[finding.group]
-    level = alpha * (_MAIN_SHARE if finding.group < _FIRST_BIN else _BIN_SHARE)
-    labels = int(sums[_ALL].labels)
+    labels = int(sums[ALL].labels)
     return Verdict(
         finding.status,
         view,
@@ -308,23 +221,24 @@ def find_verdict(  # noqa: PLR0913 - what a verdict has
         since,
         start,
         until,
+        until,
         labels,
         labels / (labels + skipped) if labels else math.nan,
         int(one.labels),
         int(one.observed),
         one.expected,
-        _SEQUENCE.boundary(one.squares, level),
+        margin(one, finding.group, alpha),
         groups.tolerance,
         established(groups, alpha),
     )
 
 
 def _where(group: int, cut: float) -> str:
-    if group == _LOWER:
+    if group == LOWER:
         return f"among lower scores (below {cut:.2g})"
-    if group == _UPPER:
+    if group == UPPER:
         return f"among higher scores ({cut:.2g} and above)"
-    bin_ = group - _FIRST_BIN
+    bin_ = group - FIRST_BIN
     return f"for scores from {bin_ / 10} to {(bin_ + 1) / 10}" if bin_ >= 0 else ""
 
 

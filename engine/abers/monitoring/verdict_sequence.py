@@ -6,20 +6,22 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 from abers.exceptions import ParameterError
+from abers.monitoring.finding import STATUSES, WHOLE, find
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
-from abers.monitoring.verdict import STATUSES, Verdict, find, find_verdict
+from abers.monitoring.verdict import Verdict, find_verdict
 from abers.serialization import count, number, require, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Floats, Integers
+    from abers.monitoring.finding import Finding
 
 __all__ = ["VerdictSequence"]
 
 _GROWTH = 100  # a block is evaluated when it has grown by one part in so many,
 _FEWEST = 10  # but by so many labels at least, so that young models cost little
-_PATIENCE = 2  # a block in which one half or bin is outside waits for others until it doubles
+_PATIENCE = 8  # a block in which only a half or a bin is outside grows by this factor
 _LARGEST_TIME = (1 << 63) - 1
 
 
@@ -62,7 +64,7 @@ class VerdictSequence:
     -----
     Only the sums of the present block are kept. A verdict that forecasts are outside the tolerance
     starts another block, and so does `restart`, when an alarm opens. If only one half or bin is
-    known to be outside, the block waits for the others until it has doubled: "too high among higher
+    known to be outside, the block goes on until it is eight times as long: "too high among higher
     scores" may become "over-confident". A verdict outside is shown until the main groups of a block
     (all forecasts, the lower and the upper half) are inside, or a later block is outside again: an
     incident is open until they are inside.
@@ -121,6 +123,7 @@ class VerdictSequence:
         self.partitions, self.blocks = 1, 1
         self.open = False
         self.held: Verdict | None = None
+        self._held_rank = 0
         self._begin(0)
 
     def update(
@@ -216,9 +219,9 @@ class VerdictSequence:
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
-        counts = (self.skipped, self._next, self._limit)
+        counts = (self.skipped, self._next, self._limit, self._rank)
         block = (self.groups.state(), counts, self.start, self.until)
-        held = None if self.held is None else tuple(self.held)
+        held = None if self.held is None else (self._held_rank, *self.held)
         return (self.partitions, self.blocks, self.open, held, block)
 
     def load(self, state: Sequence[Any]) -> None:
@@ -227,18 +230,22 @@ class VerdictSequence:
         A block that was counted with another tolerance ends, and another begins.
         """
         partitions, blocks, is_open, held, (groups, counts, start, until) = state
-        skipped, following, limit = counts
+        skipped, following, limit, rank = counts
         self.partitions = whole(partitions, "partitions", 1, _LARGEST_TIME)
         self.blocks = whole(blocks, "blocks", 1, _LARGEST_TIME)
         require(type(is_open) is bool and (is_open or held is None), "incidents")
         self.open = is_open
-        self.held = None if held is None else _restored(held)
+        if held is not None:
+            self._held_rank = whole(held[0], "rank", 1, WHOLE)
+            self.held = _restored(held[1:])
         self.groups = ForecastGroups.restore(groups)
         self.labels = self.groups.labels
         self.skipped = count(skipped, "observations without a label")
         self._next = count(following, "next evaluation")
         require(self.labels < self._next <= _next(self.labels), "next evaluation")
         self._limit = count(limit, "limit of a block")
+        self._rank = whole(rank, "rank", 0, WHOLE - 1)
+        require(bool(limit) == bool(rank), "limit of a block")
         require(not limit or (self.labels < limit and held is not None), "limit of a block")
         self.start, self.until = _time(start), _time(until)
         if self.groups.tolerance != self.tolerance:
@@ -249,24 +256,34 @@ class VerdictSequence:
         """Begin a block behind this event time."""
         self.groups = ForecastGroups(self.tolerance)
         self.labels = self.skipped = 0
-        self._next, self._limit = _next(0), 0
+        self._next, self._limit, self._rank = _next(0), 0, 0
         self.start = self.until = time
 
     def _evaluate(self) -> None:
-        """Decide on the present block."""
         self._next = _next(self.labels)
-        finding = find(self.groups.groups(), self._level())
-        ends = 0 < self._limit <= self.labels
-        if finding.outside and (not finding.partial or ends or not self._limit):
-            self.held = self._present()
-            self.open = True
-            self._limit = self._limit or _PATIENCE * self.labels
-            ends = ends or not finding.partial
+        self._decide(find(self.groups.groups(), self._level()))
+
+    def _decide(self, finding: Finding) -> None:
+        """Decide on the present block by what its groups show."""
+        ends = 0 < self._limit <= self.labels or finding.rank == WHOLE
+        if finding.outside and (ends or finding.rank > self._rank):
+            self._hold(finding)
         if ends:
             self.blocks += 1
             self._begin(self.until)
         elif finding.inside and not finding.outside:
-            self.held, self.open, self._limit = None, False, 0
+            self.held, self.open, self._limit, self._rank = None, False, 0, 0
+
+    def _hold(self, finding: Finding) -> None:
+        """Show the verdict of the present block from now on, unless the held one says more."""
+        held = self.held
+        self.open = True
+        self._rank = finding.rank
+        self._limit = self._limit or _PATIENCE * self.labels
+        if held is None or finding.rank >= self._held_rank or not finding.agrees(held.status):
+            self.held, self._held_rank = self._present(), finding.rank
+        else:
+            self.held = held._replace(confirmed=self.until)
 
     def _level(self) -> float:
         """Return the level of the present block, or of this combination of those of partitions."""
@@ -301,7 +318,7 @@ def _restored(held: Sequence[Any]) -> Verdict:
     require(verdict.status in STATUSES and verdict.outside, "status")
     for text in (verdict.view, verdict.subject, verdict.where):
         require(type(text) is str, "text of a verdict")
-    for one in (verdict.since, verdict.start, verdict.until):
+    for one in (verdict.since, verdict.start, verdict.until, verdict.confirmed):
         _time(one)
     labels = count(verdict.labels, "labels")
     counted = count(verdict.counted, "labels of a range", labels)
