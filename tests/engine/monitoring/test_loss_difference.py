@@ -51,24 +51,24 @@ COST = [(q, p, y) for p, q, y in SAVED]
         (
             SAVED,
             (
-                "Calibration saved 0.51 nats an event (at least 0.35), over 1,000 labels from event "
-                "time 0 until event time 999."
+                "Calibration saved 0.51 nats an event (at least 0.35), over 1,000 labels from "
+                "event time 0 until event time 999."
             ),
         ),
         (
             COST,
             (
                 "Calibration cost 0.51 nats an event (at least 0.35), over 1,000 labels from event "
-                "time 0 until event time 999. To serve better probabilities, let it forget old labels "
-                '(calibrator.window), protect the raw score (calibrator.probability = "protected"), '
-                'or only monitor (calibrator.kind = "none").'
+                "time 0 until event time 999. To serve better probabilities, let it forget old "
+                "labels (calibrator.window), protect the raw score (calibrator.probability = "
+                '"protected"), or only monitor (calibrator.kind = "none").'
             ),
         ),
         (
             SAVED[:100],
             (
-                "No difference by calibration found so far: from 0.09 lost to 1.11 saved nats an event "
-                "are not excluded, over 100 labels from event time 0 until event time 99."
+                "No difference by calibration found so far: from 0.09 lost to 1.11 saved nats an "
+                "event are not excluded, over 100 labels from event time 0 until event time 99."
             ),
         ),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,33 +41,34 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
         (
             {},
             (
-                f"The raw scores are too high, since 2013-04-01 05:00: {COUNTS} (0.68 times, at most "
-                f"0.75; 4.1 points too high, at least 3.2), {IN_LABELS}."
+                f"The raw scores are too high, since 2013-04-01 05:00: {COUNTS} (0.68 times, at "
+                f"most 0.75; 4.1 points too high, at least 3.2), {IN_LABELS}."
             ),
         ),
         (
             {"where": "among higher scores (0.3 and above)", "counted": 7_000, "came": 0.987},
             (
                 "The raw scores are too high among higher scores (0.3 and above), since 2013-04-01 "
-                f"05:00: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least 6.5), in "
-                "7,000 of 14,032 labels until 2013-06-01 00:00. Of the labels 98.7% came in time."
+                f"05:00: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least 6.5), "
+                "in 7,000 of 14,032 labels until 2013-06-01 00:00. Of the labels 98.7% came in "
+                "time."
             ),
         ),
         (
             {"status": "too low", "since": 0, "observed": 2_400, "confirmed": UNTIL + 3_600_000},
             (
-                "The raw scores are too low, since event time 0: 2,400 labels 1 came where 1,802 were "
-                "expected (1.33 times, at least 1.26; 4.3 points too low, at least 3.4), in 14,032 "
-                "labels from 2013-04-01 05:00 until 2013-06-01 00:00. Last confirmed: 2013-06-01 "
-                "01:00."
+                "The raw scores are too low, since event time 0: 2,400 labels 1 came where 1,802 "
+                "were expected (1.33 times, at least 1.26; 4.3 points too low, at least 3.4), in "
+                "14,032 labels from 2013-04-01 05:00 until 2013-06-01 00:00. Last confirmed: "
+                "2013-06-01 01:00."
             ),
         ),
         (
             {"status": "trustworthy", "observed": 1_810, "established": 1.15},
             (
                 "The raw scores are trustworthy within a factor of 1.25 in odds, since 2013-04-01 "
-                "05:00: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to 1.07 not "
-                f"excluded), {IN_LABELS}. A factor of 1.15 is established."
+                "05:00: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to 1.07 "
+                f"not excluded), {IN_LABELS}. A factor of 1.15 is established."
             ),
         ),
         (
@@ -74,16 +76,16 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
             (
                 "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
                 "1,752 labels 1 came where 1,802 were expected (0.97 times, 0.90 to 1.04 not "
-                f"excluded), {IN_LABELS}. Up to 1.2 points too high on average (0.90 times) are not "
-                "excluded."
+                f"excluded), {IN_LABELS}. Up to 1.2 points too high on average (0.90 times) are "
+                "not excluded."
             ),
         ),
         (
             {"status": "no miscalibration found", "expected": 0.0, "observed": 3},
             (
-                "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: 3 "
-                "labels 1 came where 0 were expected (0.02 points too low), in 14,032 labels until "
-                "2013-06-01 00:00. Up to 0.82 points too low on average are not excluded."
+                "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
+                "3 labels 1 came where 0 were expected (0.02 points too low), in 14,032 labels "
+                "until 2013-06-01 00:00. Up to 0.82 points too low on average are not excluded."
             ),
         ),
         (
@@ -92,7 +94,7 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
         ),
     ],
 )
-def test_sentences(changes: dict[str, object], sentence: str) -> None:
+def test_sentences(changes: dict[str, Any], sentence: str) -> None:
     """A verdict is a sentence with sizes, rounded to what is known and to the cautious side."""
     assert VERDICT._replace(**changes).sentence == sentence
 

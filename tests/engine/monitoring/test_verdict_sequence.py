@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +15,7 @@ from abers import LabelError, ParameterError, ScoreError
 from abers.monitoring import VerdictSequence
 from abers.monitoring.finding import find
 
-if TYPE_CHECKING:
-    from abers.arrays import Floats, Integers
-
-Rows = tuple["Floats", "Floats", "Integers"]
+Rows = Any  # forecasts, labels, times
 HOUR = 3_600_000
 
 
@@ -38,7 +35,7 @@ def watched(*parts: Rows, tolerance: float = 1.25) -> VerdictSequence:
     return sequence
 
 
-def plain(state: object) -> object:
+def plain(state: Any) -> Any:  # noqa: ANN401 - of any part
     """Return a state with bytes in place of views, to compare it."""
     if isinstance(state, tuple):
         return tuple(map(plain, state))
@@ -291,9 +288,9 @@ def test_bad_level(alpha: float) -> None:
         VerdictSequence("raw", 1.25, alpha)
 
 
-def damaged() -> list[object]:
+def damaged() -> list[Any]:
     """Return states of which one part is wrong."""
-    partitions, blocks, is_open, held, block = plain(watched(rows(6_000, 2.0)).state())  # type: ignore[misc]
+    partitions, blocks, is_open, held, block = plain(watched(rows(6_000, 2.0)).state())
     groups, (skipped, following, limit, rank), start, until = block
     counts = (skipped, following, limit, rank)
     return [
@@ -312,7 +309,7 @@ def damaged() -> list[object]:
 
 
 @pytest.mark.parametrize("state", damaged())
-def test_what_is_no_state(state: tuple[object, ...]) -> None:
+def test_what_is_no_state(state: tuple[Any, ...]) -> None:
     """A state that no sequence has is refused."""
     with pytest.raises((ValueError, TypeError)):
         VerdictSequence("raw", 1.25).load(state)
