@@ -277,7 +277,7 @@ def test_bad_rows(p: float, label: float, error: type[Exception]) -> None:
     with pytest.raises(error):
         sequence.update(forecasts, labels, times)
     with pytest.raises(ParameterError, match="event times"):
-        sequence.update(*rows(3)[:2], np.arange(4))
+        sequence.update(forecasts[:3], np.zeros(3), np.arange(4))
     assert plain(sequence.state()) == state
 
 
