@@ -1,6 +1,6 @@
 // Python's way into what is summed, pooled and bet of forecasts and their labels; see
-// abers/reference/tally.py, abers/reference/reorder_buffer.py and `pooled` in
-// abers/reference/pava.py.
+// abers/reference/tally.py, abers/reference/forecast_groups.py,
+// abers/reference/reorder_buffer.py and `pooled` in abers/reference/pava.py.
 //
 // Sums are taken in the order of the rows, one term after the other, and blocks are
 // found by comparing products of integers, which 128 bits hold whatever the counts are.
@@ -16,6 +16,8 @@
 
 #include "arithmetic.hpp"
 #include "calibration_set.hpp"
+#include "experts.hpp"
+#include "forecast_groups.hpp"
 #include "in_order.hpp"
 #include "tally.hpp"
 
@@ -39,32 +41,31 @@ void require(bool condition) {
 
 // Scores
 
-constexpr std::size_t kBins = 10;
-
 double added(double total, const Read& terms) {
   for (std::size_t i = 0; i < terms.size(); ++i) total += terms.data()[i];
   return total;
-}
-
-std::size_t bin_of(double forecast) {  // compared with the edges, as the specification does
-  std::size_t bin = 0;
-  while (bin + 1 < kBins && forecast >= static_cast<double>(bin + 1) / kBins) ++bin;
-  return bin;
 }
 
 bool is_scored(double forecast, double label) {
   return forecast >= 0.0 && forecast <= 1.0 && (label == 0.0 || label == 1.0);
 }
 
-std::size_t add_scores(const Read& forecasts, const Read& labels, const Floats& sums,
-                       const Integers& counts) {
+std::size_t first_unscored(const Read& forecasts, const Read& labels) {
   const std::size_t n = forecasts.size();
-  require(labels.size() == n && sums.size() == 2 + kBins && counts.size() == 1 + 2 * kBins);
-  double* sum = sums.data();
-  std::int64_t* count = counts.data();
+  require(labels.size() == n);
   for (std::size_t i = 0; i < n; ++i) {
     if (!is_scored(forecasts.data()[i], labels.data()[i])) return i;
   }
+  return n;
+}
+
+std::size_t add_scores(const Read& forecasts, const Read& labels, const Floats& sums,
+                       const Integers& counts) {
+  const std::size_t n = forecasts.size();
+  require(sums.size() == 2 + kBins && counts.size() == 1 + 2 * kBins);
+  if (const std::size_t row = first_unscored(forecasts, labels); row < n) return row;
+  double* sum = sums.data();
+  std::int64_t* count = counts.data();
   for (std::size_t i = 0; i < n; ++i) {
     const double p = forecasts.data()[i], y = labels.data()[i];
     const double of_label = y == 1.0 ? p : 1.0 - p;
@@ -80,6 +81,26 @@ std::size_t add_scores(const Read& forecasts, const Read& labels, const Floats& 
     count[1 + kBins + bin] += y == 1.0;
   }
   return n;
+}
+
+double loss_difference(double first, double second, bool label) {
+  const auto probability = [&](double p) { return std::max(label ? p : 1.0 - p, kClip); };
+  return elementary::logarithm(probability(second) / probability(first));
+}
+
+void add_loss_differences(const Read& first, const Read& second, const Read& labels, double largest,
+                          const Floats& sums) {
+  const std::size_t n = labels.size();
+  require(first.size() == n && second.size() == n && sums.size() == 3);
+  double* const sum = sums.data();
+  for (std::size_t i = 0; i < n; ++i) {
+    const double d =
+        loss_difference(first.data()[i], second.data()[i], labels.data()[i] == 1.0);
+    const double within = std::clamp(d, -largest, largest);
+    sum[0] += within;
+    sum[1] += within * within;
+    sum[2] += d != within;
+  }
 }
 
 // Bets
@@ -281,6 +302,18 @@ void groups(const Tally& tally, const Integers& numbers, const Integers& counts,
   }
 }
 
+void add_rows(ForecastGroups& groups, const Read& forecasts, const Read& labels) {
+  require(labels.size() == forecasts.size());
+  for (std::size_t i = 0; i < forecasts.size(); ++i) {
+    groups.add(forecasts.data()[i], labels.data()[i]);
+  }
+}
+
+void write_sums(const ForecastGroups& groups, const Floats& out) {
+  require(out.size() == groups.sums().size());
+  std::ranges::copy(groups.sums(), out.data());
+}
+
 // Blocks
 
 struct Pool {
@@ -314,9 +347,12 @@ std::size_t pooled(const Counts& counts, const Counts& positives, const Integers
 
 void bind_monitoring(nb::module_& m) {
   m.def("added", &added, "total"_a, "terms"_a);
+  m.def("add_loss_differences", &add_loss_differences, "first"_a, "second"_a, "labels"_a,
+        "largest"_a, "sums"_a);
   m.def("add_scores", &add_scores, "forecasts"_a, "labels"_a, "sums"_a, "counts"_a);
   m.def("bet_on_bins", &bet_on_bins, "shares"_a, "null"_a, "prior"_a, "counts"_a, "forget"_a,
         "factors"_a, nb::kw_only(), "capped"_a);
+  m.def("first_unscored", &first_unscored, "forecasts"_a, "labels"_a);
   m.def("pooled", &pooled, "counts"_a, "positives"_a, "ends"_a);
   nb::class_<InOrder>(m, "ReorderBuffer")
       .def(nb::init<std::size_t, std::int64_t>(), "width"_a, "least"_a)
@@ -329,6 +365,22 @@ void bind_monitoring(nb::module_& m) {
       .def("first", &InOrder::first)
       .def("columns", &columns, "numbers"_a, "times"_a, "waits"_a, "rows"_a)
       .def("load", &load_rows, "numbers"_a, "times"_a, "waits"_a, "rows"_a);
+  nb::class_<ForecastGroups>(m, "ForecastGroups")
+      .def(
+          "__init__",
+          [](ForecastGroups* groups, const Read& tolerances) {
+            new (groups) ForecastGroups({tolerances.data(), tolerances.size()});
+          },
+          "tolerances"_a)
+      .def("add", &add_rows, "forecasts"_a, "labels"_a)
+      .def("size", [](const ForecastGroups& groups) { return groups.sums().size(); })
+      .def("sums", &write_sums, "out"_a)
+      .def(
+          "load",
+          [](ForecastGroups& groups, const Read& sums) {
+            groups.load({sums.data(), sums.size()});
+          },
+          "sums"_a);
   nb::class_<Tally>(m, "Tally")
       .def(nb::init<>())
       .def("add", &add, "forecasts"_a, "labels"_a)

@@ -10,6 +10,7 @@ from abers.monitoring.base import (
 )
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_e_process import CalibrationEProcess
+from abers.monitoring.confidence_sequence import ConfidenceSequence
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.coverage import CoverageMonitor
 from abers.monitoring.distribution_e_process import DistributionEProcess
@@ -17,6 +18,8 @@ from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
 from abers.monitoring.event_time import moment
 from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
+from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
+from abers.monitoring.loss_difference import LossDifference
 from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.mixture import Expert, Mixture
 from abers.monitoring.mixture_monitor import LossWords, MixtureMonitor, experts
@@ -37,6 +40,8 @@ from abers.monitoring.shift import Shift, ShiftEstimate
 from abers.monitoring.tested_view import ALARM_TEST, RowObserver, SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
 from abers.monitoring.tracker import Tracker
+from abers.monitoring.verdict import Estimate, Verdict
+from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.monitoring.windows import Window, WindowedMonitor, figures_over_time
 
 __all__ = [
@@ -51,6 +56,7 @@ __all__ = [
     "CalibrationEProcess",
     "CentralInterval",
     "ClassForecasts",
+    "ConfidenceSequence",
     "CoverageMonitor",
     "Decomposition",
     "Diagram",
@@ -59,12 +65,16 @@ __all__ = [
     "EDetector",
     "EProcess",
     "EProcessSteps",
+    "Estimate",
     "Evidence",
     "ExchangeabilityEProcess",
     "Expert",
     "Figure",
+    "ForecastGroup",
+    "ForecastGroups",
     "Forecasts",
     "Incident",
+    "LossDifference",
     "LossWords",
     "Martingale",
     "Measure",
@@ -89,6 +99,8 @@ __all__ = [
     "TestedView",
     "TrackedRows",
     "Tracker",
+    "Verdict",
+    "VerdictSequence",
     "Window",
     "WindowedMonitor",
     "consistency_bands",

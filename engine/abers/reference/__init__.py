@@ -10,13 +10,21 @@ from abers.reference.calibration_set import CalibrationSet
 from abers.reference.class_aggregation import ClassAggregation
 from abers.reference.distribution_pool import DistributionPool
 from abers.reference.elementary import geometric_means, logistics
+from abers.reference.forecast_groups import ForecastGroups
 from abers.reference.observation_set import LIFETIME, LIMIT, WeightedObservation, decayed
 from abers.reference.pava import Block, pool, pooled
 from abers.reference.pending_store import PendingStore
 from abers.reference.predictive_set import PredictiveSet
 from abers.reference.protection import Protection
 from abers.reference.reorder_buffer import ReorderBuffer
-from abers.reference.tally import Tally, add_scores, added, bet_on_bins
+from abers.reference.tally import (
+    Tally,
+    add_loss_differences,
+    add_scores,
+    added,
+    bet_on_bins,
+    first_unscored,
+)
 from abers.reference.text_columns import are_names, distinct
 
 __all__ = [
@@ -31,18 +39,21 @@ __all__ = [
     "CalibrationSet",
     "ClassAggregation",
     "DistributionPool",
+    "ForecastGroups",
     "PendingStore",
     "PredictiveSet",
     "Protection",
     "ReorderBuffer",
     "Tally",
     "WeightedObservation",
+    "add_loss_differences",
     "add_scores",
     "added",
     "are_names",
     "bet_on_bins",
     "decayed",
     "distinct",
+    "first_unscored",
     "geometric_means",
     "logistics",
     "pool",

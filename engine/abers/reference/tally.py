@@ -11,21 +11,40 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers.reference.elementary import logarithm
+
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
 
-__all__ = ["BINS", "PARTS", "Tally", "add_scores", "added", "bet_on_bins"]
+__all__ = [
+    "BINS",
+    "EDGES",
+    "PARTS",
+    "Tally",
+    "add_loss_differences",
+    "add_scores",
+    "added",
+    "bet_on_bins",
+    "first_unscored",
+]
 
 BINS = 10
+_LEAST = 1e-6  # probability of a label in a difference of log losses
 PARTS = 4_096  # a tally rounds forecasts to multiples of 1 / PARTS
 # Bins are closed on the left: a forecast on an edge belongs to the bin above it. Forecasts are
 # compared with edges, because int(10 p) rounds some forecasts just below an edge across it.
-_EDGES = np.array([edge / BINS for edge in range(1, BINS)])
+EDGES = np.array([edge / BINS for edge in range(1, BINS)])
 
 
 def added(total: float, terms: Floats) -> float:
     """Add terms one after the other, so the sum does not depend on how they are batched."""
     return float(np.cumsum(np.concatenate(([total], terms)))[-1])
+
+
+def first_unscored(forecasts: Floats, labels: Floats) -> int:
+    """Return the first row that has no probability or no label, or the number of rows."""
+    good = (forecasts >= 0.0) & (forecasts <= 1.0) & ((labels == 0.0) | (labels == 1.0))
+    return len(forecasts) if good.all() else int(good.argmin())
 
 
 def add_scores(forecasts: Floats, labels: Floats, sums: Floats, counts: Integers) -> int:
@@ -35,10 +54,10 @@ def add_scores(forecasts: Floats, labels: Floats, sums: Floats, counts: Integers
     the squares, and the forecasts of each bin; `counts` are the infinite log losses, the number of
     forecasts of each bin, and of those with label 1.
     """
-    good = (forecasts >= 0.0) & (forecasts <= 1.0) & ((labels == 0.0) | (labels == 1.0))
-    if not good.all():
-        return int(good.argmin())
-    bins = np.searchsorted(_EDGES, forecasts, side="right").tolist()
+    bad = first_unscored(forecasts, labels)
+    if bad < len(forecasts):
+        return bad
+    bins = np.searchsorted(EDGES, forecasts, side="right").tolist()
     for p, y, b in zip(forecasts.tolist(), labels.tolist(), bins, strict=True):
         of_label = p if y else 1.0 - p
         if of_label > 0.0:
@@ -50,6 +69,26 @@ def add_scores(forecasts: Floats, labels: Floats, sums: Floats, counts: Integers
         counts[1 + b] += 1
         counts[1 + BINS + b] += int(y)
     return len(forecasts)
+
+
+def add_loss_differences(
+    first: Floats, second: Floats, labels: Floats, largest: float, sums: Floats
+) -> None:
+    """Add the log loss of one forecast minus that of another, row by row.
+
+    Probabilities of a label are at least 1e-6, and a difference is at most `largest` in size.
+    `sums` are those of the differences and of their squares, and the number of those that were
+    larger.
+    """
+    total, squares, clipped = sums.tolist()
+    for p, q, y in zip(first.tolist(), second.tolist(), labels.tolist(), strict=True):
+        one, other = (max(r if y else 1.0 - r, _LEAST) for r in (p, q))
+        difference = logarithm(other / one)
+        clipped += abs(difference) > largest
+        difference = min(max(difference, -largest), largest)
+        total += difference
+        squares += difference * difference
+    sums[:] = total, squares, clipped
 
 
 def bet_on_bins(  # noqa: PLR0913, PLR0917 - one call a batch

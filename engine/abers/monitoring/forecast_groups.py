@@ -1,0 +1,223 @@
+"""Groups of forecasts that are chosen before the label, and the sums that verdicts need of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from abers import validation
+from abers.arrays import raw, unmasked
+from abers.backends import core
+from abers.exceptions import ParameterError
+from abers.monitoring.corp import probabilities
+from abers.reference.forecast_groups import BIN_SUMS, COUNTED, HEAD
+from abers.reference.tally import BINS
+from abers.serialization import MAX_COUNT, column, number, require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from abers.arrays import Floats
+
+__all__ = ["GRID", "ForecastGroup", "ForecastGroups", "checked_rows"]
+
+GRID = (1.05, 1.1, 1.15, 1.2, 1.25, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
+"""Tolerances of which the smallest that holds is shown; more of them cost no evidence."""
+_TOLERANCES = 1 + len(GRID)
+_HALVES = (HEAD, HEAD + COUNTED + 2 * _TOLERANCES)  # where the sums of each half begin
+_BINS = HEAD + 2 * (COUNTED + 2 * _TOLERANCES)  # where those of the bins begin
+_ROUNDED = 1.0 + 1e-9  # sums of many numbers of at most 1 may be a little more
+_FARTHEST = 15.01  # log odds
+
+
+def _half(start: int, k: int) -> list[int]:
+    """Return the indices of the sums of a half at a tolerance."""
+    return [*range(start, start + COUNTED), start + COUNTED + k, start + COUNTED + _TOLERANCES + k]
+
+
+_OF_TOLERANCE = np.array(
+    [_half(start, 0) for start in _HALVES]
+    + [[*range(_BINS + k * BIN_SUMS, _BINS + (k + 1) * BIN_SUMS)] for k in range(BINS)]
+)  # indices of the sums of each group at the configured tolerance
+
+
+class ForecastGroup(NamedTuple):
+    """Sums over forecasts of a group whose labels came.
+
+    Attributes
+    ----------
+    labels
+        Number of labels.
+    observed
+        Number of labels 1.
+    expected
+        Sum of the forecasts.
+    squares
+        Sum of the squared distances of label and forecast.
+    least, most
+        Sums of the lower and the upper ends of what the forecasts may stand for by the tolerance.
+    """
+
+    labels: float
+    observed: float
+    expected: float
+    squares: float
+    least: float
+    most: float
+
+
+class ForecastGroups:
+    """Sums over all forecasts, their lower and their upper half, and ten bins.
+
+    Parameters
+    ----------
+    tolerance
+        Ratio of odds, at least 1. A forecast p may stand for each probability from l to u, whose
+        odds are those of p divided and multiplied by it.
+
+    Raises
+    ------
+    ParameterError
+        If the tolerance is not a finite number of at least 1.
+
+    Notes
+    -----
+    The halves meet at the mean of the log odds of earlier forecasts, clipped to 15 and weighted
+    with p (1 - p): about half of what can be learned from labels is in each. Equal forecasts are
+    all in the upper half. The bins are [k/10, (k + 1)/10), and the last has the forecast 1.
+
+    **Guarantee.** The group of a forecast depends on it and on the forecasts before it, and on no
+    label. Sums are added row by row, so that batches make no difference, and need about 1 KB.
+
+    Examples
+    --------
+    >>> groups = ForecastGroups(1.25)
+    >>> groups.update([0.2, 0.8, 0.3, 0.7], [0, 1, 1, 1])
+    >>> [(one.labels, one.observed) for one in groups.groups()[:3]]  # all, lower, upper
+    [(4.0, 3.0), (1.0, 1.0), (3.0, 2.0)]
+    >>> one = groups.groups()[0]
+    >>> round(one.least, 3), one.expected, round(one.most, 3)
+    (1.835, 2.0, 2.165)
+    """
+
+    def __init__(self, tolerance: float) -> None:
+        if not 1.0 <= tolerance < math.inf:
+            msg = f"tolerance {tolerance!r} must be a finite ratio of odds of at least 1"
+            raise ParameterError(msg)
+        self.tolerance = tolerance
+        self._core = core.ForecastGroups(np.array([tolerance, *GRID]))
+
+    def update(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
+        """Add forecasts whose labels came, in the order of the observations.
+
+        Parameters
+        ----------
+        forecasts
+            Array of shape (n,): probabilities of label 1.
+        labels
+            Array of shape (n,): 0 or 1.
+
+        Raises
+        ------
+        ScoreError, LabelError, ParameterError
+            As `corp`; nothing is added then.
+        """
+        self.add(*checked_rows(forecasts, labels))
+
+    def add(self, forecasts: Floats, labels: Floats) -> None:
+        """Add forecasts and labels that were checked; see `update`."""
+        self._core.add(forecasts, labels)
+
+    @property
+    def labels(self) -> int:
+        """Number of labels."""
+        return int(sum(self.sums()[start] for start in _HALVES))
+
+    @property
+    def cut(self) -> float:
+        """Forecast at which the halves meet now."""
+        return 1.0 / (1.0 + math.exp(-self.sums()[1]))
+
+    def groups(self) -> list[ForecastGroup]:
+        """Return the sums of all forecasts, the lower half, the upper half, and each bin."""
+        return _with_all(self.sums()[_OF_TOLERANCE].tolist())
+
+    def main_groups(self, tolerance: float) -> list[ForecastGroup]:
+        """Return the sums of all forecasts, the lower and the upper half, at one of the `GRID`."""
+        k = 1 + GRID.index(tolerance)
+        return _with_all(self.sums()[[_half(start, k) for start in _HALVES]].tolist())
+
+    def state(self) -> tuple[float, memoryview]:
+        """Return the state: what `restore` takes."""
+        return self.tolerance, raw(self.sums())
+
+    @classmethod
+    def restore(cls, state: Sequence[Any]) -> Self:
+        """Return the groups with this state; a ValueError if it cannot be one."""
+        tolerance, sums = state
+        groups = cls(number(tolerance, "tolerance", 1.0))
+        values = column(sums, "<f8", "sums of groups", groups._core.size())
+        groups._core.load(values)
+        _check(*groups._parts())
+        return groups
+
+    @classmethod
+    def total(cls, many: Iterable[Self]) -> Self:
+        """Add up the sums of different forecasts of one tolerance; their cut is the mean."""
+        parts = [*many]
+        whole = cls(parts[0].tolerance)
+        sums = np.zeros(whole._core.size())
+        for one in parts:
+            require(one.tolerance == whole.tolerance, "tolerances differ")
+            more = one.sums()
+            cut, weight = sums[1], sums[0] + more[0]
+            sums += more
+            sums[1] = cut + (more[1] - cut) * (more[0] / weight if weight else 0.0)
+        whole._core.load(sums)
+        return whole
+
+    def sums(self) -> Floats:
+        """Return all sums; see `abers.reference.forecast_groups`."""
+        sums = np.empty(self._core.size())
+        self._core.sums(sums)
+        return sums
+
+    def _parts(self) -> tuple[Floats, Floats, Floats]:
+        """Return weight and cut, a row for each half, and a row for each bin."""
+        head, halves, bins = np.split(self.sums(), [HEAD, _BINS])
+        return head, halves.reshape(2, -1), bins.reshape(BINS, -1)
+
+
+def checked_rows(forecasts: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
+    """Return forecasts and labels as arrays of floats, or raise the error that names a value."""
+    issued = np.ascontiguousarray(unmasked(forecasts), np.float64)
+    if type(labels) is np.ndarray and labels.dtype == np.float64 and labels.shape == issued.shape:
+        truth: Floats = np.ascontiguousarray(labels)
+    else:
+        truth = validation.labels(labels, len(issued)).astype(np.float64)
+    if core.first_unscored(issued, truth) < len(issued):
+        probabilities(issued)
+        validation.labels(truth, len(issued))
+    return issued, truth
+
+
+def _with_all(rows: list[list[float]]) -> list[ForecastGroup]:
+    """Return the groups of rows, behind the sum of the first two: the halves."""
+    both = [low + high for low, high in zip(rows[0], rows[1], strict=True)]
+    return [ForecastGroup(*row) for row in (both, *rows)]
+
+
+def _check(head: Floats, halves: Floats, bins: Floats) -> None:
+    """Raise a ValueError unless these can be sums of the same forecasts."""
+    for rows in (halves, bins):
+        counts = rows[:, :1]
+        whole = (rows[:, :2] == np.floor(rows[:, :2])).all()
+        require(whole and (counts <= MAX_COUNT).all(), "labels of groups")
+        require(((rows >= 0.0) & (rows <= counts * _ROUNDED)).all(), "sums of groups")
+        require((rows[:, 1] <= rows[:, 0]).all(), "labels of groups")
+    require((halves[:, :2].sum(axis=0) == bins[:, :2].sum(axis=0)).all(), "labels of groups")
+    require(0.0 <= head[0] <= halves[:, 0].sum() and abs(head[1]) <= _FARTHEST, "cut")

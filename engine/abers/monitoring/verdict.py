@@ -1,0 +1,279 @@
+"""Verdict: whether forecasts can be trusted, in one sentence with sizes."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers.monitoring.finding import (
+    ALL,
+    FIRST_BIN,
+    LOWER,
+    NOT_FOUND,
+    TRUSTWORTHY,
+    UPPER,
+    established,
+    find,
+    margin,
+)
+
+if TYPE_CHECKING:
+    from abers.monitoring.forecast_groups import ForecastGroups
+
+__all__ = ["Estimate", "Verdict", "find_verdict", "moment", "span"]
+
+SUBJECTS = {"raw": "raw scores", "calibrated": "served probabilities"}
+_DATES = range(100_000_000_000, 253_402_300_800_000)  # milliseconds; other event times are numbers
+_WHOLE = 100.0  # from here on expected labels are shown without decimals
+_LARGEST_RATIO = 1e6  # more is not shown, nor NaN
+_ALL_CAME = 0.9995  # shown as a percentage with a decimal, it is less than 100
+
+
+class Estimate(NamedTuple):
+    """A value, and the ends of what is not excluded."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+class Verdict(NamedTuple):
+    """Whether forecasts can be trusted.
+
+    Attributes
+    ----------
+    status
+        "trustworthy", "too high", "too low", "over-confident", "under-confident" or "no
+        miscalibration found".
+    view
+        "raw" or "calibrated".
+    subject
+        What the forecasts are, a plural, such as "raw scores".
+    where
+        The range of the scores that the numbers are about; "" for all.
+    since
+        Event time since when: that of the first label of the first block with this status.
+    start, until
+        Event times of the first and the last label that were counted.
+    confirmed
+        Event time at which the status was found last.
+    labels
+        Number of labels that were counted.
+    came
+        Share of the observations up to the last label that got one in time.
+    counted
+        Number of labels in the range.
+    observed
+        Number of labels 1 in the range.
+    expected
+        Sum of the forecasts in the range.
+    margin
+        What the number of labels 1 may be from the sum of their true probabilities.
+    tolerance
+        Ratio of odds within which forecasts are right.
+    established
+        The smallest tolerance of the grid within which all main groups are; None if there is none.
+
+    Notes
+    -----
+    **Guarantee.** `status` and all ends of `ratio` and `difference` are statements about averages
+    over the labels of the range, and of no single forecast. See `VerdictSequence`.
+    """
+
+    status: str
+    view: str
+    subject: str
+    where: str
+    since: int
+    start: int
+    until: int
+    confirmed: int
+    labels: int
+    came: float
+    counted: int
+    observed: int
+    expected: float
+    margin: float
+    tolerance: float
+    established: float | None
+
+    @property
+    def outside(self) -> bool:
+        """Whether forecasts are off by more than the tolerance on average."""
+        return self.status not in {TRUSTWORTHY, NOT_FOUND}
+
+    @property
+    def ratio(self) -> Estimate:
+        """Labels 1, and what is not excluded on average, divided by the expected; NaN if 0."""
+        return Estimate(*(n / self.expected if self.expected else math.nan for n in self._ones()))
+
+    @property
+    def difference(self) -> Estimate:
+        """Mean of label minus forecast, and what is not excluded; NaN if no label was counted."""
+        n = self.counted
+        return Estimate(*((one - self.expected) / n if n else math.nan for one in self._ones()))
+
+    @property
+    def sentence(self) -> str:
+        """What the verdict says, in one or two plain sentences."""
+        if not self.counted:
+            return f"No miscalibration of the {self.subject} found so far: no label came."
+        came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
+        later = self.confirmed != self.until
+        confirmed = f" Last confirmed: {moment(self.confirmed)}." if later else ""
+        return f"{self._claim()}{confirmed}{came}"
+
+    def _claim(self) -> str:
+        counts = (
+            f"{self.observed:,} labels 1 came where {_expected(self.expected)} were expected "
+            f"({self._sizes()}), {self._counted()}"
+        )
+        if self.status == NOT_FOUND:
+            return (
+                f"No miscalibration of the {self.subject} beyond a factor of {self.tolerance:g} in "
+                f"odds found so far: {counts}. {self._largest_gap()}"
+            )
+        since = f"since {moment(self.since)}"
+        if self.status == TRUSTWORTHY:
+            within = f"within a factor of {self.tolerance:g} in odds, {since}"
+            better = self.established is not None and self.established < self.tolerance
+            more = f" A factor of {self.established:g} is established." if better else ""
+            return f"The {self.subject} are {self.status} {within}: {counts}.{more}"
+        where = f" {self.where}" if self.where else ""
+        return f"The {self.subject} are {self.status}{where}, {since}: {counts}."
+
+    def _sizes(self) -> str:
+        """Return ratio and difference, with the end that matters rounded to the cautious side."""
+        ratio, points = self.ratio, Estimate(*(100.0 * one for one in self.difference))
+        times = _decimals(ratio.upper - ratio.lower)
+        digits = _decimals(points.upper - points.lower)
+        size = f"{ratio.value:.{times}f} times"
+        gap = f"{abs(points.value):.{digits}f} points too {'low' if points.value > 0 else 'high'}"
+        if not ratio.upper < _LARGEST_RATIO:
+            return gap
+        if points.upper < 0.0:
+            most, least = _up(ratio.upper, times), _down(-points.upper, digits)
+            return f"{size}, at most {most}; {gap}, at least {least}"
+        if points.lower > 0.0:
+            more, least = _down(ratio.lower, times), _down(points.lower, digits)
+            return f"{size}, at least {more}; {gap}, at least {least}"
+        return f"{size}, {_down(ratio.lower, times)} to {_up(ratio.upper, times)} not excluded"
+
+    def _largest_gap(self) -> str:
+        ratio, points = self.ratio, self.difference
+        high = -points.lower >= points.upper
+        end, times = (points.lower, ratio.lower) if high else (points.upper, ratio.upper)
+        digits = _decimals(100.0 * (points.upper - points.lower))
+        size = _up(100.0 * abs(end), digits)
+        way = "high" if high else "low"
+        factor = ""
+        if ratio.upper < _LARGEST_RATIO:
+            digits = _decimals(ratio.upper - ratio.lower)
+            factor = f" ({_down(times, digits) if high else _up(times, digits)} times)"
+        return f"Up to {size} points too {way} on average{factor} are not excluded."
+
+    def _counted(self) -> str:
+        labels = f"{self.counted:,} labels"
+        if self.counted < self.labels:
+            labels = f"{self.counted:,} of {self.labels:,} labels"
+        return f"in {labels} {span(self.start, self.until, self.since)}"
+
+    def _ones(self) -> tuple[float, float, float]:
+        """Return the number of labels 1, and the least and the most that is not excluded."""
+        lower, upper = self.observed - self.margin, self.observed + self.margin
+        return self.observed, max(lower, 0.0), min(upper, float(self.counted))
+
+
+def find_verdict(  # noqa: PLR0913 - what a verdict has
+    groups: ForecastGroups,
+    alpha: float,
+    *,
+    view: str,
+    subject: str = "",
+    since: int,
+    start: int,
+    until: int,
+    skipped: int = 0,
+) -> Verdict:
+    """Return the verdict of the sums of groups.
+
+    Parameters
+    ----------
+    groups
+        Sums over forecasts whose labels came.
+    alpha
+        Level of all claims together, half of it each side.
+    view, subject, since, start, until
+        See `Verdict`.
+    skipped
+        Number of observations among them that got no label in time.
+    """
+    sums = groups.groups()
+    finding = find(sums, alpha)
+    one = sums[finding.group]
+    labels = int(sums[ALL].labels)
+    return Verdict(
+        finding.status,
+        view,
+        subject or SUBJECTS[view],
+        _where(finding.group, groups.cut),
+        since,
+        start,
+        until,
+        until,
+        labels,
+        labels / (labels + skipped) if labels else math.nan,
+        int(one.labels),
+        int(one.observed),
+        one.expected,
+        margin(one, finding.group, alpha),
+        groups.tolerance,
+        established(groups, alpha),
+    )
+
+
+def _where(group: int, cut: float) -> str:
+    if group == LOWER:
+        return f"among lower scores (below {cut:.2g})"
+    if group == UPPER:
+        return f"among higher scores ({cut:.2g} and above)"
+    bin_ = group - FIRST_BIN
+    return f"for scores from {bin_ / 10} to {(bin_ + 1) / 10}" if bin_ >= 0 else ""
+
+
+def moment(time: int) -> str:
+    """Return an event time in words: a date if it can be one in milliseconds, or a number.
+
+    Examples
+    --------
+    >>> moment(1_364_788_800_000), moment(12_000)
+    ('2013-04-01 04:00', 'event time 12,000')
+    """
+    if time not in _DATES:
+        return f"event time {time:,}"
+    return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M}"
+
+
+def span(start: int, until: int, since: int | None = None) -> str:
+    """Return from when to when, without the start if a sentence says that as `since`."""
+    if start == since:
+        return f"until {moment(until)}"
+    return f"from {moment(start)} until {moment(until)}"
+
+
+def _expected(number: float) -> str:
+    return f"{number:,.0f}" if number >= _WHOLE else f"{number:.3g}"
+
+
+def _decimals(width: float) -> int:
+    """Return the decimals of a number whose interval has this width: no more than are known."""
+    return min(max(0, 1 - math.floor(math.log10(width))), 6) if width > 0.0 else 2
+
+
+def _up(number: float, decimals: int) -> str:
+    return f"{math.ceil(number * 10**decimals - 1e-9) / 10**decimals:.{decimals}f}"
+
+
+def _down(number: float, decimals: int) -> str:
+    return f"{math.floor(number * 10**decimals + 1e-9) / 10**decimals:.{decimals}f}"

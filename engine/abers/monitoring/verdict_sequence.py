@@ -1,0 +1,334 @@
+"""Verdicts on a stream, block after block."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Self
+
+from abers.exceptions import ParameterError
+from abers.monitoring.finding import STATUSES, WHOLE, find
+from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
+from abers.monitoring.verdict import Verdict, find_verdict
+from abers.serialization import count, number, require, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers.arrays import Floats, Integers
+    from abers.monitoring.finding import Finding
+
+__all__ = ["VerdictSequence"]
+
+_GROWTH = 100  # a block is evaluated when it has grown by one part in so many,
+_FEWEST = 10  # but by so many labels at least, so that young models cost little
+_PATIENCE = 8  # a block in which only a half or a bin is outside grows by this factor
+_LARGEST_TIME = (1 << 63) - 1
+
+
+class VerdictSequence:
+    """Verdicts on the forecasts of one view: whether they can be trusted now, and how far.
+
+    Parameters
+    ----------
+    view
+        "raw" or "calibrated".
+    tolerance
+        Ratio of odds within which forecasts are right, at least 1; see `ForecastGroups`.
+    alpha
+        Bound on the probability that any verdict is ever wrong, between 0 and 1.
+    subject
+        What the forecasts are, as a plural for sentences: that of the view unless given, "raw
+        scores" or "served probabilities".
+
+    Attributes
+    ----------
+    groups, labels, skipped
+        Of the present block: its sums, the number of its labels, and that of observations without.
+    start, until
+        Event times of its first and its last label.
+    blocks
+        Number of blocks, with the present one.
+    open
+        Whether an incident is open.
+    held
+        The verdict outside that is shown until a block is inside; None if there is none.
+    partitions
+        Number of partitions that were combined.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Notes
+    -----
+    Only the sums of the present block are kept. A verdict that forecasts are outside the tolerance
+    starts another block, and so does `restart`, when an alarm opens. If only one half or bin is
+    known to be outside, the block goes on until it is eight times as long: "too high among higher
+    scores" may become "over-confident". A verdict outside is shown until the main groups of a block
+    (all forecasts, the lower and the upper half) are inside, or a later block is outside again: an
+    incident is open until they are inside.
+
+    Block k has the level alpha / (k (k + 1)): three quarters for the main groups, one for ten bins
+    of the score. It is evaluated when it has grown by 1 %, or by 10 labels if that is more, so
+    results depend on counts and never on batches.
+
+    **Guarantee.** The probability that a verdict is ever wrong, in any block and at whatever time
+    one reads it, is at most `alpha`. *Trustworthy* means: over the labels of the block, the mean
+    true probability of each main group is between the means of what its forecasts may stand for by
+    the tolerance. *Too high* and *too low* mean that in the named range it is not; *over-confident*
+    and *under-confident*, that the halves differ in it. All are statements about averages, also
+    where forecasts and probabilities drift, and of no single forecast: forecasts that are too high
+    as often as too low are trustworthy on average. The tests of `CalibrationEProcess` are
+    statements about every forecast.
+
+    The true probability of a label is that given all forecasts up to its own and the labels of all
+    observations before it. So labels that are late and share a shock which nobody foresaw count as
+    miscalibration. Observations without a label are in no group, which is valid only if being
+    without a label does not depend on the label.
+
+    References
+    ----------
+    Howard, Ramdas, McAuliffe & Sekhon (2021), Time-uniform, nonparametric, nonasymptotic
+    confidence sequences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(1)
+    >>> p = rng.beta(2, 5, 20_000)
+    >>> sequence = VerdictSequence("raw", 1.25)
+    >>> sequence.update(p[:300], rng.random(300) < p[:300], np.arange(300))
+    >>> sequence.verdict().status
+    'no miscalibration found'
+    >>> sequence.update(p, rng.random(20_000) < p, np.arange(300, 20_300))
+    >>> sequence.verdict().status
+    'trustworthy'
+    >>> sequence.restart(20_299)  # an alarm opened
+    >>> odds = p / (1 - p) / 2
+    >>> labels = rng.random(20_000) < odds / (1 + odds)
+    >>> sequence.update(p, labels, np.arange(20_300, 40_300))
+    >>> verdict = sequence.verdict()
+    >>> verdict.status, sequence.open
+    ('too high', True)
+    """
+
+    def __init__(
+        self, view: str, tolerance: float, alpha: float = 0.05, *, subject: str = ""
+    ) -> None:
+        if not 0.0 < alpha < 1.0:
+            msg = f"alpha {alpha!r} is not a probability between 0 and 1"
+            raise ParameterError(msg)
+        self.view, self.tolerance, self.alpha, self.subject = view, tolerance, alpha, subject
+        self.partitions, self.blocks = 1, 1
+        self.open = False
+        self.held: Verdict | None = None
+        self._held_rank = 0
+        self._begin(0)
+
+    def update(
+        self,
+        forecasts: Floats,
+        labels: Floats,
+        times: Integers,
+        skipped: Integers | None = None,
+    ) -> None:
+        """Take forecasts whose labels came, in the order of the observations.
+
+        Parameters
+        ----------
+        forecasts
+            Array of shape (n,): probabilities of label 1.
+        labels
+            Array of shape (n,): 0 or 1.
+        times
+            Array of shape (n,): event times, in milliseconds where they are dates.
+        skipped
+            Array of shape (n,): numbers of observations directly before each that got no label in
+            time; all 0 if None.
+
+        Raises
+        ------
+        ScoreError, LabelError, ParameterError
+            As `corp`; nothing is taken then.
+        """
+        issued, truth = checked_rows(forecasts, labels)
+        if len(times) != len(issued) or (skipped is not None and len(skipped) != len(issued)):
+            msg = f"{len(issued)} forecasts need as many event times and counts of skipped ones"
+            raise ParameterError(msg)
+        self.add(issued, truth, times, skipped)
+
+    def add(
+        self,
+        forecasts: Floats,
+        labels: Floats,
+        times: Integers,
+        skipped: Integers | None = None,
+    ) -> None:
+        """Take columns that were checked; see `update`."""
+        at, n = 0, len(forecasts)
+        while at < n:
+            end = min(at + self._next - self.labels, n)
+            if not self.labels:
+                self.start = int(times[at])
+            self.groups.add(forecasts[at:end], labels[at:end])
+            self.labels += end - at
+            self.until = int(times[end - 1])
+            if skipped is not None:
+                self.skipped += int(skipped[at:end].sum())
+            if self.labels == self._next:
+                self._evaluate()
+            at = end
+
+    def restart(self, time: int) -> None:
+        """Start another block, behind the observation of this event time: an alarm opened."""
+        self.open = True
+        if self.labels:
+            self.blocks += 1
+            self._begin(time)
+
+    def verdict(self) -> Verdict:
+        """Return the verdict that is shown now."""
+        return self._present() if self.held is None else self.held
+
+    @classmethod
+    def total(cls, many: Sequence[Self]) -> Self:
+        """Combine the verdicts of different partitions of one model.
+
+        Their present blocks are added up. The level is shared among all combinations of blocks
+        that the partitions can be in, so the guarantee holds for the total if labels of different
+        partitions do not depend on each other, given what was known when they were predicted. A
+        verdict outside that is shown in a partition is shown, the last of them; its guarantee is
+        that of one partition.
+        """
+        first = many[0]
+        combined = cls(first.view, first.tolerance, first.alpha, subject=first.subject)
+        combined.partitions = sum(one.partitions for one in many)
+        combined.blocks = 1 + sum(one.blocks - 1 for one in many)
+        combined.groups = ForecastGroups.total(one.groups for one in many)
+        combined.labels = sum(one.labels for one in many)
+        combined.skipped = sum(one.skipped for one in many)
+        combined._next = _next(combined.labels)
+        begun = [one for one in many if one.labels] or many
+        combined.start = min(one.start for one in begun)
+        combined.until = max(one.until for one in begun)
+        combined.open = any(one.open for one in many)
+        held = [one.held for one in many if one.held is not None]
+        combined.held = max(held, key=lambda one: one.until, default=None)
+        return combined
+
+    def state(self) -> tuple[Any, ...]:
+        """Return the state: what `load` takes."""
+        counts = (self.skipped, self._next, self._limit, self._rank)
+        block = (self.groups.state(), counts, self.start, self.until)
+        held = None if self.held is None else (self._held_rank, *self.held)
+        return (self.partitions, self.blocks, self.open, held, block)
+
+    def load(self, state: Sequence[Any]) -> None:
+        """Restore a state; a ValueError if it cannot be one.
+
+        A block that was counted with another tolerance ends, and another begins.
+        """
+        partitions, blocks, is_open, held, (groups, counts, start, until) = state
+        skipped, following, limit, rank = counts
+        self.partitions = whole(partitions, "partitions", 1, _LARGEST_TIME)
+        self.blocks = whole(blocks, "blocks", 1, _LARGEST_TIME)
+        require(type(is_open) is bool and (is_open or held is None), "incidents")
+        self.open = is_open
+        if held is not None:
+            self._held_rank = whole(held[0], "rank", 1, WHOLE)
+            self.held = _restored(held[1:])
+        self.groups = ForecastGroups.restore(groups)
+        self.labels = self.groups.labels
+        self.skipped = count(skipped, "observations without a label")
+        self._next = count(following, "next evaluation")
+        require(self.labels < self._next <= _next(self.labels), "next evaluation")
+        self._limit = count(limit, "limit of a block")
+        self._rank = whole(rank, "rank", 0, WHOLE - 1)
+        require(bool(limit) == bool(rank), "limit of a block")
+        require(not limit or (self.labels < limit and held is not None), "limit of a block")
+        self.start, self.until = _time(start), _time(until)
+        if self.groups.tolerance != self.tolerance:
+            self.blocks += 1
+            self._begin(self.until)
+
+    def _begin(self, time: int) -> None:
+        """Begin a block behind this event time."""
+        self.groups = ForecastGroups(self.tolerance)
+        self.labels = self.skipped = 0
+        self._next, self._limit, self._rank = _next(0), 0, 0
+        self.start = self.until = time
+
+    def _evaluate(self) -> None:
+        self._next = _next(self.labels)
+        self._decide(find(self.groups.groups(), self._level()))
+
+    def _decide(self, finding: Finding) -> None:
+        """Decide on the present block by what its groups show."""
+        ends = 0 < self._limit <= self.labels or finding.rank == WHOLE
+        if finding.outside and (ends or finding.rank > self._rank):
+            self._hold(finding)
+        if ends:
+            self.blocks += 1
+            self._begin(self.until)
+        elif finding.inside and not finding.outside:
+            self.held, self.open, self._limit, self._rank = None, False, 0, 0
+
+    def _hold(self, finding: Finding) -> None:
+        """Show the verdict of the present block from now on, unless the held one says more."""
+        held = self.held
+        self.open = True
+        self._rank = finding.rank
+        self._limit = self._limit or _PATIENCE * self.labels
+        if held is None or finding.rank >= self._held_rank or not finding.agrees(held.status):
+            self.held, self._held_rank = self._present(), finding.rank
+        else:
+            self.held = held._replace(confirmed=self.until)
+
+    def _level(self) -> float:
+        """Return the level of the present block, or of this combination of those of partitions."""
+        k, m = self.blocks, self.partitions
+        return self.alpha / (k * (k + 1) * math.comb(k + m - 2, m - 1))
+
+    def _present(self) -> Verdict:
+        """Return the verdict on the present block; it goes on with one of the same status."""
+        verdict = find_verdict(
+            self.groups,
+            self._level(),
+            view=self.view,
+            subject=self.subject,
+            since=self.start,
+            start=self.start,
+            until=self.until,
+            skipped=self.skipped,
+        )
+        held = self.held
+        renews = held is not None and held.status == verdict.status
+        return verdict._replace(since=held.since) if held is not None and renews else verdict
+
+
+def _next(labels: int) -> int:
+    """Return the number of labels at which a block is evaluated next."""
+    return labels + max(_FEWEST, -(-labels // _GROWTH))
+
+
+def _restored(held: Sequence[Any]) -> Verdict:
+    """Return a verdict that was saved."""
+    verdict = Verdict(*held)
+    require(verdict.status in STATUSES and verdict.outside, "status")
+    for text in (verdict.view, verdict.subject, verdict.where):
+        require(type(text) is str, "text of a verdict")
+    for one in (verdict.since, verdict.start, verdict.until, verdict.confirmed):
+        _time(one)
+    labels = count(verdict.labels, "labels")
+    counted = count(verdict.counted, "labels of a range", labels)
+    count(verdict.observed, "labels of a range", counted)
+    for value in (verdict.came, verdict.expected, verdict.margin, verdict.tolerance):
+        number(value, "numbers of a verdict", 0.0)
+    if verdict.established is not None:
+        number(verdict.established, "tolerance", 1.0)
+    return verdict
+
+
+def _time(value: Any) -> int:  # noqa: ANN401 - as it was saved
+    return whole(value, "times", -_LARGEST_TIME - 1, _LARGEST_TIME)

@@ -1,0 +1,86 @@
+"""Sums over groups of forecasts with labels: a specification of the native core.
+
+Terms are added row by row, so sums do not depend on how forecasts are batched.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abers.reference.elementary import logit
+from abers.reference.tally import BINS, EDGES
+
+if TYPE_CHECKING:
+    from abers.arrays import Floats
+
+__all__ = ["BIN_SUMS", "COUNTED", "HEAD", "ForecastGroups"]
+
+HEAD = 2
+"""Number of sums before those of the halves: the weight and the cut."""
+COUNTED = 4
+"""Sums of each group before those of tolerances: labels, labels 1, forecasts, squares."""
+BIN_SUMS = COUNTED + 2
+"""Number of sums of a bin."""
+
+_LEAST = float.fromhex("0x1.4875c38cc6b4ap-22")  # log odds of -15
+
+
+class ForecastGroups:
+    """Sums over forecasts above and below a running cut, and in ten equal bins.
+
+    The sums are an array: the weight and the cut; for the lower and the upper half the number of
+    labels, of labels 1, the sum of forecasts, that of squared distances, that of the lower end of
+    each tolerance, and that of the upper end of each; for each bin the same with the ends of the
+    first tolerance only.
+
+    The cut is the mean of the log odds of the rows before, each clipped to 15 and weighted with
+    p (1 - p). A row is in the upper half if its log odds are at least the cut, or if the weight of
+    the rows before is 0. The mean is moved by its distance to each row, so that equal forecasts
+    never move it.
+    """
+
+    def __init__(self, tolerances: Floats) -> None:
+        """Start with no forecasts."""
+        if not len(tolerances):
+            msg = "there is no tolerance"
+            raise ValueError(msg)
+        self._tolerances = tolerances.copy()
+        self._half = COUNTED + 2 * len(tolerances)
+        self._sums = np.zeros(HEAD + 2 * self._half + BINS * BIN_SUMS)
+
+    def size(self) -> int:
+        """Return the number of sums."""
+        return len(self._sums)
+
+    def add(self, forecasts: Floats, labels: Floats) -> None:
+        """Add probabilities with labels 0 or 1."""
+        for p, y in zip(forecasts.tolist(), labels.tolist(), strict=True):
+            self._add(p, y)
+
+    def _add(self, p: float, y: float) -> None:
+        sums, n = self._sums, len(self._tolerances)
+        weight, cut = sums[:HEAD].tolist()
+        w, x = p * (1.0 - p), logit(min(max(p, _LEAST), 1.0 - _LEAST))
+        upper = weight == 0.0 or x >= cut
+        weight += w
+        if w > 0.0:
+            cut += (x - cut) * (w / weight)
+        sums[:HEAD] = weight, cut
+        q, scaled = 1.0 - p, p * self._tolerances
+        ends = np.concatenate((p / (p + q * self._tolerances), scaled / (scaled + q)))
+        counted = [1.0, y, p, (y - p) * (y - p)]
+        start = HEAD + upper * self._half
+        sums[start : start + self._half] += [*counted, *ends]
+        start = HEAD + 2 * self._half + bisect_right(EDGES, p) * BIN_SUMS
+        sums[start : start + BIN_SUMS] += [*counted, ends[0], ends[n]]
+
+    def sums(self, out: Floats) -> None:
+        """Write the sums."""
+        out[:] = self._sums
+
+    def load(self, sums: Floats) -> None:
+        """Replace the sums."""
+        self._sums[:] = sums

@@ -1,0 +1,168 @@
+"""Verdicts in numbers and in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from abers.monitoring import ForecastGroups, Verdict
+from abers.monitoring.finding import margin
+from abers.monitoring.verdict import find_verdict, moment, span
+
+START, UNTIL = 1_364_792_400_000, 1_370_044_800_000  # 2013-04-01 05:00, 2013-06-01
+VERDICT = Verdict(
+    status="too high",
+    view="raw",
+    subject="raw scores",
+    where="",
+    since=START,
+    start=START,
+    until=UNTIL,
+    confirmed=UNTIL,
+    labels=14_032,
+    came=1.0,
+    counted=14_032,
+    observed=1_234,
+    expected=1_802.3,
+    margin=112.0,
+    tolerance=1.25,
+    established=None,
+)
+COUNTS = "1,234 labels 1 came where 1,802 were expected"
+IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {},
+            (
+                f"The raw scores are too high, since 2013-04-01 05:00: {COUNTS} (0.68 times, at "
+                f"most 0.75; 4.1 points too high, at least 3.2), {IN_LABELS}."
+            ),
+        ),
+        (
+            {"where": "among higher scores (0.3 and above)", "counted": 7_000, "came": 0.987},
+            (
+                "The raw scores are too high among higher scores (0.3 and above), since 2013-04-01 "
+                f"05:00: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least 6.5), "
+                "in 7,000 of 14,032 labels until 2013-06-01 00:00. Of the labels 98.7% came in "
+                "time."
+            ),
+        ),
+        (
+            {"status": "too low", "since": 0, "observed": 2_400, "confirmed": UNTIL + 3_600_000},
+            (
+                "The raw scores are too low, since event time 0: 2,400 labels 1 came where 1,802 "
+                "were expected (1.33 times, at least 1.26; 4.3 points too low, at least 3.4), in "
+                "14,032 labels from 2013-04-01 05:00 until 2013-06-01 00:00. Last confirmed: "
+                "2013-06-01 01:00."
+            ),
+        ),
+        (
+            {"status": "trustworthy", "observed": 1_810, "established": 1.15},
+            (
+                "The raw scores are trustworthy within a factor of 1.25 in odds, since 2013-04-01 "
+                "05:00: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to 1.07 "
+                f"not excluded), {IN_LABELS}. A factor of 1.15 is established."
+            ),
+        ),
+        (
+            {"status": "no miscalibration found", "observed": 1_752},
+            (
+                "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
+                "1,752 labels 1 came where 1,802 were expected (0.97 times, 0.90 to 1.04 not "
+                f"excluded), {IN_LABELS}. Up to 1.2 points too high on average (0.90 times) are "
+                "not excluded."
+            ),
+        ),
+        (
+            {"status": "no miscalibration found", "expected": 0.0, "observed": 3},
+            (
+                "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
+                "3 labels 1 came where 0 were expected (0.02 points too low), in 14,032 labels "
+                "until 2013-06-01 00:00. Up to 0.82 points too low on average are not excluded."
+            ),
+        ),
+        (
+            {"status": "no miscalibration found", "counted": 0, "labels": 0, "observed": 0},
+            "No miscalibration of the raw scores found so far: no label came.",
+        ),
+    ],
+)
+def test_sentences(changes: dict[str, Any], sentence: str) -> None:
+    """A verdict is a sentence with sizes, rounded to what is known and to the cautious side."""
+    assert VERDICT._replace(**changes).sentence == sentence
+
+
+def test_sizes() -> None:
+    """Ratio and difference have the margin on both sides, within what is possible."""
+    assert VERDICT.ratio == pytest.approx([n / 1_802.3 for n in (1_234, 1_122, 1_346)])
+    differences = [(n - 1_802.3) / 14_032 for n in (1_234, 1_122, 1_346)]
+    assert VERDICT.difference == pytest.approx(differences)
+    few = VERDICT._replace(counted=100, observed=40, expected=50.0)
+    assert few.ratio == pytest.approx((0.8, 0.0, 2.0))
+    assert all(math.isnan(one) for one in few._replace(expected=0.0).ratio)
+    assert all(math.isnan(one) for one in few._replace(counted=0).difference)
+
+
+@pytest.mark.parametrize(
+    ("status", "outside"),
+    [("too low", True), ("over-confident", True), ("trustworthy", False)],
+)
+def test_outside(status: str, *, outside: bool) -> None:
+    """Only miscalibration beyond the tolerance is outside."""
+    assert VERDICT._replace(status=status).outside is outside
+
+
+def test_numbers_of_a_verdict() -> None:
+    """A verdict has the sums of the group that decides, its margin, and the share that came."""
+    groups = ForecastGroups(1.25)
+    p = np.tile([0.25, 0.25, 0.75, 0.75], 4_000)
+    groups.update(p, np.tile([0, 1, 0, 1], 4_000))
+    verdict = find_verdict(
+        groups, 0.025, view="calibrated", since=3, start=5, until=9, skipped=4_000
+    )
+    assert verdict.status == "over-confident"
+    upper = groups.groups()[2]
+    assert verdict == Verdict(
+        status="over-confident",
+        view="calibrated",
+        subject="served probabilities",
+        where="among higher scores (0.5 and above)",
+        since=3,
+        start=5,
+        until=9,
+        confirmed=9,
+        labels=16_000,
+        came=0.8,
+        counted=int(upper.labels),
+        observed=int(upper.observed),
+        expected=upper.expected,
+        margin=margin(upper, 2, 0.025),
+        tolerance=1.25,
+        established=4.0,
+    )
+    assert (upper.labels, upper.observed, upper.expected) == (8_002, 4_001, 6_000.5)
+
+
+def test_a_bin_is_named() -> None:
+    """A verdict about a bin names its range."""
+    groups = ForecastGroups(1.25)
+    groups.update([0.125] * 300 + [0.5] * 20_000, [1, 0, 0] * 100 + [0, 1] * 10_000)
+    verdict = find_verdict(groups, 0.025, view="raw", since=0, start=0, until=1)
+    assert (verdict.status, verdict.where) == ("too low", "for scores from 0.1 to 0.2")
+    assert (verdict.counted, verdict.observed, verdict.expected) == (300, 100, 37.5)
+
+
+def test_event_times() -> None:
+    """Milliseconds since 1973 are dates; other event times are numbers."""
+    assert moment(START) == "2013-04-01 05:00"
+    assert moment(99_999_999_999) == "event time 99,999,999,999"
+    assert moment(-5) == "event time -5"
+    assert moment((1 << 63) - 1).startswith("event time 9,223,")
+    assert span(1, 2) == "from event time 1 until event time 2"

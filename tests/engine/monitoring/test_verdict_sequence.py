@@ -1,0 +1,315 @@
+"""Verdicts on a stream, block after block."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from abers import LabelError, ParameterError, ScoreError
+from abers.monitoring import VerdictSequence
+from abers.monitoring.finding import find
+
+Rows = Any  # forecasts, labels, times
+HOUR = 3_600_000
+
+
+def rows(n: int, factor: float = 1.0, seed: int = 1, start: int = 0) -> Rows:
+    """Draw forecasts and labels, the odds of which are lower by a factor; an hour between them."""
+    rng = np.random.default_rng(seed)
+    p = rng.beta(2, 5, n)
+    labels = (rng.random(n) < p / (p + (1.0 - p) * factor)).astype(np.float64)
+    return p, labels, (start + np.arange(n)) * HOUR
+
+
+def watched(*parts: Rows, tolerance: float = 1.25) -> VerdictSequence:
+    """Pass parts of a stream."""
+    sequence = VerdictSequence("raw", tolerance)
+    for part in parts:
+        sequence.update(*part)
+    return sequence
+
+
+def plain(state: Any) -> Any:  # noqa: ANN401 - of any part
+    """Return a state with bytes in place of views, to compare it."""
+    if isinstance(state, tuple):
+        return tuple(map(plain, state))
+    return bytes(state) if isinstance(state, memoryview) else state
+
+
+STREAM = [np.concatenate(one) for one in zip(rows(1_500, 3.0), rows(4_000, 0.4, 2), strict=True)]
+
+
+@settings(max_examples=30)
+@given(cuts=st.lists(st.integers(0, 5_500), max_size=5))
+def test_batches_make_no_difference(cuts: list[int]) -> None:
+    """However rows are batched, blocks, verdicts and sums are the same."""
+    sequence = VerdictSequence("raw", 1.25)
+    for start, end in pairwise([0, *sorted(cuts), 5_500]):
+        sequence.update(*(column[start:end] for column in STREAM))
+    whole = watched(tuple(STREAM))
+    assert plain(sequence.state()) == plain(whole.state())
+    assert whole.blocks > 3
+
+
+@settings(max_examples=30)
+@given(cut=st.integers(0, 5_500), restarts=st.booleans())
+def test_restored(cut: int, *, restarts: bool) -> None:
+    """A restored sequence goes on as the saved one would have."""
+    first, second = (tuple(one[part] for one in STREAM) for part in (slice(cut), slice(cut, None)))
+    sequence = watched(first)
+    if restarts:
+        sequence.restart(cut)
+    restored = VerdictSequence("raw", 1.25)
+    restored.load(sequence.state())
+    assert restored.verdict() == sequence.verdict()
+    for one in (sequence, restored):
+        one.update(*second)
+    assert plain(restored.state()) == plain(sequence.state())
+    assert restored.verdict() == sequence.verdict()
+
+
+def test_evaluations() -> None:
+    """A block is evaluated when it has grown by 1 %, and by 10 labels at least."""
+    evaluated = []
+
+    class Watched(VerdictSequence):
+        def _evaluate(self) -> None:
+            evaluated.append(self.labels)
+            super()._evaluate()
+
+    Watched("raw", 1.25).update(*rows(2_000))
+    assert evaluated[:3] == [10, 20, 30]
+    for before, after in pairwise(evaluated):
+        assert after == before + max(10, math.ceil(before / 100))
+
+
+def test_too_high() -> None:
+    """Odds off by 2 are found, and the numbers are those of the block that found it."""
+    p, labels, times = rows(3_000, 2.0)
+    sequence = watched((p, labels, times))
+    verdict = sequence.held
+    assert verdict is not None
+    assert sequence.open
+    assert (verdict.status, verdict.where, verdict.since) == ("too high", "", 0)
+    n = int(verdict.until // HOUR) + 1 - int(verdict.start // HOUR)
+    block = slice(int(verdict.start // HOUR), int(verdict.start // HOUR) + n)
+    assert (verdict.labels, verdict.observed) == (n, labels[block].sum())
+    assert verdict.expected == pytest.approx(p[block].sum())
+    assert sequence.verdict() == verdict
+
+
+def test_levels_of_blocks() -> None:
+    """Block k has alpha / (k (k + 1)): the second block needs more labels for the same rows."""
+    part = rows(3_000, 2.0)
+    until = []
+    for blocks in (1, 2, 50):
+        sequence = VerdictSequence("raw", 1.25)
+        sequence.blocks = blocks
+        for size in range(10, 3_000, 10):
+            sequence.update(*(one[size - 10 : size] for one in part))
+            if sequence.blocks > blocks:
+                break
+        groups = watched(tuple(one[:0] for one in part)).groups
+        groups.add(part[0][:size], part[1][:size])
+        assert find(groups.groups(), 0.05 / (blocks * (blocks + 1))).outside
+        until.append(size)
+    assert until[0] < until[1] < until[2]
+
+
+def test_incident() -> None:
+    """An incident opens with a verdict outside, goes on while others are, and ends inside."""
+    wrong = watched(rows(6_000, 2.0))
+    assert wrong.blocks > 2
+    verdict = wrong.verdict()
+    assert verdict.since == 0 < verdict.start  # renewed
+    assert wrong.open
+    wrong.update(*rows(20_000, seed=3, start=6_000))
+    assert (wrong.open, wrong.held) == (False, None)
+    assert wrong.verdict().status == "trustworthy"
+    assert wrong.verdict().start >= 5_000 * HOUR
+
+
+def test_another_status_has_another_start() -> None:
+    """A verdict of another status is since its own block."""
+    sequence = watched(rows(1_500, 3.0), rows(4_000, 0.4, 2, 1_500))
+    verdict = sequence.verdict()
+    assert verdict.status == "too low"
+    assert verdict.since >= 1_000 * HOUR
+
+
+def test_parts_become_over_confident() -> None:
+    """One half that is outside is shown, and its block goes on until the other is decided."""
+    rng = np.random.default_rng(4)
+    p = np.tile([0.2, 0.8], 10_000)
+    truth = np.where(p < 0.5, 0.3, 0.74)  # the lower half is found first
+    labels = (rng.random(20_000) < truth).astype(np.float64)
+    sequence = VerdictSequence("calibrated", 1.25)
+    seen, confirmed = [], []
+    for start in range(0, 20_000, 10):
+        part = slice(start, start + 10)
+        sequence.update(p[part], labels[part], np.arange(start, start + 10))
+        verdict = sequence.verdict()
+        status = verdict.status, sequence.blocks
+        confirmed.append(verdict.confirmed - verdict.until)
+        if status not in seen:
+            seen.append(status)
+    assert seen[:3] == [
+        ("no miscalibration found", 1),
+        ("too low", 1),
+        ("over-confident", 2),
+    ]
+    assert {status for status, _ in seen[2:]} == {"over-confident"}  # parts do not replace it,
+    assert max(confirmed) > 0  # but confirm it
+
+
+def test_patience() -> None:
+    """A block with one half outside ends when it is eight times as long as then."""
+    rng = np.random.default_rng(5)
+    p = np.tile([0.2, 0.8], 20_000)
+    truth = np.where(p < 0.5, 0.3, 0.8 / (0.8 + 0.2 * 1.25))  # the upper half is never decided
+    labels = (rng.random(40_000) < truth).astype(np.float64)
+    sequence = VerdictSequence("raw", 1.25)
+    first = 0
+    while sequence.blocks == 1:
+        n = sequence.labels
+        part = slice(n, n + 10)
+        sequence.update(p[part], labels[part], np.arange(n, n + 10))
+        if sequence.held is not None and not first:
+            first = sequence.labels
+    assert 8 * first <= n + 10 <= 8.1 * first
+    assert sequence.verdict().status == "too low"
+
+
+def test_restart() -> None:
+    """An alarm opens an incident and starts a block, but no second one before a label."""
+    sequence = watched(rows(50))
+    for time in (7, 8):
+        sequence.restart(time)
+    assert (sequence.open, sequence.blocks, sequence.labels) == (True, 2, 0)
+    assert (sequence.start, sequence.until) == (7, 7)
+    assert "no label came" in sequence.verdict().sentence
+    sequence.update(*rows(50, start=100))
+    assert (sequence.start, sequence.until, sequence.labels) == (100 * HOUR, 149 * HOUR, 50)
+
+
+def test_the_share_that_came() -> None:
+    """Observations without a label are counted in the block of the next label."""
+    p, labels, times = rows(40)
+    skipped = np.zeros(40, np.int64)
+    skipped[[0, 39]] = 5
+    sequence = VerdictSequence("raw", 1.25)
+    sequence.update(p, labels, times, skipped)
+    assert sequence.verdict().came == 0.8
+    sequence.restart(0)
+    sequence.update(p, labels, times)
+    assert sequence.verdict().came == 1.0
+
+
+def test_nothing_yet() -> None:
+    """Before the first label nothing is found."""
+    sequence = VerdictSequence("raw", 1.25)
+    verdict = sequence.verdict()
+    assert (verdict.status, verdict.labels) == ("no miscalibration found", 0)
+    assert math.isnan(verdict.came)
+    restored = VerdictSequence("raw", 1.25)
+    restored.load(sequence.state())
+    assert plain(restored.state()) == plain(sequence.state())
+
+
+def test_another_tolerance() -> None:
+    """With another tolerance than was saved, a new block begins."""
+    saved = watched(rows(50)).state()
+    sequence = VerdictSequence("raw", 1.5)
+    sequence.load(saved)
+    assert (sequence.labels, sequence.blocks, sequence.groups.tolerance) == (0, 2, 1.5)
+
+
+def test_total() -> None:
+    """The total of partitions has their sums, and a level that is shared by their blocks."""
+    first, second = watched(rows(3_000)), watched(rows(4_000, seed=2, start=10))
+    second.restart(0)
+    second.update(*rows(4_000, seed=3, start=5_000))
+    total = VerdictSequence.total([first, second])
+    assert (total.partitions, total.blocks, total.labels) == (2, 2, 7_000)
+    assert (total.start, total.until) == (0, 8_999 * HOUR)
+    assert total.open
+    # Of the combinations with one more block than partitions there are two.
+    verdict = total.verdict()
+    margin = VerdictSequence("raw", 1.25, 0.05 / (2 * 3) / 2 * 2)
+    margin.groups = total.groups
+    assert verdict.margin == margin.verdict().margin
+    assert verdict.observed == first.verdict().observed + second.verdict().observed
+
+
+def test_levels_of_combinations_add_up() -> None:
+    """Over all combinations of blocks of three partitions, the levels add up to alpha at most."""
+    total, most = 0.0, 40
+    for k in range(1, most):
+        sequence = VerdictSequence("raw", 1.25)
+        sequence.partitions, sequence.blocks = 3, k
+        combinations = sum(1 for a in range(k) for b in range(k - a))
+        total += combinations * sequence._level()  # noqa: SLF001 - the public effect takes 40 blocks
+    assert total == pytest.approx(0.05 * (1.0 - 1.0 / most))
+
+
+def test_total_shows_what_a_partition_found() -> None:
+    """A verdict outside in one partition is shown, the last of them, until it is inside."""
+    first, second = watched(rows(3_000)), watched(rows(6_000, 2.0))
+    assert VerdictSequence.total([first, second]).verdict() == second.verdict()
+    assert VerdictSequence.total([first]).verdict() == first.verdict()
+
+
+@pytest.mark.parametrize(
+    ("p", "label", "error"), [(1.5, 0, ScoreError), (math.nan, 0, ScoreError), (0.5, 2, LabelError)]
+)
+def test_bad_rows(p: float, label: float, error: type[Exception]) -> None:
+    """A bad row anywhere in a batch is refused, and the state stays."""
+    sequence = watched(rows(95))
+    state = plain(sequence.state())
+    forecasts, labels, times = rows(100)
+    forecasts[50], labels[50] = p, label
+    with pytest.raises(error):
+        sequence.update(forecasts, labels, times)
+    with pytest.raises(ParameterError, match="event times"):
+        sequence.update(forecasts[:3], np.zeros(3), np.arange(4))
+    assert plain(sequence.state()) == state
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_bad_level(alpha: float) -> None:
+    """An alpha that is no probability between 0 and 1 is refused."""
+    with pytest.raises(ParameterError, match="alpha"):
+        VerdictSequence("raw", 1.25, alpha)
+
+
+def damaged() -> list[Any]:
+    """Return states of which one part is wrong."""
+    partitions, blocks, is_open, held, block = plain(watched(rows(6_000, 2.0)).state())
+    groups, (skipped, following, limit, rank), start, until = block
+    counts = (skipped, following, limit, rank)
+    return [
+        (0, blocks, is_open, held, block),
+        (partitions, 0, is_open, held, block),
+        (partitions, blocks, False, held, block),
+        (partitions, blocks, is_open, (0, *held[1:]), block),
+        (partitions, blocks, is_open, (3, "trustworthy", *held[2:]), block),
+        (partitions, blocks, is_open, (3, held[1], 5, *held[3:]), block),
+        (partitions, blocks, is_open, held, (groups, (-1, *counts[1:]), start, until)),
+        (partitions, blocks, is_open, held, (groups, (0, 1 << 40, 0, 0), start, until)),
+        (partitions, blocks, is_open, held, (groups, (0, following, 1, 1), start, until)),
+        (partitions, blocks, is_open, held, (groups, (0, following, 0, 1), start, until)),
+        (partitions, blocks, is_open, held, (groups, counts, 0.5, until)),
+    ]
+
+
+@pytest.mark.parametrize("state", damaged())
+def test_what_is_no_state(state: tuple[Any, ...]) -> None:
+    """A state that no sequence has is refused."""
+    with pytest.raises((ValueError, TypeError)):
+        VerdictSequence("raw", 1.25).load(state)
