@@ -48,7 +48,7 @@ _HEADER = struct.Struct("<QBdqqqqq")
 
 
 class _Forecasts(NamedTuple):
-    """Predictions of the experts, a row each; `sizes` is what the shown one held after a step."""
+    """Predictions of the experts, a row each; `sizes` is what the first one held after a step."""
 
     p: Floats
     low: Floats
@@ -70,8 +70,8 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
     folds
         Number K of folds, at least 2.
     window, max_age, half_life
-        A rule of forgetting, as in `CrossVennAbers`, adds a cross calibrator with this rule, whose
-        interval is then returned.
+        A rule of forgetting, as in `CrossVennAbers`, is that of the cross calibrator of all
+        observations, whose interval is returned.
     scores
         "probability"; "logit" if scores are log odds; "any" for other numbers, in place of which
         the running share of label 1 is then the raw probability.
@@ -169,13 +169,8 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         return sum(one.size for one in self._held)
 
     @property
-    def _shown(self) -> int:
-        """The cross calibrator whose interval is returned."""
-        return len(self._sets) - 1 if self._forgetting else 0
-
-    @property
     def _held(self) -> list[CalibrationSet]:
-        return self._sets[self._shown]
+        return self._sets[0]
 
     @property
     def _taught(self) -> int:
@@ -236,7 +231,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         given = np.full((n, 1 + len(self._sets)), np.nan)
         given[:, 0], given[asked, 1:] = raw, found.p.T
         answers = np.full((3, n), np.nan)
-        answers[:2, asked] = found.low[self._shown], found.high[self._shown]
+        answers[:2, asked] = found.low[0], found.high[0]
         self._mixture.run(steps.kinds, numbers, labels, given, answers[2])
         self._positives += int(np.count_nonzero(labels[steps.kinds == LEARN]))
         if held is not None:
@@ -263,7 +258,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
                 if done < len(rows):
                     raise self._refuse(k, part.row(done))
                 p0[k, expert], p1[k, expert] = low[asked[rows]], high[asked[rows]]
-                if expert == self._shown:
+                if expert == 0:
                     sizes += after[np.cumsum(mine)]
         low, high, merged = _merge(p0, p1)
         return _Forecasts(shrunk(merged, high - low, raw), low, high, sizes)
@@ -290,14 +285,12 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
         require(folds > 1 and len(held) % folds == 0, "folds")
         parts = [held[first : first + folds] for first in range(0, len(held), folds)]
-        least = 1 + len(HALF_LIVES)
-        require(least <= len(parts) <= least + 1, "calibrators")
-        own = Forgetting.of(held[least * folds]) if len(parts) > least else Forgetting()
-        require(bool(own) == (len(parts) > least), "calibrators")
+        require(len(parts) == 1 + len(HALF_LIVES), "calibrators")
+        own = Forgetting.of(held[0])
         for part, rule in zip(parts, rules(own), strict=True):
             same = all(str(Forgetting.of(one)) == str(rule) for one in part)
             require(same, "rules of forgetting")
-        require(sum(one.size for one in parts[0]) == taught, "counts")
+        require(bool(own) or sum(one.size for one in parts[0]) == taught, "counts")
         self._forget_by(own)
         self._become(parts, get_args(Kind)[kind], weight, positives)
         mixture_state.load(self._mixture, pieces, lanes, (moment, labels, taught))

@@ -15,7 +15,6 @@ from abers.validation import shown
 
 if TYPE_CHECKING:
     from abers.arrays import Floats
-    from abers.forgetting import Forgetting
     from abers.steps import Steps
 
 __all__ = ["CLIP", "REMEDY", "BinaryMixture", "Kind", "checked_kind", "raw_probabilities"]
@@ -32,16 +31,14 @@ Kind = Literal["probability", "logit", "any"]
 class BinaryMixture(ProbabilityMixture):
     """A mixin of calibrators of two classes that mix a raw probability and its corrections."""
 
-    _calibrator: ClassVar[str]  # name of the expert that keeps every label
+    _calibrator: ClassVar[str]  # name of the expert whose interval is returned
     _scores_are: Kind
-    _forgetting: Forgetting
 
     @property
     def experts(self) -> tuple[str, ...]:
         """Names of the experts, in order."""
         rates = [f"half_life_{one}" for one in HALF_LIVES]
-        own = ["forgetting"] if self._forgetting else []
-        return ("raw", self._calibrator, *rates, *own, "platt", "jumper", "fixed_share")
+        return ("raw", self._calibrator, *rates, "platt", "jumper", "fixed_share")
 
     @property
     def scores(self) -> Kind:
