@@ -25,6 +25,7 @@ from abers.calibration.raw_probability import (
     Kind,
     checked_kind,
     raw_probabilities,
+    raw_probability,
 )
 from abers.calibration.score_range import ScoreRange
 from abers.forgetting import Forgetting
@@ -183,11 +184,8 @@ class ProtectedVennAbers(
         """Return the raw probability of one step."""
         if self._scores_are == "probability":
             return min(max(score, CLIP), 1.0 - CLIP)
-        if self._scores_are == "any":
-            return (self._protection.positives + 1.0) / (self._mixture.taught + 2.0)
-        found = np.empty(1)
-        core.logistics(np.array([score]), found)
-        return min(max(found.item(), CLIP), 1.0 - CLIP)
+        counts = self._protection.positives, self._mixture.taught
+        return raw_probability(self._scores_are, [score], *counts)
 
     def _raw(self, steps: Steps) -> Floats:
         """Return the raw probability of each step."""

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 import numpy as np
 
 from abers import validation
-from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
+from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.backends import core
 from abers.base import Capabilities
 from abers.calibration import mixture_state, sets
+from abers.calibration.cross_merge import merge, merge_one
 from abers.calibration.fold_calibrator import FoldCalibrator
-from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals, clamped, shrunk
+from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals, drawn, shrunk
 from abers.calibration.lane_mixture import first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
 from abers.calibration.raw_probability import (
@@ -27,12 +28,12 @@ from abers.calibration.raw_probability import (
     Kind,
     checked_kind,
     raw_probabilities,
+    raw_probability,
 )
 from abers.calibration.score_range import within
-from abers.exceptions import WeightError
 from abers.forgetting import Forgetting
 from abers.serialization import MAX_COUNT, pack, require, unpack
-from abers.steps import NO_NUMBER, one_step
+from abers.steps import NO_NUMBER
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -183,7 +184,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
 
     def _score(self, score: object) -> list[float]:
         row = super()._score(score)
-        if self._scores_are == "probability":
+        if self._scores_are == "probability" and not (min(row) >= 0.0 and max(row) <= 1.0):
             within(np.array(row), 0.0, 1.0, "fold {}: ", REMEDY)
         return row
 
@@ -199,24 +200,65 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
     def _predict(
         self, score: list[float], weight: int, time: float, number: int
     ) -> ProtectedInterval:
-        steps = one_step(PREDICT, np.array(score), 0, weight, time, number)
-        answers, _ = self._take(steps, None)
-        return ProtectedInterval(*(column.item() for column in answers))
+        moment, _ = self._moment(PREDICT, number)
+        given, low, high = self._forecast_one(score, weight, self._times(moment, time))
+        return ProtectedInterval(low, high, self._mix(PREDICT, number, 0, given))
 
     def _learn_in(
         self, fold: int, scores: list[float], label: int, weight: int, time: float, number: int
     ) -> bool:
-        steps = one_step(LEARN, np.array(scores), label, weight, time, number)
-        saved = self._save() if self._must_copy(steps) else None
-        try:
-            self._take(steps._replace(extra=np.array([fold])), None)
-        except WeightError:
-            self._undo(steps, 0, saved)
+        moment, known = self._moment(LEARN, number)
+        times = self._times(moment, time)
+        mine = [(by_fold[fold], at) for by_fold, at in zip(self._sets, times, strict=True)]
+        if not all(one.takes(weight, at) for one, at in mine):
             return False
+        given = [math.nan] * (1 + len(mine))  # not read if its forecasts were kept
+        if not known:
+            given, *_ = self._forecast_one(scores, weight, times)
+        for one, at in mine:
+            one.learn(scores[fold], label, weight, at)
+        self._mix(LEARN, number, label, given)
+        self._positives += label
         return True
 
     def _expire(self, number: int) -> None:
-        self._take(one_step(EXPIRE, np.zeros(self.folds), 0, ONE, math.nan, number), None)
+        self._mix(EXPIRE, number, 0, [math.nan] * (1 + len(self._sets)))
+
+    # Without columns: arrays of one row would take ten times as long
+
+    def _raw_one(self, scores: list[float]) -> float:
+        return raw_probability(self._scores_are, scores, self._positives, self._taught)
+
+    def _moment(self, kind: int, number: int) -> tuple[float, bool]:
+        """Return the number of predictions before an observation, and whether it awaits a label."""
+        moments, known = np.empty(1), np.empty(1, np.uint8)
+        self._mixture.moments(np.array([kind], np.uint8), np.array([number]), moments, known)
+        return moments.item(), bool(known[0])
+
+    def _times(self, moment: float, time: float) -> list[float]:
+        """Return the times by which the experts forget."""
+        return [time, *[moment] * (len(self._sets) - 1)]
+
+    def _forecast_one(
+        self, scores: list[float], weight: int, times: list[float]
+    ) -> tuple[list[float], float, float]:
+        """Return the raw probability and those of the experts, and the ends of the first."""
+        raw = self._raw_one(scores)
+        experts = [*zip(self._sets, times, strict=True)]
+        ends = [
+            [by_fold[k].predict(score, weight, at) for by_fold, at in experts]
+            for k, score in enumerate(scores)
+        ]
+        merged = merge_one(np.array(ends))
+        low, high, _ = merged[0]
+        return [raw, *(drawn(p, b - a, raw) for a, b, p in merged)], low, high
+
+    def _mix(self, kind: int, number: int, label: int, given: list[float]) -> float:
+        """Run one step of the mixture."""
+        out = np.empty(1)
+        columns = np.array([kind], np.uint8), np.array([number]), np.array([label], np.uint8)
+        self._mixture.run(*columns, np.array([given]), out)
+        return out.item()
 
     # Batches
 
@@ -260,7 +302,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
                 p0[k, expert], p1[k, expert] = low[asked[rows]], high[asked[rows]]
                 if expert == 0:
                     sizes += after[np.cumsum(mine)]
-        low, high, merged = _merge(p0, p1)
+        low, high, merged = merge(p0, p1)
         return _Forecasts(shrunk(merged, high - low, raw), low, high, sizes)
 
     def _must_copy(self, steps: Steps) -> bool:
@@ -294,19 +336,3 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         self._forget_by(own)
         self._become(parts, get_args(Kind)[kind], weight, positives)
         mixture_state.load(self._mixture, pieces, lanes, (moment, labels, taught))
-
-
-def _merge(p0: Floats, p1: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the ends and the merge for log loss of intervals by fold, expert and prediction.
-
-    They are those of `CrossInterval`, by functions that are the same on every machine: the mixture
-    remembers what they forecast.
-    """
-    _, experts, n = p0.shape
-    for_0, for_1 = np.empty((2, experts * n))
-    core.geometric_means((1.0 - p0).reshape(len(p0), -1), for_0)
-    core.geometric_means(p1.reshape(len(p1), -1), for_1)
-    merged = clamped(for_1 / (for_0 + for_1))
-    ends = np.minimum(1.0 - for_0, for_1), np.maximum(1.0 - for_0, for_1)
-    low, high, found = (one.reshape(experts, n) for one in (*ends, merged))
-    return low, high, found

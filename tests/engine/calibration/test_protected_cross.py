@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from abers.calibration.raw_probability import Kind
 
 CLIP = 1e-6
+SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.native) for seed in range(40, 200))]
 K = 3
 RULES: list[dict[str, Any]] = [{}, {"window": 5}, {"half_life": 9.0}, {"max_age": 30.0}]
 
@@ -72,7 +73,7 @@ def test_contract(options: dict[str, Any]) -> None:
 # The promise
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_bound_holds_for_any_order(seed: int) -> None:
     """Random delays, orders and lost labels: at most C ln(1/weight) over each expert.
 

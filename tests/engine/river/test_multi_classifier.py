@@ -281,7 +281,8 @@ def test_before_a_choice_there_is_no_calibrator() -> None:
     assert model.predict_proba_one({"scores": {}}, with_interval=True) == {"a": (0.0, 1.0)}
     assert model.calibrator is None
     model.learn_one({"scores": {"a": 1.0}}, "b", id=1)
-    assert (model.calibrator.classes, len(model.calibrator)) == (("a", "b"), 1)
+    made: Any = model.calibrator
+    assert (made.classes, len(made)) == (("a", "b"), 1)
     model.expire_one(1)
     assert model.unmatched == 0
 
