@@ -2,8 +2,8 @@
 
 Memory is the proportional set size, so that what a process shares with its copy counts once. The
 copy is measured once per turn of the loop, beside the formula of the page. Run as
-`python -m benchmarks.saved LABELS WAITING [WIDTH] [protected]`; prints JSON. The probability is merged
-unless "protected" is given.
+`python -m benchmarks.saved LABELS WAITING [WIDTH] [protected]`; prints JSON. The probability
+is merged unless "protected" is given.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def formula(
         + 30 * labelled
         + 340 * lanes
         + 85 * fading,
-        40 * MIB + 60 * max(waiting, finished, labelled) + 3 * more,
+        40 * MIB + 60 * max(waiting, finished, labelled) + more,
         waiting * (115 + width) + finished * (36 + width) + 18 * labelled + more,
     )
 

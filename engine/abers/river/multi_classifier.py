@@ -138,7 +138,7 @@ class VennAbersMultiClassifier(CalibratedClassifier):
     def _unit_test_params(cls) -> Any:  # noqa: ANN401 - an iterator of parameters
         from river import linear_model, multiclass, preprocessing, tree  # noqa: PLC0415 - for river's tests
 
-        from abers import OneVsOne  # noqa: PLC0415 - likewise
+        from abers.calibration import OneVsOne  # noqa: PLC0415 - likewise
 
         multiclass_model = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
         yield {"classifier": preprocessing.StandardScaler() | multiclass_model}
