@@ -2,7 +2,8 @@
 
 Memory is the proportional set size, so that what a process shares with its copy counts once. The
 copy is measured once per turn of the loop, beside the formula of the page. Run as
-`python -m benchmarks.saved LABELS WAITING [WIDTH]`; prints JSON.
+`python -m benchmarks.saved LABELS WAITING [WIDTH] [protected]`; prints JSON. The probability
+is merged unless "protected" is given.
 """
 
 from __future__ import annotations
@@ -62,23 +63,42 @@ BASE = 150 * MIB
 """Memory of an idle process."""
 
 
-def formula(labelled: int, waiting: int, finished: int, width: int = WIDTH) -> Formula:
+FADING = (9_000, 90_000)
+"""Most labels of the experts with a half-life."""
+
+
+def formula(
+    labelled: int, waiting: int, finished: int, width: int = WIDTH, *, protected: bool = False
+) -> Formula:
     """Return what the page says, with ids of so many bytes."""
+    lanes = waiting if protected else 0
+    fading = sum(min(labelled, most) for most in FADING) if protected else 0
+    more = 160 * lanes + 18 * fading  # of the snapshot; it is packed before it is written
     return Formula(
-        waiting * (180 + width) + finished * (110 + width) + 30 * labelled,
-        40 * MIB + 60 * max(waiting, finished, labelled),
-        waiting * (115 + width) + finished * (36 + width) + 18 * labelled,
+        waiting * (180 + width)
+        + finished * (110 + width)
+        + 30 * labelled
+        + 340 * lanes
+        + 85 * fading,
+        40 * MIB + 60 * max(waiting, finished, labelled) + more,
+        waiting * (115 + width) + finished * (36 + width) + 18 * labelled + more,
     )
 
 
-def settings_of(labelled: int, waiting: int) -> Settings:
+def settings_of(labelled: int, waiting: int, *, protected: bool = False) -> Settings:
     """Return the settings of a state with so many labels and pending observations."""
-    return Settings(window=max(1, labelled), max_pending=max(1, waiting), dedup_max_ids=labelled)
+    return Settings(
+        scores="probability" if protected else "any",
+        window=max(1, labelled),
+        max_pending=max(1, waiting),
+        dedup_max_ids=labelled,
+    )
 
 
-def full(labelled: int, waiting: int, width: int) -> Processor:
+def full(labelled: int, waiting: int, width: int, *, protected: bool = False) -> Processor:
     """Return a processor with so many labels, finished ids and pending observations."""
-    processor = Processor(settings_of(labelled, waiting), outcomes=False)
+    settings = settings_of(labelled, waiting, protected=protected)
+    processor = Processor(settings, outcomes=False)
     for block in range(labelled // LATE):
         processor.process_batch(Events.of([*observations(block, width), *labels(block, width)]))
     for block in range(labelled // LATE, (labelled + waiting) // LATE):
@@ -111,12 +131,12 @@ def peak_while_saving(saver: BackgroundSnapshotter) -> int:
     return peak
 
 
-def measured(labelled: int, waiting: int, width: int = WIDTH) -> Memory:
+def measured(labelled: int, waiting: int, width: int = WIDTH, *, protected: bool = False) -> Memory:
     """Measure a state in this process, and the restore of its snapshot in another."""
-    full(LATE, LATE, width)
+    full(LATE, LATE, width, protected=protected)
     trim()
     before = proportional()
-    processor = full(labelled, waiting, width)
+    processor = full(labelled, waiting, width, protected=protected)
     gc.collect()
     held = proportional()
     with tempfile.TemporaryDirectory() as folder:
@@ -128,17 +148,18 @@ def measured(labelled: int, waiting: int, width: int = WIDTH) -> Memory:
         if saved.error is not None:
             raise RuntimeError(saved.error)
         command = [sys.executable, "-m", "benchmarks.saved", "restore", folder]
-        sizes = map(str, (labelled, waiting))
-        restoring = subprocess.check_output([*command, *sizes], cwd=ROOT)  # noqa: S603 - of ours
+        words = [str(labelled), str(waiting), *["protected"] * protected]
+        restoring = subprocess.check_output([*command, *words], cwd=ROOT)  # noqa: S603 - of ours
     return Memory(held - before, peak - before, int(restoring), saved.size)
 
 
-def restored(folder: str, labelled: int, waiting: int) -> int:
+def restored(folder: str, labelled: int, waiting: int, *, protected: bool = False) -> int:
     """Restore a snapshot in this process; by how much its resident memory grew at most."""
-    full(LATE, LATE, WIDTH)
+    full(LATE, LATE, WIDTH, protected=protected)
     before = _status("VmRSS")
     ((_, blob),) = SnapshotStore(folder, _APP).newest(0)
-    Processor.restore(blob, settings_of(labelled, waiting), outcomes=False)
+    settings = settings_of(labelled, waiting, protected=protected)
+    Processor.restore(blob, settings, outcomes=False)
     return _status("VmHWM") - before
 
 
@@ -148,10 +169,14 @@ def _status(name: str) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "restore":
-        sys.stdout.write(str(restored(sys.argv[2], *map(int, sys.argv[3:]))))
+    words, of = [*sys.argv[1:]], sys.argv[-1] == "protected"
+    if of:
+        words.pop()
+    if words[0] == "restore":
+        sys.stdout.write(str(restored(words[1], *map(int, words[2:]), protected=of)))
     else:
-        sizes = [*map(int, sys.argv[1:])]
-        found = measured(*sizes)._asdict()
-        said = formula(sizes[0], sizes[1], sizes[0], (sizes[2:] or [WIDTH])[0])._asdict()
+        sizes = [*map(int, words)]
+        found = measured(*sizes, protected=of)._asdict()
+        width = (sizes[2:] or [WIDTH])[0]
+        said = formula(sizes[0], sizes[1], sizes[0], width, protected=of)._asdict()
         sys.stdout.write(json.dumps({"pid": os.getpid(), "measured": found, "formula": said}))

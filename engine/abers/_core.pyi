@@ -487,7 +487,6 @@ class Protection:
         self,
         mixture: Aggregation,
         sets: Sequence[CalibrationSet],
-        by_moment: int,
         positives: int = 0,
     ) -> None: ...
     @property

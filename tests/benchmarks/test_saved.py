@@ -25,10 +25,12 @@ def run(*words: object) -> str:
     return subprocess.check_output(command, cwd=ROOT, text=True)
 
 
-def test_a_shard_stays_within_the_formula() -> None:
+@pytest.mark.parametrize("protected", [False, True])
+def test_a_shard_stays_within_the_formula(protected: bool) -> None:  # noqa: FBT001 - a case
     """At rest, while saved and while restored, a full partition takes what the page states."""
-    found = json.loads(run("-m", "benchmarks.saved", COUNT, COUNT))["measured"]
-    said = formula(COUNT, COUNT, COUNT)
+    words = (COUNT, COUNT, *["protected"] * protected)
+    found = json.loads(run("-m", "benchmarks.saved", *words))["measured"]
+    said = formula(COUNT, COUNT, COUNT, protected=protected)
     assert found["held"] <= said.held
     assert found["snapshot"] <= said.snapshot
     # Nothing changes meanwhile, so all that is more is the work of the copy.

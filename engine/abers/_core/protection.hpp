@@ -45,18 +45,18 @@ struct ProtectedForecast {
 
 class Protection {
  public:
-  Protection(Aggregation& mixture, std::vector<CalibrationSet*> sets, std::size_t by_moment,
-             std::int64_t positives)
+  // The first set has event times, and its intervals are returned; to the others the time of an
+  // observation is the number of predictions before it.
+  Protection(Aggregation& mixture, std::vector<CalibrationSet*> sets, std::int64_t positives)
       : positives_(positives),
         mixture_(mixture),
         sets_(std::move(sets)),
-        by_moment_(by_moment),
         given_(mixture.given()) {
     if (sets_.size() + 1 != mixture.given()) throw std::invalid_argument("other experts");
   }
 
   std::int64_t positives() const { return positives_; }
-  std::int64_t held() const { return shown().size(); }
+  std::int64_t held() const { return sets_.front()->size(); }
 
   // False, with nothing changed, if a set would become too heavy.
   bool step(const ProtectedStep& step, ProtectedForecast& out) {
@@ -87,13 +87,8 @@ class Protection {
   }
 
  private:
-  const CalibrationSet& shown() const {
-    return sets_.size() > 1 + by_moment_ ? *sets_.back() : *sets_.front();
-  }
-
-  double time(std::size_t k, const ProtectedStep& step, double moment) const {
-    if (k == 0) return std::nan("");
-    return k <= by_moment_ ? moment : step.time;
+  static double time(std::size_t k, const ProtectedStep& step, double moment) {
+    return k == 0 ? step.time : moment;
   }
 
   void forecast(const ProtectedStep& step, double moment, ProtectedForecast& out) {
@@ -101,7 +96,7 @@ class Protection {
     for (std::size_t k = 0; k < sets_.size(); ++k) {
       const auto [p0, p1] = sets_[k]->predict(step.score, step.weight, time(k, step, moment));
       given_[k + 1] = shrunk(p0, p1, step.raw);
-      if (sets_[k] == &shown()) {
+      if (k == 0) {
         out.p0 = p0;
         out.p1 = p1;
       }
@@ -111,7 +106,6 @@ class Protection {
   std::int64_t positives_;
   Aggregation& mixture_;
   std::vector<CalibrationSet*> sets_;
-  std::size_t by_moment_;
   std::vector<double> given_;
 };
 

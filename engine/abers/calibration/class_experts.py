@@ -61,11 +61,12 @@ def one_vs_rest(
     return ClassForecast(vectors(shrunk_merge(low, high, raw)), low, high, len(asked))
 
 
-def one_vs_one(held: Sequence[CalibrationSet], steps: Steps, raw: Floats) -> Floats:
+def one_vs_one(held: Sequence[CalibrationSet], steps: Steps, raw: Floats) -> tuple[Floats, int]:
     """Run steps in the sets of all pairs of classes, and couple the shrunk predictions.
 
     A pair learns the observations of its two classes, with the share of the first in their
-    scores, and its merged probability is shrunk to that share in `raw`.
+    scores, and its merged probability is shrunk to that share in `raw`. The result has a column a
+    prediction, and the number of steps that were taken.
     """
     asked = steps.kinds == PREDICT
     k, n = raw.shape
@@ -76,8 +77,10 @@ def one_vs_one(held: Sequence[CalibrationSet], steps: Steps, raw: Floats) -> Flo
         own = own._replace(
             scores=share(own.scores[i], own.scores[j]), labels=(own.labels == i).astype(np.uint8)
         )
-        p0, p1, _ = sets.pairs(one, own)
+        p0, p1, done = sets.pairs(one, own)
+        if done < len(rows):
+            return raw, int(rows[done])
         at = asked[rows]
         r = shrunk_merge(p0[at], p1[at], raw[i] / (raw[i] + raw[j]))[np.newaxis]
         coupling.add(np.array([i]), np.array([j]), r, r)
-    return vectors(coupling.result()[0])
+    return vectors(coupling.result()[0]), len(asked)

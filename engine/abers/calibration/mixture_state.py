@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from abers._core import Aggregation, ClassAggregation
     from abers.arrays import Floats, Integers
 
-__all__ = ["PIECES", "dump", "load"]
+__all__ = ["PIECES", "dump", "load", "widen"]
 
 _CLIP = 1e-6
 _STEEPEST = 1e100  # far more than any fitted slope or level
@@ -97,6 +97,19 @@ def load(
     require(bool(sound.all() and (forecasts[~busy] == 0.0).all()), "forecasts")
     require(not columns.moments[~busy].any(), "moments")
     mixture.load(moment, labels, taught, lanes, *columns)
+
+
+def widen(mixture: ClassAggregation, wider: ClassAggregation) -> None:
+    """Load a mixture into a new one of more classes, in which no observation awaits its label."""
+    columns = _Columns.empty(mixture, mixture.classes)
+    mixture.save(*columns)
+    rows = mixture.lane_rows
+    idle = columns._replace(
+        numbers=np.full(rows, NO_NUMBER),
+        moments=np.zeros(rows, np.int64),
+        forecasts=np.zeros(rows * wider.experts * wider.classes),
+    )
+    wider.load(mixture.moment, mixture.labels, mixture.taught, mixture.lane_count, *idle)
 
 
 def _are_weights(values: Floats) -> bool:

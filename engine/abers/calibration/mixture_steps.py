@@ -34,10 +34,8 @@ class SetSteps(NamedTuple):
     moments: Floats  # numbers of predictions before that of the observation
 
     def times(self, expert: int) -> Floats | None:
-        """Return the times by which an expert forgets: moments, event times, or none."""
-        if 0 < expert <= len(HALF_LIVES):
-            return self.moments
-        return self.own.times if expert else None
+        """Return the times by which an expert forgets: event times of the first, else moments."""
+        return self.moments if expert else self.own.times
 
     def sizes(self, before: int, after: Integers) -> Integers:
         """Return numbers held after each step of the mixture, from those after each own one."""
@@ -45,9 +43,11 @@ class SetSteps(NamedTuple):
 
 
 def rules(own: Forgetting) -> list[Forgetting]:
-    """List how the Venn-Abers experts forget: not at all, by half-lives, by a rule of the user."""
-    fading = [Forgetting(half_life=float(one)) for one in HALF_LIVES]
-    return [Forgetting(), *fading, *([own] if own else [])]
+    """List how the Venn-Abers experts forget: the first by the rule of the user, if there is one.
+
+    So no expert keeps more labels than the rule keeps, or than a half-life lasts.
+    """
+    return [own, *(Forgetting(half_life=float(one)) for one in HALF_LIVES)]
 
 
 def set_steps(mixture: Aggregation | ClassAggregation, steps: Steps, numbers: Integers) -> SetSteps:

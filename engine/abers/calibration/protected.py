@@ -25,6 +25,7 @@ from abers.calibration.raw_probability import (
     Kind,
     checked_kind,
     raw_probabilities,
+    raw_probability,
 )
 from abers.calibration.score_range import ScoreRange
 from abers.forgetting import Forgetting
@@ -55,7 +56,8 @@ class ProtectedVennAbers(
     Parameters
     ----------
     window, max_age, half_life
-        A rule of forgetting adds a calibrator with this rule, whose interval is then returned.
+        A rule of forgetting is that of the calibrator of all observations, whose interval is
+        returned.
     scores
         "probability"; "logit" if scores are log odds; "any" for other numbers, in place of which
         the running share of label 1 is then the raw probability.
@@ -126,7 +128,7 @@ class ProtectedVennAbers(
         self._protection: Protection = self._protect(0)
 
     def _protect(self, positives: int) -> Protection:
-        found: Protection = core.Protection(self._mixture, self._sets, len(HALF_LIVES), positives)
+        found: Protection = core.Protection(self._mixture, self._sets, positives)
         return found
 
     def _become(self, scores: Kind, raw_weight: float, rule: Forgetting) -> None:
@@ -151,7 +153,7 @@ class ProtectedVennAbers(
 
     @property
     def _held(self) -> CalibrationSet:
-        return self._sets[-1] if self._forgetting else self._sets[0]
+        return self._sets[0]
 
     def _options(self) -> list[str]:
         return [*super()._options(), *self._changed()]
@@ -182,11 +184,8 @@ class ProtectedVennAbers(
         """Return the raw probability of one step."""
         if self._scores_are == "probability":
             return min(max(score, CLIP), 1.0 - CLIP)
-        if self._scores_are == "any":
-            return (self._protection.positives + 1.0) / (self._mixture.taught + 2.0)
-        found = np.empty(1)
-        core.logistics(np.array([score]), found)
-        return min(max(found.item(), CLIP), 1.0 - CLIP)
+        counts = self._protection.positives, self._mixture.taught
+        return raw_probability(self._scores_are, [score], *counts)
 
     def _raw(self, steps: Steps) -> Floats:
         """Return the raw probability of each step."""
@@ -215,11 +214,9 @@ class ProtectedVennAbers(
         header, *pieces = unpack(payload)
         kind, weight, moment, labels, lanes, learned, positives = _HEADER.unpack(header)
         held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
-        least = 1 + len(HALF_LIVES)
-        require(least <= len(held) <= least + 1, "calibrators")
-        rule = Forgetting.of(held[least]) if len(held) > least else Forgetting()
-        fixed = [Forgetting.of(one).half_life for one in held[:least]]
-        require(fixed == [None, *HALF_LIVES] and bool(rule) == (len(held) > least), "calibrators")
+        fixed = [Forgetting.of(one).half_life for one in held[1:]]
+        require(fixed == [*HALF_LIVES], "calibrators")
+        rule = Forgetting.of(held[0])
         require(0 <= positives <= learned and labels >= 0 and 0 <= lanes <= moment, "counts")
         require(labels <= learned <= MAX_COUNT and moment <= MAX_COUNT, "counts")
         self._become(get_args(Kind)[kind], weight, rule)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from abers.calibration import mixture_state, sets
 from abers.calibration._class_probabilities import ClassProbabilities
 from abers.calibration._classes import Classes, Label
 from abers.calibration.class_experts import one_vs_one, one_vs_rest, pair_count, vectors
+from abers.calibration.class_growth import pair_with_new, rest_of_new
 from abers.calibration.intervals import MultiInterval, MultiIntervals
 from abers.calibration.lane_mixture import ProbabilityMixture, first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
@@ -60,8 +62,8 @@ class ProtectedMultiClass(
     classes
         All classes: strings, whole numbers or truth values; others are refused.
     window, max_age, half_life
-        A rule of forgetting adds a one-vs-rest calibrator with this rule, whose intervals are then
-        returned.
+        A rule of forgetting is that of the calibrators of all observations; one-vs-rest returns
+        the intervals. A window counts the labels of a pair in one-vs-one.
     raw_weight
         Weight of the raw vector in the mixture at first, between 0 and 1.
     max_classes
@@ -135,13 +137,14 @@ class ProtectedMultiClass(
         self._rests: list[list[CalibrationSet]] = [
             [sets.empty(rule) for _ in range(k)] for rule in rules(self._forgetting)
         ]
-        self._pairs: list[CalibrationSet] = [sets.empty(Forgetting()) for _ in range(pair_count(k))]
+        self._pairs: list[CalibrationSet] = [
+            sets.empty(self._forgetting) for _ in range(pair_count(k))
+        ]
 
     def _become(self, classes: Classes, raw_weight: float, rule: Forgetting) -> None:
         self._raw_weight = first_weight(raw_weight, "raw_weight")
         self._classes, self._forecast_size = classes, len(classes)
         self._forget_by(rule)
-        self._has_own = bool(rule)
         self._mixture: ClassAggregation = core.ClassAggregation(
             len(classes), len(self.experts) - 2, self._raw_weight
         )
@@ -152,8 +155,7 @@ class ProtectedMultiClass(
     def experts(self) -> tuple[str, ...]:
         """Names of the experts, in order."""
         rates = [f"half_life_{one}" for one in HALF_LIVES]
-        own = ["forgetting"] * self._has_own
-        return ("raw", "one_vs_rest", *rates, *own, "one_vs_one", "fixed_share")
+        return ("raw", "one_vs_rest", *rates, "one_vs_one", "fixed_share")
 
     @property
     def late(self) -> int:
@@ -167,11 +169,51 @@ class ProtectedMultiClass(
 
     @property
     def _held(self) -> list[CalibrationSet]:
-        return self._rests[-1 if self._has_own else 0]
+        return self._rests[0]
 
     def _options(self) -> list[str]:
         weight = [f"raw_weight={self._raw_weight!r}"] if self._raw_weight != 0.25 else []  # noqa: PLR2004
         return [f"{len(self._classes)} classes", *super()._options(), *weight]
+
+    # Classes
+
+    def add_class(self, label: Label) -> None:
+        """Add a class, behind those that are known.
+
+        For the experts earlier observations are of other classes, and have score 0 for the new one.
+        Observations that await labels expire, since their vectors lack the class.
+
+        Parameters
+        ----------
+        label
+            The class: a string, a whole number or a truth value.
+
+        Raises
+        ------
+        LabelError
+            If it is no label.
+        ParameterError
+            If it is known, or there are `max_classes` already.
+
+        Examples
+        --------
+        >>> from abers import ProtectedMultiClass
+        >>> calibrator = ProtectedMultiClass(["cat", "dog"])
+        >>> calibrator.learn_one({"cat": 0.6, "dog": 0.4}, "dog")
+        >>> calibrator.add_class("owl")
+        >>> calibrator.predict_one({"cat": 0.5, "dog": 0.2, "owl": 0.3}).p["owl"] > 0.2
+        True
+        """
+        with self._lock:
+            classes, old = Classes([*self.classes, label], self.max_classes), self._mixture
+            pairs = iter(self._pairs)
+            ends = [pair_with_new(one) for one in self._rests[0]]
+            grown = [[*islice(pairs, len(ends) - 1 - i), end] for i, end in enumerate(ends)]
+            self._pairs = [*chain.from_iterable(grown)]
+            for part in self._rests:
+                part.append(rest_of_new(part[0]))
+            self._become(classes, self._raw_weight, self._forgetting)
+            mixture_state.widen(old, self._mixture)
 
     # One step
 
@@ -184,10 +226,10 @@ class ProtectedMultiClass(
 
     def _learn(self, score: Floats, label: int, weight: int, time: float, number: int) -> bool:
         steps = one_step(LEARN, score, label, weight, time, number)
-        full = any(part[0].total + weight > part[0].limit for part in self._rests)
-        if self._must_copy(steps) and full:
-            return False
+        saved = self._save() if self._must_copy(steps) else None
         _, done = self._take(steps, None)
+        if done < 1:
+            self._undo(steps, done, saved)
         return done == 1
 
     def _expire(self, number: int) -> None:
@@ -215,7 +257,10 @@ class ProtectedMultiClass(
             given[at, 1 + expert] = found.p.T
             if part is self._held:
                 answers[1:, at] = found.low.T, found.high.T
-        given[at, -1] = one_vs_one(self._pairs, own._replace(times=None), raw[:, at]).T
+        coupled, done = one_vs_one(self._pairs, own, raw[:, at])
+        if done < len(rows):
+            return MultiIntervals(*answers), int(rows[done])
+        given[at, -1] = coupled.T
         self._mixture.run(steps.kinds, numbers, steps.labels, given, answers[0])
         if held is not None:
             held[:] = of_sets.sizes(before, sizes)
@@ -223,7 +268,8 @@ class ProtectedMultiClass(
         return MultiIntervals(*answers), n
 
     def _must_copy(self, steps: Steps) -> bool:
-        return any(sets.may_overflow(part[0], steps) for part in self._rests)
+        held = (*(part[0] for part in self._rests), *self._pairs)
+        return any(sets.may_overflow(one, steps) for one in held)
 
     # Saving
 
@@ -247,14 +293,12 @@ class ProtectedMultiClass(
         classes = Classes.known(labels, most, closed=True)
         k = len(classes)
         held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
-        rests, rest = divmod(len(held) - pair_count(k), k)
-        require(rest == 0 and 0 <= rests - 1 - len(HALF_LIVES) <= 1, "calibrators")
+        rests = 1 + len(HALF_LIVES)
+        require(len(held) == k * rests + pair_count(k), "calibrators")
         self._rests = [held[k * part : k * (part + 1)] for part in range(rests)]
         self._pairs = held[k * rests :]
-        least = 1 + len(HALF_LIVES)
-        own = Forgetting.of(held[k * least]) if rests > least else Forgetting()
-        require(bool(own) == (rests > least), "calibrators")
-        every = [*rules(own), Forgetting()]
+        own = Forgetting.of(held[0])
+        every = [*rules(own), own]
         for part, rule in zip([*self._rests, self._pairs], every, strict=True):
             same = all(str(Forgetting.of(one)) == str(rule) for one in part)
             require(same, "rules of forgetting")

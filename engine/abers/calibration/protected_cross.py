@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 import numpy as np
 
 from abers import validation
-from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
+from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.backends import core
 from abers.base import Capabilities
 from abers.calibration import mixture_state, sets
+from abers.calibration.cross_merge import merge, merge_one
 from abers.calibration.fold_calibrator import FoldCalibrator
-from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals, clamped, shrunk
+from abers.calibration.intervals import ProtectedInterval, ProtectedIntervals, drawn, shrunk
 from abers.calibration.lane_mixture import first_weight
 from abers.calibration.mixture_steps import HALF_LIVES, rules, set_steps
 from abers.calibration.raw_probability import (
@@ -27,12 +28,12 @@ from abers.calibration.raw_probability import (
     Kind,
     checked_kind,
     raw_probabilities,
+    raw_probability,
 )
 from abers.calibration.score_range import within
-from abers.exceptions import WeightError
 from abers.forgetting import Forgetting
 from abers.serialization import MAX_COUNT, pack, require, unpack
-from abers.steps import NO_NUMBER, one_step
+from abers.steps import NO_NUMBER
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -48,7 +49,7 @@ _HEADER = struct.Struct("<QBdqqqqq")
 
 
 class _Forecasts(NamedTuple):
-    """Predictions of the experts, a row each; `sizes` is what the shown one held after a step."""
+    """Predictions of the experts, a row each; `sizes` is what the first one held after a step."""
 
     p: Floats
     low: Floats
@@ -70,8 +71,8 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
     folds
         Number K of folds, at least 2.
     window, max_age, half_life
-        A rule of forgetting, as in `CrossVennAbers`, adds a cross calibrator with this rule, whose
-        interval is then returned.
+        A rule of forgetting, as in `CrossVennAbers`, is that of the cross calibrator of all
+        observations, whose interval is returned.
     scores
         "probability"; "logit" if scores are log odds; "any" for other numbers, in place of which
         the running share of label 1 is then the raw probability.
@@ -169,13 +170,8 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         return sum(one.size for one in self._held)
 
     @property
-    def _shown(self) -> int:
-        """The cross calibrator whose interval is returned."""
-        return len(self._sets) - 1 if self._forgetting else 0
-
-    @property
     def _held(self) -> list[CalibrationSet]:
-        return self._sets[self._shown]
+        return self._sets[0]
 
     @property
     def _taught(self) -> int:
@@ -188,7 +184,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
 
     def _score(self, score: object) -> list[float]:
         row = super()._score(score)
-        if self._scores_are == "probability":
+        if self._scores_are == "probability" and not (min(row) >= 0.0 and max(row) <= 1.0):
             within(np.array(row), 0.0, 1.0, "fold {}: ", REMEDY)
         return row
 
@@ -204,24 +200,65 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
     def _predict(
         self, score: list[float], weight: int, time: float, number: int
     ) -> ProtectedInterval:
-        steps = one_step(PREDICT, np.array(score), 0, weight, time, number)
-        answers, _ = self._take(steps, None)
-        return ProtectedInterval(*(column.item() for column in answers))
+        moment, _ = self._moment(PREDICT, number)
+        given, low, high = self._forecast_one(score, weight, self._times(moment, time))
+        return ProtectedInterval(low, high, self._mix(PREDICT, number, 0, given))
 
     def _learn_in(
         self, fold: int, scores: list[float], label: int, weight: int, time: float, number: int
     ) -> bool:
-        steps = one_step(LEARN, np.array(scores), label, weight, time, number)
-        saved = self._save() if self._must_copy(steps) else None
-        try:
-            self._take(steps._replace(extra=np.array([fold])), None)
-        except WeightError:
-            self._undo(steps, 0, saved)
+        moment, known = self._moment(LEARN, number)
+        times = self._times(moment, time)
+        mine = [(by_fold[fold], at) for by_fold, at in zip(self._sets, times, strict=True)]
+        if not all(one.takes(weight, at) for one, at in mine):
             return False
+        given = [math.nan] * (1 + len(mine))  # not read if its forecasts were kept
+        if not known:
+            given, *_ = self._forecast_one(scores, weight, times)
+        for one, at in mine:
+            one.learn(scores[fold], label, weight, at)
+        self._mix(LEARN, number, label, given)
+        self._positives += label
         return True
 
     def _expire(self, number: int) -> None:
-        self._take(one_step(EXPIRE, np.zeros(self.folds), 0, ONE, math.nan, number), None)
+        self._mix(EXPIRE, number, 0, [math.nan] * (1 + len(self._sets)))
+
+    # Without columns: arrays of one row would take ten times as long
+
+    def _raw_one(self, scores: list[float]) -> float:
+        return raw_probability(self._scores_are, scores, self._positives, self._taught)
+
+    def _moment(self, kind: int, number: int) -> tuple[float, bool]:
+        """Return the number of predictions before an observation, and whether it awaits a label."""
+        moments, known = np.empty(1), np.empty(1, np.uint8)
+        self._mixture.moments(np.array([kind], np.uint8), np.array([number]), moments, known)
+        return moments.item(), bool(known[0])
+
+    def _times(self, moment: float, time: float) -> list[float]:
+        """Return the times by which the experts forget."""
+        return [time, *[moment] * (len(self._sets) - 1)]
+
+    def _forecast_one(
+        self, scores: list[float], weight: int, times: list[float]
+    ) -> tuple[list[float], float, float]:
+        """Return the raw probability and those of the experts, and the ends of the first."""
+        raw = self._raw_one(scores)
+        experts = [*zip(self._sets, times, strict=True)]
+        ends = [
+            [by_fold[k].predict(score, weight, at) for by_fold, at in experts]
+            for k, score in enumerate(scores)
+        ]
+        merged = merge_one(np.array(ends))
+        low, high, _ = merged[0]
+        return [raw, *(drawn(p, b - a, raw) for a, b, p in merged)], low, high
+
+    def _mix(self, kind: int, number: int, label: int, given: list[float]) -> float:
+        """Run one step of the mixture."""
+        out = np.empty(1)
+        columns = np.array([kind], np.uint8), np.array([number]), np.array([label], np.uint8)
+        self._mixture.run(*columns, np.array([given]), out)
+        return out.item()
 
     # Batches
 
@@ -236,7 +273,7 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         given = np.full((n, 1 + len(self._sets)), np.nan)
         given[:, 0], given[asked, 1:] = raw, found.p.T
         answers = np.full((3, n), np.nan)
-        answers[:2, asked] = found.low[self._shown], found.high[self._shown]
+        answers[:2, asked] = found.low[0], found.high[0]
         self._mixture.run(steps.kinds, numbers, labels, given, answers[2])
         self._positives += int(np.count_nonzero(labels[steps.kinds == LEARN]))
         if held is not None:
@@ -263,9 +300,9 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
                 if done < len(rows):
                     raise self._refuse(k, part.row(done))
                 p0[k, expert], p1[k, expert] = low[asked[rows]], high[asked[rows]]
-                if expert == self._shown:
+                if expert == 0:
                     sizes += after[np.cumsum(mine)]
-        low, high, merged = _merge(p0, p1)
+        low, high, merged = merge(p0, p1)
         return _Forecasts(shrunk(merged, high - low, raw), low, high, sizes)
 
     def _must_copy(self, steps: Steps) -> bool:
@@ -290,30 +327,12 @@ class ProtectedCrossVennAbers(BinaryMixture, FoldCalibrator[ProtectedInterval, P
         held = [sets.unsealed(piece) for piece in pieces[mixture_state.PIECES :]]
         require(folds > 1 and len(held) % folds == 0, "folds")
         parts = [held[first : first + folds] for first in range(0, len(held), folds)]
-        least = 1 + len(HALF_LIVES)
-        require(least <= len(parts) <= least + 1, "calibrators")
-        own = Forgetting.of(held[least * folds]) if len(parts) > least else Forgetting()
-        require(bool(own) == (len(parts) > least), "calibrators")
+        require(len(parts) == 1 + len(HALF_LIVES), "calibrators")
+        own = Forgetting.of(held[0])
         for part, rule in zip(parts, rules(own), strict=True):
             same = all(str(Forgetting.of(one)) == str(rule) for one in part)
             require(same, "rules of forgetting")
-        require(sum(one.size for one in parts[0]) == taught, "counts")
+        require(bool(own) or sum(one.size for one in parts[0]) == taught, "counts")
         self._forget_by(own)
         self._become(parts, get_args(Kind)[kind], weight, positives)
         mixture_state.load(self._mixture, pieces, lanes, (moment, labels, taught))
-
-
-def _merge(p0: Floats, p1: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the ends and the merge for log loss of intervals by fold, expert and prediction.
-
-    They are those of `CrossInterval`, by functions that are the same on every machine: the mixture
-    remembers what they forecast.
-    """
-    _, experts, n = p0.shape
-    for_0, for_1 = np.empty((2, experts * n))
-    core.geometric_means((1.0 - p0).reshape(len(p0), -1), for_0)
-    core.geometric_means(p1.reshape(len(p1), -1), for_1)
-    merged = clamped(for_1 / (for_0 + for_1))
-    ends = np.minimum(1.0 - for_0, for_1), np.maximum(1.0 - for_0, for_1)
-    low, high, found = (one.reshape(experts, n) for one in (*ends, merged))
-    return low, high, found

@@ -14,11 +14,20 @@ from abers.exceptions import ParameterError
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.arrays import Floats
-    from abers.forgetting import Forgetting
     from abers.steps import Steps
 
-__all__ = ["CLIP", "REMEDY", "BinaryMixture", "Kind", "checked_kind", "raw_probabilities"]
+__all__ = [
+    "CLIP",
+    "REMEDY",
+    "BinaryMixture",
+    "Kind",
+    "checked_kind",
+    "raw_probabilities",
+    "raw_probability",
+]
 
 CLIP = 1e-6
 """Least distance of a raw probability from 0 and 1."""
@@ -32,16 +41,14 @@ Kind = Literal["probability", "logit", "any"]
 class BinaryMixture(ProbabilityMixture):
     """A mixin of calibrators of two classes that mix a raw probability and its corrections."""
 
-    _calibrator: ClassVar[str]  # name of the expert that keeps every label
+    _calibrator: ClassVar[str]  # name of the expert whose interval is returned
     _scores_are: Kind
-    _forgetting: Forgetting
 
     @property
     def experts(self) -> tuple[str, ...]:
         """Names of the experts, in order."""
         rates = [f"half_life_{one}" for one in HALF_LIVES]
-        own = ["forgetting"] if self._forgetting else []
-        return ("raw", self._calibrator, *rates, *own, "platt", "jumper", "fixed_share")
+        return ("raw", self._calibrator, *rates, "platt", "jumper", "fixed_share")
 
     @property
     def scores(self) -> Kind:
@@ -82,6 +89,17 @@ def raw_probabilities(kind: Kind, steps: Steps, positives: int, taught: int) -> 
         found = _median(found) if found.ndim > 1 else found
     clipped: Floats = np.minimum(np.maximum(found, CLIP), 1.0 - CLIP)
     return clipped
+
+
+def raw_probability(kind: Kind, scores: Sequence[float], positives: int, taught: int) -> float:
+    """Return the raw probability of one step, as `raw_probabilities` does of many."""
+    if kind == "any":
+        found = (positives + 1.0) / (taught + 2.0)
+    else:
+        row = _logistic(np.array(scores)).tolist() if kind == "logit" else scores
+        ordered, k = sorted(row), len(row)
+        found = (ordered[(k - 1) // 2] + ordered[k // 2]) / 2.0
+    return min(max(found, CLIP), 1.0 - CLIP)
 
 
 def _logistic(scores: Floats) -> Floats:

@@ -42,9 +42,11 @@ __all__ = [
     "dump",
     "empty",
     "fitted",
+    "group_columns",
     "groups",
     "load",
     "may_overflow",
+    "observations",
     "pairs",
     "sealed",
     "unsealed",
@@ -71,7 +73,7 @@ def empty(rule: Forgetting) -> CalibrationSet:
 
 def groups(held: CalibrationSet) -> Groups:
     """Return the observations of a set, in score order."""
-    scores, negatives, positives = _group_columns(held)
+    scores, negatives, positives = group_columns(held)
     return Groups(scores, negatives / ONE, positives / ONE)
 
 
@@ -174,11 +176,11 @@ class _Header(NamedTuple):
 def dump(held: CalibrationSet) -> bytes:
     """Return the observations and the rule of a calibration set as bytes."""
     if held.window or held.lifetime:
-        scores, labels, weights, times = _observations(held)
+        scores, labels, weights, times = observations(held)
         unit = is_whole(weights)
         columns = [scores, labels, narrow(weights, unit=unit), *([times] if held.lifetime else [])]
     else:
-        scores, negatives, positives = _group_columns(held)
+        scores, negatives, positives = group_columns(held)
         unit = is_whole(negatives) and is_whole(positives)
         columns = [scores, narrow(negatives, unit=unit), narrow(positives, unit=unit)]
     max_age = 0.0 if held.half_life else held.lifetime
@@ -246,14 +248,16 @@ def _fill_observations(held: CalibrationSet, header: _Header, columns: list[NDAr
     held.load_observations(scores + 0.0, labels.astype(np.uint8), weights, times + 0.0, header.late)
 
 
-def _group_columns(held: CalibrationSet) -> tuple[NDArray[np.float64], Integers, Integers]:
+def group_columns(held: CalibrationSet) -> tuple[NDArray[np.float64], Integers, Integers]:
+    """Return scores, and weights of both labels in units, a row each score."""
     count = held.group_count()
     columns = (np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64))
     held.groups(*columns)
     return columns
 
 
-def _observations(held: CalibrationSet) -> tuple[NDArray[Any], ...]:
+def observations(held: CalibrationSet) -> tuple[NDArray[Any], ...]:
+    """Return scores, labels, weights in units and times of a set that forgets."""
     count = held.observation_count()
     kinds = (np.float64, np.uint8, np.int64, np.float64)
     columns: tuple[NDArray[Any], ...] = tuple(np.empty(count, kind) for kind in kinds)

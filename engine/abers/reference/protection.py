@@ -35,21 +35,15 @@ def shrunk(p0: float, p1: float, raw: float) -> float:
 class Protection:
     """Calibration sets, and the mixture of their shrunk probabilities.
 
-    The first set knows no time. To the next `by_moment` sets the time of an observation is the
-    number of predictions before it; the last, if there is a further one, has event times, and its
-    intervals are returned, otherwise those of the first.
+    The first set has event times, and its intervals are returned. To the others the time of an
+    observation is the number of predictions before it.
     """
 
     def __init__(
-        self,
-        mixture: Aggregation,
-        sets: Sequence[CalibrationSet],
-        by_moment: int,
-        positives: int = 0,
+        self, mixture: Aggregation, sets: Sequence[CalibrationSet], positives: int = 0
     ) -> None:
         self.positives = positives  # labels 1 that were learned
-        self._mixture, self._sets, self._by_moment = mixture, [*sets], by_moment
-        self._shown = self._sets[-1 if len(self._sets) > 1 + by_moment else 0]
+        self._mixture, self._sets = mixture, [*sets]
 
     def predict(
         self, score: float, raw: float, weight: int, time: float, number: int
@@ -115,20 +109,18 @@ class Protection:
                 msg = "nothing is removed"
                 raise ValueError(msg)
             if held is not None:
-                held[row] = self._shown.size
+                held[row] = self._sets[0].size
         return len(kinds)
 
     def _times(self, time: float, number: int) -> list[float]:
         """Return the time of a step for each set."""
         found = self._mixture.lanes.find(number)
         moment = float(self._mixture.moment if found is None else found.moment)
-        own = len(self._sets) - 1 - self._by_moment
-        return [math.nan, *[moment] * self._by_moment, *[time] * own]
+        return [time, *[moment] * (len(self._sets) - 1)]
 
     def _forecast(
         self, score: float, raw: float, weight: int, times: list[float]
     ) -> tuple[float, float, list[float]]:
         """Return the interval, and the shrunk probability of each set."""
         ends = [one.predict(score, weight, at) for one, at in zip(self._sets, times, strict=True)]
-        p0, p1 = ends[self._sets.index(self._shown)]
-        return p0, p1, [shrunk(low, high, raw) for low, high in ends]
+        return *ends[0], [shrunk(low, high, raw) for low, high in ends]

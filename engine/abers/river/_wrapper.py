@@ -10,6 +10,7 @@ features with the model as it is before it learns them.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -18,11 +19,14 @@ from river import base
 from river.compose import Pipeline
 
 from abers import validation
+from abers.base import Calibrator
+from abers.exceptions import ParameterError
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abers.base import Calibrator
+    from abers.capabilities import Capabilities
 
 __all__ = ["CalibratedWrapper", "Features", "MethodKeywords", "PendingScore", "PendingScores"]
 
@@ -87,20 +91,56 @@ class CalibratedWrapper(base.Wrapper[Any]):
 
     Attributes
     ----------
+    calibrator
+        The calibrator that learns.
     unmatched
         Number of labels whose id had no pending score: only the model learned them.
     """
 
     _calibrator: Any  # each wrapper has its own kind
+    _kind: str  # of the calibrators that fit, with an example
+    window: int | None
+    max_age: float | None
+    half_life: float | None
+    max_pending: int
 
-    def _set_calibrator(self, calibrator: Calibrator[Any, Any, Any, Any], max_pending: int) -> None:
-        """Set the calibrator, without pending scores."""
+    @staticmethod
+    def _fits(able: Capabilities) -> bool:
+        """Return whether a calibrator that can do so much fits the wrapper."""
+        raise NotImplementedError
+
+    def _choose(self, given: Any, default: Callable[[], Any]) -> None:
+        """Use the calibrator that is given, or the default, without pending scores."""
+        self._given = copy.deepcopy(given)  # for clones, as it was
+        if given is not None:
+            self._require_fitting(given)
+        calibrator = default() if given is None else given
         self._calibrator = calibrator
         self._stateful = calibrator.capabilities.stateful
         self._next_number = 0
-        self._pending = PendingScores(max_pending)
+        self._pending = PendingScores(self.max_pending)
         self._forwarded = MethodKeywords(self._wrapped_model)
         self.unmatched = 0
+
+    def _require_fitting(self, given: Any) -> None:
+        if not (isinstance(given, Calibrator) and self._fits(given.capabilities)):
+            msg = f"calibrator={shown(given)} must be {self._kind}"
+            raise ParameterError(msg)
+        if (self.window, self.max_age, self.half_life) != (None, None, None):
+            msg = "calibrator has its own rule of forgetting; leave out window, max_age, half_life"
+            raise ParameterError(msg)
+        if waiting := getattr(given, "awaiting", 0):
+            msg = f"calibrator awaits labels (awaiting={waiting}); give one that awaits none"
+            raise ParameterError(msg)
+
+    def _get_params(self) -> dict[str, Any]:
+        params = super()._get_params()  # type: ignore[misc]  # of the estimators that inherit this
+        return {**params, "calibrator": self._given}
+
+    @property
+    def calibrator(self) -> Any:
+        """The calibrator that learns."""
+        return self._calibrator
 
     @property
     def dropped(self) -> int:

@@ -5,15 +5,13 @@ The score is the classifier's probability of True, or 1/2 before its first label
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from river.utils import dataframe
 
-from abers.base import Calibrator
 from abers.calibration import ProtectedVennAbers
-from abers.exceptions import LabelError, ParameterError
+from abers.exceptions import LabelError
 from abers.river._classifier_wrapper import (
     CalibratedClassifier,
     Intervals,
@@ -28,6 +26,8 @@ if TYPE_CHECKING:
     from river.base import Classifier
     from river.compose import Pipeline
 
+    from abers.base import Calibrator
+    from abers.capabilities import Capabilities
     from abers.river._wrapper import Features
 
     BinaryCalibrator: TypeAlias = Calibrator[float, int, Any, Any]
@@ -149,6 +149,8 @@ class VennAbersClassifier(BinaryClassifier):
     [0.979, 1.0]
     """
 
+    _kind = "a calibrator of one score and two labels, such as VennAbers()"
+
     def __init__(  # noqa: PLR0913, PLR0917 - an option each, in the order of `VennAbers`
         self,
         classifier: Classifier | Pipeline,
@@ -161,21 +163,11 @@ class VennAbersClassifier(BinaryClassifier):
         self.classifier = classifier
         self.window, self.max_age, self.half_life = window, max_age, half_life
         self.max_pending = max_pending
-        self._given = copy.deepcopy(calibrator)  # for clones, as it was
-        if calibrator is None:
-            calibrator = ProtectedVennAbers(window, max_age, half_life)
-        elif (window, max_age, half_life) != (None, None, None):
-            msg = "calibrator has its own rule of forgetting; leave out window, max_age, half_life"
-            raise ParameterError(msg)
-        self._set_calibrator(_required_binary(calibrator), max_pending)
+        self._choose(calibrator, lambda: ProtectedVennAbers(window, max_age, half_life))
 
-    @property
-    def calibrator(self) -> Any:  # noqa: ANN401 - of the class that was given
-        """The calibrator that learns."""
-        return self._calibrator
-
-    def _get_params(self) -> dict[str, Any]:
-        return {**super()._get_params(), "calibrator": self._given}
+    @staticmethod
+    def _fits(able: Capabilities) -> bool:
+        return able.task == "binary" and able.score in {"number", "probability"}
 
     def _score(self, x: Features, keywords: dict[str, Any]) -> float:
         return positive(super()._score(x, keywords))
@@ -198,21 +190,6 @@ class VennAbersClassifier(BinaryClassifier):
 
 # Names of the probability that is predicted; a calibrator of one probability has none.
 _PROBABILITIES = {"protected": "probability", "interval": "merged", "folds": "merged"}
-
-
-def _required_binary(calibrator: BinaryCalibrator) -> BinaryCalibrator:
-    """Check that a calibrator takes one score with two labels, and awaits no label."""
-    able = calibrator.capabilities if isinstance(calibrator, Calibrator) else None
-    if able is None or able.task != "binary" or able.score not in {"number", "probability"}:
-        msg = (
-            f"calibrator={shown(calibrator)} must be a calibrator of one score and two labels, "
-            "such as VennAbers()"
-        )
-        raise ParameterError(msg)
-    if waiting := getattr(calibrator, "awaiting", 0):
-        msg = f"calibrator awaits labels (awaiting={waiting}); give one that awaits none"
-        raise ParameterError(msg)
-    return calibrator
 
 
 # 0, 1, 1.0 and numpy's booleans are equal to these, and hash alike.

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from river.utils import dataframe
 
-from abers.calibration import CrossVennAbers
+from abers.calibration import ProtectedCrossVennAbers
+from abers.exceptions import ParameterError
 from abers.river.classifier import BinaryClassifier, both, positive, positives
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from river.base import Classifier
     from river.compose import Pipeline
 
+    from abers.base import Calibrator
+    from abers.capabilities import Capabilities
     from abers.river._classifier_wrapper import Intervals, MiniBatch
     from abers.river._wrapper import Features, PendingScore
 
@@ -33,7 +36,8 @@ class CrossVennAbersClassifier(BinaryClassifier):
     Each observation belongs to one of K folds, and each of K clones of the classifier scores it.
     The calibrator of its fold learns its label with the score of that fold's clone, and the K - 1
     other clones learn its features and label. So every label serves training and calibration, and
-    no calibrator sees a score of a clone that has learned the label.
+    no calibrator sees a score of a clone that has learned the label. The calibrator is a
+    `ProtectedCrossVennAbers`: it predicts a protected probability.
 
     Parameters
     ----------
@@ -46,9 +50,14 @@ class CrossVennAbersClassifier(BinaryClassifier):
         Keep only the last `window` calibration observations of each fold.
     max_age, half_life, max_pending
         As in `VennAbersClassifier`.
+    calibrator
+        Another calibrator of `folds` folds, such as ``CrossVennAbers(5)``, whose merged probability
+        is then predicted.
 
     Attributes
     ----------
+    calibrator
+        As in `VennAbersClassifier`.
     learners
         The K clones.
     unmatched, dropped
@@ -61,7 +70,8 @@ class CrossVennAbersClassifier(BinaryClassifier):
 
     Notes
     -----
-    **Guarantee.** None (see `abers.CrossVennAbers`), and the clones keep learning.
+    **Guarantee.** That of `VennAbersClassifier`, against the median of the probabilities of the K
+    clones (see `ProtectedCrossVennAbers`). The interval has none.
 
     **Folds.** The id decides the fold, by a hash that is the same on every machine; ids are
     strings or integers. Labels without an id go to the folds in turn.
@@ -76,8 +86,10 @@ class CrossVennAbersClassifier(BinaryClassifier):
     >>> model = CrossVennAbersClassifier(learner, folds=3)
     >>> stream = ((x, y, {"id": i}) for i, (x, y) in enumerate(datasets.Phishing()))
     >>> evaluate.progressive_val_score(stream, model, metrics.LogLoss(), delay=50)
-    LogLoss: 0.303728...
+    LogLoss: 0.319627...
     """
+
+    _kind = "a calibrator of K folds, such as CrossVennAbers()"
 
     def __init__(  # noqa: PLR0913, PLR0917 - an option each, in the order of `CrossVennAbers`
         self,
@@ -87,13 +99,21 @@ class CrossVennAbersClassifier(BinaryClassifier):
         max_age: float | None = None,
         half_life: float | None = None,
         max_pending: int = 100_000,
+        calibrator: Calibrator[Any, int, Any, Any] | None = None,
     ) -> None:
         self.classifier = classifier
         self.folds = folds
         self.window, self.max_age, self.half_life = window, max_age, half_life
         self.max_pending = max_pending
-        self._set_calibrator(CrossVennAbers(folds, window, max_age, half_life), max_pending)
+        self._choose(calibrator, lambda: ProtectedCrossVennAbers(folds, window, max_age, half_life))
+        if self._calibrator.folds != folds:
+            msg = f"calibrator has {self._calibrator.folds} folds; set folds to that"
+            raise ParameterError(msg)
         self.learners: list[Any] = [classifier.clone() for _ in range(folds)]
+
+    @staticmethod
+    def _fits(able: Capabilities) -> bool:
+        return able.task == "binary" and able.score == "folds"
 
     def _score(self, x: Features, keywords: dict[str, Any]) -> list[float]:
         keywords = self._forwarded.accepted("predict_proba_one", keywords)
@@ -101,6 +121,8 @@ class CrossVennAbersClassifier(BinaryClassifier):
 
     def _intervals(self, scores: list[float], time: float | None, number: int | None) -> Intervals:
         interval = self._calibrator.predict_one(scores, time, number=number)
+        if self._stateful:
+            return both(interval.p0, interval.p1)
         return both(interval.low, interval.high)
 
     def _observe(self, x: Features, id_: Hashable | None, *rest: Any) -> Any:  # noqa: ANN401 - theirs

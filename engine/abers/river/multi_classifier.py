@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from river.utils import dataframe
 
-from abers.calibration import OneVsOne, OneVsRest
-from abers.exceptions import LabelError, ParameterError
+from abers.exceptions import LabelError
 from abers.river._classifier_wrapper import (
     CalibratedClassifier,
     Intervals,
@@ -21,6 +20,7 @@ from abers.river._classifier_wrapper import (
     Probabilities,
     Target,
 )
+from abers.river._open_classes import OpenClasses
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -28,29 +28,39 @@ if TYPE_CHECKING:
     from river.base import Classifier
     from river.compose import Pipeline
 
+    from abers.base import Calibrator
+    from abers.capabilities import Capabilities
+
 __all__ = ["VennAbersMultiClassifier"]
 
-_STRATEGIES = {"one-vs-rest": OneVsRest, "one-vs-one": OneVsOne}
 _Row: TypeAlias = tuple[Probabilities, Target, Any, Any]  # scores, label, weight and time
 
 
 class VennAbersMultiClassifier(CalibratedClassifier):
     """Calibrate a river classifier of several classes while it learns.
 
-    The classifier's scores of all classes go through a `OneVsRest` or a `OneVsOne` calibrator.
+    The classifier's probabilities of all classes go through a `ProtectedMultiClass` calibrator,
+    which predicts protected probabilities, and an interval for each class.
 
     Parameters
     ----------
     classifier
         Any classifier, or a pipeline that ends in one.
-    strategy
-        "one-vs-rest" or "one-vs-one".
-    window
-        Keep only the last `window` calibration observations, whatever their classes.
-    max_age, half_life, max_pending
-        As in `VennAbersClassifier`.
+    window, max_age, half_life, max_pending
+        As in `VennAbersClassifier`; a window counts labels of all classes.
     max_classes
-        The greatest number of classes; memory and time grow with the number of known classes.
+        The greatest number of classes; memory and time grow with the square of their number.
+    calibrator
+        Another calibrator of several classes, such as ``OneVsRest()`` or ``OneVsOne()``, whose
+        merged probabilities are then predicted. It learns in place, and has its own rule of
+        forgetting and number of classes.
+
+    Attributes
+    ----------
+    calibrator
+        The calibrator that learns; by default None before the second class.
+    unmatched, dropped
+        As in `VennAbersClassifier`.
 
     Raises
     ------
@@ -59,12 +69,15 @@ class VennAbersMultiClassifier(CalibratedClassifier):
 
     Notes
     -----
-    **Guarantee.** None. The classifier keeps learning, and normalised probabilities of several
-    classes have no guarantee even with a fixed classifier.
+    **Guarantee.** With ids, and from the second class on, that of `VennAbersClassifier`: against
+    the classifier's own probabilities, divided by their sum and then clipped, as in
+    `ProtectedMultiClass`. Other calibrators have none.
 
     **Labels** are strings, integers or booleans. The wrapper knows a class after its first score
     or label, and every later prediction has it. Before the first label there are no classes and
-    predictions are empty, as in river.
+    predictions are empty, as in river. When a class becomes known, the guarantee no longer covers
+    the observations that await their labels: their probabilities lack the class. Before the second
+    class, labels teach the calibrator nothing.
 
     **Intervals** are not normalised. Probabilities are divided by their sum, so one may lie outside
     its interval.
@@ -83,33 +96,39 @@ class VennAbersMultiClassifier(CalibratedClassifier):
     >>> model = VennAbersMultiClassifier(naive_bayes.GaussianNB())
     >>> stream = datasets.ImageSegments().take(500)
     >>> evaluate.progressive_val_score(stream, model, metrics.Accuracy())
-    Accuracy: 67.74%
+    Accuracy: 61.92%
     >>> x, y = next(iter(datasets.ImageSegments()))
     >>> y, [round(end, 2) for end in model.predict_proba_one(x, with_interval=True)[y]]
     ('path', [0.21, 0.28])
     """
 
+    _kind = "a calibrator of several classes, such as OneVsRest()"
+
     def __init__(  # noqa: PLR0913, PLR0917 - an option each, in the order of `OneVsRest`
         self,
         classifier: Classifier | Pipeline,
-        strategy: str = "one-vs-rest",
         window: int | None = None,
         max_age: float | None = None,
         half_life: float | None = None,
         max_classes: int = 100,
         max_pending: int = 100_000,
+        calibrator: Calibrator[Any, Any, Any, Any] | None = None,
     ) -> None:
-        if strategy not in _STRATEGIES:
-            msg = f"strategy={shown(strategy)} is unknown; there are {' and '.join(_STRATEGIES)}"
-            raise ParameterError(msg)
         self.classifier = classifier
-        self.strategy = strategy
         self.window, self.max_age, self.half_life = window, max_age, half_life
         self.max_classes = max_classes
         self.max_pending = max_pending
-        calibrator_class = _STRATEGIES[strategy]
-        calibrator = calibrator_class(None, window, max_age, half_life, max_classes=max_classes)
-        self._set_calibrator(calibrator, max_pending)
+        self._choose(calibrator, lambda: OpenClasses(window, max_age, half_life, max_classes))
+
+    @staticmethod
+    def _fits(able: Capabilities) -> bool:
+        return able.task == "multiclass"
+
+    @property
+    def calibrator(self) -> Any:  # noqa: ANN401 - of the class that was given
+        """The calibrator that learns; by default None before the second class."""
+        own = self._calibrator
+        return own.protected if isinstance(own, OpenClasses) else own
 
     @property
     def _multiclass(self) -> bool:
@@ -119,9 +138,11 @@ class VennAbersMultiClassifier(CalibratedClassifier):
     def _unit_test_params(cls) -> Any:  # noqa: ANN401 - an iterator of parameters
         from river import linear_model, multiclass, preprocessing, tree  # noqa: PLC0415 - for river's tests
 
+        from abers.calibration import OneVsOne  # noqa: PLC0415 - likewise
+
         multiclass_model = multiclass.OneVsRestClassifier(linear_model.LogisticRegression())
         yield {"classifier": preprocessing.StandardScaler() | multiclass_model}
-        yield {"classifier": tree.HoeffdingTreeClassifier(), "strategy": "one-vs-one"}
+        yield {"classifier": tree.HoeffdingTreeClassifier(), "calibrator": OneVsOne()}
 
     def _label(self, y: Any) -> Target:  # noqa: ANN401 - checked here
         label = y.item() if isinstance(y, np.generic) else y

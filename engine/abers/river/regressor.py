@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from river.compose import Pipeline
 
+    from abers.base import Calibrator
+    from abers.capabilities import Capabilities
     from abers.regression import PredictiveDistribution
 
 __all__ = ["VennAbersRegressor"]
@@ -51,6 +53,16 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
         As in `VennAbersClassifier`; without a rule of forgetting, intervals take ever longer.
     support
         The two bounds of all labels, as in `IVAPR`.
+    calibrator
+        Another calibrator of distributions: ``ProtectedIVAPR(support=(low, high))`` predicts
+        protected ones. It learns in place, and has its own rule of forgetting and support.
+
+    Attributes
+    ----------
+    calibrator
+        The calibrator that learns.
+    unmatched, dropped
+        As in `VennAbersClassifier`.
 
     Raises
     ------
@@ -61,7 +73,9 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
     -----
     **Guarantee.** None while the regressor learns: that of `IVAPR` holds, threshold by threshold,
     for a scorer that is fixed before the calibration data. In practice the coverage of intervals
-    is close to their level.
+    is close to their level. With a `ProtectedIVAPR`, and ids, the CRPS of the distributions exceeds
+    that of the regressor's prediction plus its last residuals by at most `calibrator.price` in
+    total, whatever the stream does.
 
     **Few labels.** A quantile in the mass beyond the labels seen is infinite (see `IVAPR`). The
     regressor's prediction replaces a median that is infinite or unknown.
@@ -85,6 +99,8 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
     [41.2, 41.7, 42.1]
     """
 
+    _kind = "a calibrator of distributions whose score is a number, such as IVAPR()"
+
     def __init__(  # noqa: PLR0913, PLR0917 - an option each, those of `IVAPR` in its order
         self,
         regressor: base.Regressor | Pipeline,
@@ -95,6 +111,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
         half_life: float | None = None,
         support: tuple[float, float] | None = None,
         max_pending: int = 100_000,
+        calibrator: Calibrator[Any, float, Any, Any] | None = None,
     ) -> None:
         if point not in _POINTS:
             msg = f"point={shown(point)} is unknown; there are {' and '.join(_POINTS)}"
@@ -108,7 +125,14 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
         self.window, self.max_age, self.half_life = window, max_age, half_life
         self.support = support
         self.max_pending = max_pending
-        self._set_calibrator(IVAPR(window, max_age, half_life, support=support), max_pending)
+        if calibrator is not None and support is not None:
+            msg = "calibrator has its own support; leave out support"
+            raise ParameterError(msg)
+        self._choose(calibrator, lambda: IVAPR(window, max_age, half_life, support=support))
+
+    @staticmethod
+    def _fits(able: Capabilities) -> bool:
+        return (able.task, able.answer, able.score) == ("regression", "distribution", "number")
 
     @property
     def _wrapped_model(self) -> Any:
@@ -206,17 +230,23 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
         found: PredictiveDistribution = self._calibrator.predict_one(score, time, number=number)
         return found
 
-    # The quantiles of an interval or a point do not depend on the number of the observation.
-
-    def _interval(self, score: float, time: float | None, _number: int | None) -> Interval:
+    def _interval(self, score: float, time: float | None, number: int | None) -> Interval:
         tail = (1.0 - self.confidence_level) / 2.0
-        return Interval(self._quantile(score, tail, time), self._quantile(score, 1.0 - tail, time))
+        return Interval(*self._quantiles(score, [tail, 1.0 - tail], time, number))
 
-    def _point(self, score: float, time: float | None, _number: int | None) -> float:
+    def _point(self, score: float, time: float | None, number: int | None) -> float:
         score = validation.score(score)
-        median = self._quantile(score, 0.5, time) if self.point == "median" else score
-        return median if math.isfinite(median) else score
+        if self.point == "median" or self._stateful:
+            (median,) = self._quantiles(score, [0.5], time, number)
+            if self.point == "median" and math.isfinite(median):
+                return median
+        return score
 
-    def _quantile(self, score: float, q: float, time: float | None) -> float:
-        found: float = self._calibrator.quantile_one(score, q, time)
+    def _quantiles(
+        self, score: float, levels: list[float], time: float | None, number: int | None
+    ) -> list[float]:
+        """Return quantiles; `IVAPR` finds a few without the whole distribution."""
+        if isinstance(self._calibrator, IVAPR):
+            return [self._calibrator.quantile_one(score, level, time) for level in levels]
+        found: list[float] = self._distribution(score, time, number).quantile(levels).tolist()
         return found

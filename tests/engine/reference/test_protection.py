@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 def made(module: ModuleType, window: int = 0) -> tuple[Any, Any, Any]:
     """Make a mixture, its sets, and the two as one."""
-    sets = [module.CalibrationSet(), *(module.CalibrationSet(0, 0.0, one) for one in (300.0, 9.0))]
-    sets += [module.CalibrationSet(window)] if window else []
+    fading = (module.CalibrationSet(0, 0.0, one) for one in (300.0, 9.0))
+    sets = [module.CalibrationSet(window), *fading]
     mixture = module.Aggregation(len(sets))
-    return mixture, sets, module.Protection(mixture, tuple(sets), 2)
+    return mixture, sets, module.Protection(mixture, tuple(sets))
 
 
 @pytest.mark.native

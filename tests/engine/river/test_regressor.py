@@ -14,8 +14,8 @@ from river import datasets, evaluate, linear_model, metrics, preprocessing, stre
 from river.conf.interval import Interval
 from tests.engine.river.streams import Events, Scripted
 
-from abers import LabelError, ParameterError, ScoreError, TimeError, WeightError
-from abers.regression import IVAPR
+from abers import LabelError, ParameterError, ScoreError, TimeError, VennAbers, WeightError
+from abers.regression import IVAPR, ProtectedIVAPR
 from abers.river import VennAbersRegressor
 
 DELAY = 20
@@ -155,3 +155,62 @@ def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
     """Options are refused when the wrapper is made."""
     with pytest.raises(ParameterError):
         VennAbersRegressor(Scripted(), **options)
+
+
+# A protected calibrator
+
+
+@pytest.mark.parametrize("point", ["learner", "median"])
+def test_a_protected_calibrator_by_hand(point: str) -> None:
+    """Whatever is predicted holds a lane under its id; all are those of a calibrator by hand."""
+    events, support = approval(60), (0.0, 100.0)
+    learner, calibrator = scaled(), ProtectedIVAPR(support)
+    model = VennAbersRegressor(scaled(), 0.8, point, calibrator=ProtectedIVAPR(support))
+    waiting = {}
+    for i, x, y in stream.simulate_qa(events, None, DELAY):
+        if y is None:
+            waiting[i] = learner.predict_one(x)
+            expected = calibrator.predict_one(waiting[i], number=i)
+            middle = expected.quantile(0.5) if point == "median" else waiting[i]
+            assert model.predict_one(x, id=i) == middle
+            lower, upper = expected.interval(0.8)
+            assert model.predict_one(x, with_interval=True, id=i) == Interval(lower, upper)
+            assert model.predict_distribution_one(x, id=i) == expected
+            assert model.calibrator.awaiting == len(waiting)
+        else:
+            calibrator.learn_one(waiting.pop(i), y, number=i)
+            learner.learn_one(x, y)
+            model.learn_one(x, y, id=i)
+    assert model.calibrator == calibrator
+    losses = calibrator.expert_losses()
+    assert losses["protected"] <= losses["base"] + calibrator.price
+
+
+def test_pending_scores_are_dropped_from_the_calibrator_too() -> None:
+    """Ids that expire or are dropped await no label; a label beyond the support changes nothing."""
+    model = VennAbersRegressor(
+        Scripted(), max_pending=2, calibrator=ProtectedIVAPR(support=(0.0, 9.0))
+    )
+    for i in range(4):
+        model.predict_one({"scores": float(i)}, id=i)
+    assert (model.calibrator.awaiting, model.dropped) == (2, 2)
+    before = pickle.dumps(model)
+    with pytest.raises(LabelError):
+        model.learn_one({"scores": 1.0}, 9.5, id=3)
+    assert pickle.dumps(model) == before
+    model.expire_one(3)
+    assert pickle.loads(pickle.dumps(model)).calibrator.awaiting == 1  # noqa: S301 - ours
+    clone = model.clone()
+    assert (clone.calibrator, clone.max_pending) == (ProtectedIVAPR(support=(0.0, 9.0)), 2)
+
+
+def test_calibrators_that_do_not_fit() -> None:
+    """Another task, quantiles as scores, and options beside a calibrator are refused."""
+    quantiles = ProtectedIVAPR((0.0, 1.0), scores="quantiles")
+    for given in (VennAbers(), quantiles, IVAPR, "ivapr"):
+        with pytest.raises(ParameterError, match="must be a calibrator of distributions"):
+            VennAbersRegressor(Scripted(), calibrator=given)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="its own support"):
+        VennAbersRegressor(Scripted(), support=(0.0, 1.0), calibrator=IVAPR())
+    with pytest.raises(ParameterError, match="its own rule of forgetting"):
+        VennAbersRegressor(Scripted(), window=5, calibrator=IVAPR())
