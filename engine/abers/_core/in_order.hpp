@@ -15,6 +15,7 @@
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace abers {
@@ -25,6 +26,7 @@ enum class Kind : std::uint8_t { kPredicts = 0, kLearns = 1, kExpires = 2 };
 struct Released {
   std::vector<std::int64_t> times;
   std::vector<std::int64_t> steps;  // at which they came out
+  std::vector<std::int64_t> gaps;   // rows without labels directly before them
   std::vector<double> values;
 };
 
@@ -79,6 +81,7 @@ class InOrder {
 
   std::int64_t came = 0;     // labels
   std::int64_t skipped = 0;  // of those that came out without a label
+  std::int64_t gap = 0;      // of these since the last one with a label
 
  private:
   template <class T>
@@ -111,9 +114,11 @@ class InOrder {
       const std::span<const double> settled = row(start_);
       if (std::isnan(settled.back())) {
         ++skipped;
+        ++gap;
       } else {
         released_.times.push_back(times_[start_]);
         released_.steps.push_back(static_cast<std::int64_t>(index));
+        released_.gaps.push_back(std::exchange(gap, 0));
         releases(settled, released_.values);
       }
     }

@@ -243,13 +243,15 @@ std::int64_t bet(InOrder& queue, const Sets& sets, double tolerance, const Bytes
   return static_cast<std::int64_t>(queue.due());
 }
 
-void settled(InOrder& queue, const Integers& times, const Integers& steps, const Table& values) {
+void settled(InOrder& queue, const Integers& times, const Integers& steps, const Integers& gaps,
+             const Table& values) {
   require(times.size() == queue.due() && steps.size() == queue.due() &&
-          values.shape(0) == queue.due());
+          gaps.size() == queue.due() && values.shape(0) == queue.due());
   const Released all = queue.released();
   require(values.size() == all.values.size());
   std::ranges::copy(all.times, times.data());
   std::ranges::copy(all.steps, steps.data());
+  std::ranges::copy(all.gaps, gaps.data());
   std::ranges::copy(all.values, values.data());
 }
 
@@ -358,9 +360,10 @@ void bind_monitoring(nb::module_& m) {
       .def(nb::init<std::size_t, std::int64_t>(), "width"_a, "least"_a)
       .def_rw("came", &InOrder::came)
       .def_rw("skipped", &InOrder::skipped)
+      .def_rw("gap", &InOrder::gap)
       .def("run", &run, "kinds"_a, "numbers"_a, "times"_a, "values"_a)
       .def("bet", &bet, "sets"_a, "tolerance"_a, "kinds"_a, "numbers"_a, "times"_a, "values"_a)
-      .def("settled", &settled, "times"_a, "steps"_a, "values"_a)
+      .def("settled", &settled, "times"_a, "steps"_a, "gaps"_a, "values"_a)
       .def("size", &InOrder::size)
       .def("first", &InOrder::first)
       .def("columns", &columns, "numbers"_a, "times"_a, "waits"_a, "rows"_a)

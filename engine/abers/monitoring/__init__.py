@@ -37,7 +37,7 @@ from abers.monitoring.scored_rows import (
 )
 from abers.monitoring.scores import Bin, PrequentialScores
 from abers.monitoring.shift import Shift, ShiftEstimate
-from abers.monitoring.tested_view import ALARM_TEST, RowObserver, SettledForecasts, TestedView
+from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
 from abers.monitoring.tracker import Tracker
 from abers.monitoring.verdict import Estimate, Verdict
@@ -89,7 +89,6 @@ __all__ = [
     "ProtectionMonitor",
     "RegressionMonitor",
     "Reliability",
-    "RowObserver",
     "ScoredRows",
     "SequentialTest",
     "SettledForecasts",

@@ -130,7 +130,10 @@ class CalibrationEProcess(EProcess):
 
         self.tolerance = tolerance
         width = len(views)
-        tested = [TestedView(view, [*tests()], [outcome]) for view in views]
+        tested = [
+            TestedView(view, [*tests()], [outcome], [VerdictSequence(view, tolerance, words=words)])
+            for view in views
+        ]
         super().__init__(tested, _COLUMNS * width, _SETTLED * width, grace_period)
         self._sets = [sets.empty(Forgetting(window)) for _ in views for window in _WINDOWS]
 
@@ -159,12 +162,14 @@ class CalibrationEProcess(EProcess):
             raise LabelError(msg)
         return count
 
-    def _settled(self, rows: Floats, times: Integers) -> list[SettledForecasts]:
+    def _settled(
+        self, rows: Floats, times: Integers, skipped: Integers
+    ) -> list[SettledForecasts]:
         found = []
         for at in range(0, rows.shape[1], _SETTLED):
             factors = rows[:, at + 2 : at + _SETTLED].T.tolist()
             forecasts, labels = rows[:, at : at + 1], rows[:, at + 1 : at + 2]
-            found.append(SettledForecasts(factors, forecasts, labels, times))
+            found.append(SettledForecasts(factors, forecasts, labels, times, skipped))
         return found
 
     def _dump(self) -> list[bytes]:

@@ -164,7 +164,9 @@ class DistributionEProcess(EProcess):
         width = max(1, len(levels) + 2 * pit)
         super().__init__([view], width, width, grace_period)
 
-    def _settled(self, rows: Floats, times: Integers) -> list[SettledForecasts]:
+    def _settled(
+        self, rows: Floats, times: Integers, skipped: Integers
+    ) -> list[SettledForecasts]:
         k = len(self._levels)
         covered = rows[:, :k]
         shares = [np.column_stack((1.0 - one, one)) for one in covered.T]
@@ -177,7 +179,8 @@ class DistributionEProcess(EProcess):
         if recent:
             factors += [_mean(recent), _mean(tolerant or recent)]
         forecasts = np.broadcast_to(self._levels, covered.shape)
-        return [SettledForecasts([one.tolist() for one in factors], forecasts, covered, times)]
+        listed = [one.tolist() for one in factors]
+        return [SettledForecasts(listed, forecasts, covered, times, skipped)]
 
     @property
     def _strategies(self) -> list[_Frequencies]:

@@ -105,6 +105,8 @@ class EProcess(ABC):
         self, views: Sequence[TestedView], width: int, settled_width: int, grace_period: int
     ) -> None:
         self.views, self._width, self._settled_width = (*views,), width, settled_width
+        both = [view.name for view in views] == ["raw", "calibrated"]
+        self.losses = LossDifference() if both else None
         self._buffer = core.ReorderBuffer(width, grace_period)
 
     @property
@@ -143,13 +145,16 @@ class EProcess(ABC):
         count = self._move(steps)
         if not count:
             return []
-        times, at = np.empty(count, np.int64), np.empty(count, np.int64)
+        times, at, gaps = (np.empty(count, np.int64) for _ in range(3))
         values = np.empty((count, self._settled_width))
-        self._buffer.settled(times, at, values)
+        self._buffer.settled(times, at, gaps, values)
+        settled = self._settled(values, times, gaps)
+        if self.losses is not None:
+            self.losses.add(*(one.forecasts[:, 0] for one in settled), settled[0].labels[:, 0], times)
         return [
             OpenedIncident(int(at[one.row]), view.name, *one[1:])
-            for view, settled in zip(self.views, self._settled(values, times), strict=True)
-            for one in view.update(settled)
+            for view, one_view in zip(self.views, settled, strict=True)
+            for one in view.update(one_view)
         ]
 
     def _move(self, steps: EProcessSteps) -> int:
@@ -157,7 +162,9 @@ class EProcess(ABC):
         return int(self._buffer.run(*steps))
 
     @abstractmethod
-    def _settled(self, rows: Floats, times: Integers) -> Sequence[SettledForecasts]:
+    def _settled(
+        self, rows: Floats, times: Integers, skipped: Integers
+    ) -> Sequence[SettledForecasts]:
         """Return the forecasts of each view, from the values of settled observations."""
 
     @abstractmethod
@@ -179,7 +186,9 @@ class EProcess(ABC):
             return None
         views = [view.state() for view in self.views]
         waiting = [raw(column) for column in self._columns()]
-        return (self._dump(), waiting, (buffer.came, buffer.skipped), views)
+        losses = None if self.losses is None else self.losses.state()
+        counts = (buffer.came, buffer.skipped, buffer.gap)
+        return (self._dump(), waiting, counts, views, losses)
 
     def load(self, state: Sequence[Any] | None) -> None:
         """Restore a state, before the first observation.
@@ -191,11 +200,15 @@ class EProcess(ABC):
         """
         if state is None:
             return
-        strategies, (numbers, times, waits, rows), (came, skipped), views = state
+        strategies, (numbers, times, waits, rows), (came, skipped, gap), views, losses = state
         self._restore(strategies)
         self._load_buffer(numbers, times, waits, rows)
         self._buffer.came = count(came, "labels that came")
         self._buffer.skipped = count(skipped, "observations without a label")
+        self._buffer.gap = count(gap, "observations without a label", skipped)
+        require((losses is None) == (self.losses is None), "losses")
+        if self.losses is not None:
+            self.losses.load(losses)
         for view, one in zip(self.views, views, strict=True):
             view.load(one)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,23 +15,12 @@ if TYPE_CHECKING:
     from abers.monitoring.evidence import Evidence, Incident
     from abers.monitoring.shift import Shift
     from abers.monitoring.tests import SequentialTest
+    from abers.monitoring.verdict_sequence import VerdictSequence
 
-__all__ = ["ALARM_TEST", "OpenedTest", "RowObserver", "SettledForecasts", "TestedView"]
+__all__ = ["ALARM_TEST", "OpenedTest", "SettledForecasts", "TestedView"]
 
 ALARM_TEST = "change-tolerance"
 """Name of the test whose incidents are alarms."""
-
-
-class RowObserver(Protocol):
-    """What reads settled forecasts of one view, in the order of the observations."""
-
-    def update(self, forecasts: Floats, labels: Floats, times: Integers) -> None:
-        """Take rows: forecasts, labels 0 and 1, event times."""
-        ...
-
-    def restart(self, time: int) -> None:
-        """Begin again behind the rows so far, for an alarm opened at this event time."""
-        ...
 
 
 class SettledForecasts(NamedTuple):
@@ -45,12 +34,15 @@ class SettledForecasts(NamedTuple):
         Arrays of shape (n, k): probabilities of k outcomes, and whether each came, as 0 or 1.
     times
         Event times.
+    skipped
+        Numbers of observations directly before each that got no label in time.
     """
 
     factors: Sequence[Sequence[float]]
     forecasts: Floats
     labels: Floats
     times: Integers
+    skipped: Integers
 
 
 class OpenedTest(NamedTuple):
@@ -63,7 +55,7 @@ class OpenedTest(NamedTuple):
 
 
 class TestedView:
-    """Tests of one view, the shift that its alarms report, and what else reads its forecasts.
+    """Tests of one view, the shift that its alarms report, and the verdicts on its forecasts.
 
     Parameters
     ----------
@@ -73,20 +65,21 @@ class TestedView:
         Its tests. The incidents of `ALARM_TEST`, the last, are alarms.
     outcomes
         What its labels count, a text for each column; see `Shift`.
-
-    Attributes
-    ----------
-    observers
-        By column, what reads its forecasts and labels: settled rows in the order of the
-        observations, split behind each row at which an alarm opened. Their state is their own.
+    verdicts
+        Verdicts on each column; another block begins behind each row at which an alarm opens.
     """
 
     __test__ = False  # pytest takes it for a test
 
-    def __init__(self, name: str, tests: Sequence[SequentialTest], outcomes: Sequence[str]) -> None:
-        self.name, self._tests = name, (*tests,)
+    def __init__(
+        self,
+        name: str,
+        tests: Sequence[SequentialTest],
+        outcomes: Sequence[str],
+        verdicts: Sequence[VerdictSequence],
+    ) -> None:
+        self.name, self._tests, self.verdicts = name, (*tests,), (*verdicts,)
         self._shift = ShiftEstimate(outcomes) if outcomes else None
-        self.observers: list[RowObserver | None] = [None for _ in outcomes]
 
     def update(self, settled: SettledForecasts) -> list[OpenedTest]:
         """Test settled forecasts; return the incidents that opened, by test."""
@@ -101,27 +94,22 @@ class TestedView:
         if self._shift is not None:
             rows = (settled.factors[-1], *settled[1:3], times, alarms)
             shifts = dict(zip(alarms, self._shift.update(*rows), strict=True))
-        self._observe(settled, alarms)
+        self._decide(settled, alarms)
         return [
             OpenedTest(row, name, one, shifts.get(row) if name == ALARM_TEST else None)
             for row, name, one in found
         ]
 
-    def _observe(self, settled: SettledForecasts, alarms: Sequence[int]) -> None:
-        """Pass on settled forecasts, in parts that end at each alarm."""
+    def _decide(self, settled: SettledForecasts, alarms: Sequence[int]) -> None:
+        """Add settled forecasts to the verdicts, in parts that end at each alarm."""
         ends = [row + 1 for row in alarms]
-        for column, observer in enumerate(self.observers):
-            if observer is None:
-                continue
+        for column, verdicts in enumerate(self.verdicts):
             for begin, end in zip([0, *ends], [*ends, len(settled.times)], strict=True):
                 part = slice(begin, end)
-                forecasts, labels = (
-                    np.ascontiguousarray(one[part, column]) for one in settled[1:3]
-                )
-                if begin < end:
-                    observer.update(forecasts, labels, settled.times[part])
-                if end in ends and begin < end:
-                    observer.restart(int(settled.times[end - 1]))
+                rows = (np.ascontiguousarray(one[part, column]) for one in settled[1:3])
+                verdicts.add(*rows, settled.times[part], settled.skipped[part])
+                if begin < end and end in ends:
+                    verdicts.restart(int(settled.times[end - 1]))
 
     def evidence(self, skipped: int) -> tuple[Evidence, ...]:
         """Return the evidence of each test."""
@@ -130,12 +118,15 @@ class TestedView:
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
         shift = None if self._shift is None else self._shift.state()
-        return ([test.state() for test in self._tests], shift)
+        verdicts = [one.state() for one in self.verdicts]
+        return ([test.state() for test in self._tests], shift, verdicts)
 
     def load(self, state: Sequence[Any]) -> None:
         """Restore a state; a ValueError if it cannot be one."""
-        tests, shift = state
+        tests, shift, verdicts = state
         for test, one in zip(self._tests, tests, strict=True):
             test.load(one)
         if self._shift is not None:
             self._shift.load(shift)
+        for one, saved in zip(self.verdicts, verdicts, strict=True):
+            one.load(saved)

@@ -44,7 +44,7 @@ class ReorderBuffer:
     """Rows of `width` numbers in order of entry; the first one enters after `least` labels.
 
     The last number of a row belongs to the label, and is NaN until that arrives. `came` counts the
-    labels, and `skipped` the rows that left without one.
+    labels, `skipped` the rows that left without one, and `gap` those since the last that had one.
 
     Examples
     --------
@@ -53,8 +53,8 @@ class ReorderBuffer:
     >>> numbers = np.array([3, 5, 8, 5, 3])
     >>> buffer.run(kinds, numbers, numbers, np.array([[0.0], [0.0], [0.0], [0.5], [0.3]]))
     2
-    >>> times, steps, rows = np.empty(2, int), np.empty(2, int), np.empty((2, 1))
-    >>> buffer.settled(times, steps, rows)
+    >>> times, steps, gaps, rows = (*np.empty((3, 2), int), np.empty((2, 1)))
+    >>> buffer.settled(times, steps, gaps, rows)
     >>> times.tolist(), steps.tolist(), rows.tolist(), buffer.first()
     ([3, 5], [4, 4], [[0.3], [0.5]], 8)
     """
@@ -65,9 +65,9 @@ class ReorderBuffer:
             msg = "a row has no place for a label"
             raise ValueError(msg)
         self._width, self._least = width, least
-        self.came = self.skipped = 0
+        self.came = self.skipped = self.gap = 0
         self._rows: OrderedDict[int, _Row] = OrderedDict()
-        self._settled: list[tuple[int, int, Sequence[float]]] = []
+        self._settled: list[tuple[int, int, int, Sequence[float]]] = []
 
     def run(self, kinds: Bytes, numbers: Integers, times: Integers, values: Floats) -> int:
         """Do steps whose labels bring rows of `values`; return the number of rows that left."""
@@ -130,13 +130,15 @@ class ReorderBuffer:
             _, row = self._rows.popitem(last=False)
             if math.isnan(row.values[-1]):
                 self.skipped += 1
+                self.gap += 1
             else:
-                self._settled.append((row.time, step, result(row.values)))
+                self._settled.append((row.time, step, self.gap, result(row.values)))
+                self.gap = 0
 
-    def settled(self, times: Integers, steps: Integers, values: Floats) -> None:
-        """Write the rows that left with their steps, and forget them."""
-        for i, (time, step, row) in enumerate(self._settled):
-            times[i], steps[i], values[i] = time, step, row
+    def settled(self, times: Integers, steps: Integers, gaps: Integers, values: Floats) -> None:
+        """Write the rows that left, with their steps and the rows skipped before each; forget them."""
+        for i, (time, step, gap, row) in enumerate(self._settled):
+            times[i], steps[i], gaps[i], values[i] = time, step, gap, row
         self._settled.clear()
 
     def size(self) -> int:
