@@ -10,7 +10,7 @@ from scipy import special
 from abers.backends import core
 from abers.monitoring import CalibrationEProcess, VerdictSequence
 from abers.monitoring.e_processes import LEARNS, PREDICTS, EProcessSteps
-from abers.monitoring.finding import (
+from abers.monitoring.findings import (
     NOT_FOUND,
     OVER_CONFIDENT,
     TOO_HIGH,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.monitoring.finding import Finding
+    from abers.monitoring.findings import Finding
     from abers.monitoring.forecast_groups import ForecastGroup
 
     Floats = NDArray[np.float64]

@@ -1,5 +1,5 @@
 // Python's way into what is summed, pooled and bet of forecasts and their labels; see
-// abers/reference/tally.py, abers/reference/forecast_groups.py,
+// abers/reference/tally.py, abers/reference/group_sums.py,
 // abers/reference/reorder_buffer.py and `pooled` in abers/reference/pava.py.
 //
 // Sums are taken in the order of the rows, one term after the other, and blocks are
@@ -17,7 +17,7 @@
 #include "arithmetic.hpp"
 #include "calibration_set.hpp"
 #include "experts.hpp"
-#include "forecast_groups.hpp"
+#include "group_sums.hpp"
 #include "in_order.hpp"
 #include "tally.hpp"
 
@@ -304,14 +304,14 @@ void groups(const Tally& tally, const Integers& numbers, const Integers& counts,
   }
 }
 
-void add_rows(ForecastGroups& groups, const Read& forecasts, const Read& labels) {
+void add_rows(GroupSums& groups, const Read& forecasts, const Read& labels) {
   require(labels.size() == forecasts.size());
   for (std::size_t i = 0; i < forecasts.size(); ++i) {
     groups.add(forecasts.data()[i], labels.data()[i]);
   }
 }
 
-void write_sums(const ForecastGroups& groups, const Floats& out) {
+void write_sums(const GroupSums& groups, const Floats& out) {
   require(out.size() == groups.sums().size());
   std::ranges::copy(groups.sums(), out.data());
 }
@@ -368,19 +368,19 @@ void bind_monitoring(nb::module_& m) {
       .def("first", &InOrder::first)
       .def("columns", &columns, "numbers"_a, "times"_a, "waits"_a, "rows"_a)
       .def("load", &load_rows, "numbers"_a, "times"_a, "waits"_a, "rows"_a);
-  nb::class_<ForecastGroups>(m, "ForecastGroups")
+  nb::class_<GroupSums>(m, "GroupSums")
       .def(
           "__init__",
-          [](ForecastGroups* groups, const Read& tolerances) {
-            new (groups) ForecastGroups({tolerances.data(), tolerances.size()});
+          [](GroupSums* groups, const Read& tolerances) {
+            new (groups) GroupSums({tolerances.data(), tolerances.size()});
           },
           "tolerances"_a)
       .def("add", &add_rows, "forecasts"_a, "labels"_a)
-      .def("size", [](const ForecastGroups& groups) { return groups.sums().size(); })
+      .def("size", [](const GroupSums& groups) { return groups.sums().size(); })
       .def("sums", &write_sums, "out"_a)
       .def(
           "load",
-          [](ForecastGroups& groups, const Read& sums) {
+          [](GroupSums& groups, const Read& sums) {
             groups.load({sums.data(), sums.size()});
           },
           "sums"_a);

@@ -12,7 +12,7 @@ from abers.arrays import raw, unmasked
 from abers.backends import core
 from abers.exceptions import ParameterError
 from abers.monitoring.corp import probabilities
-from abers.reference.forecast_groups import BIN_SUMS, COUNTED, HEAD
+from abers.reference.group_sums import BIN_SUMS, COUNTED, HEAD
 from abers.reference.tally import BINS
 from abers.serialization import MAX_COUNT, column, number, require
 
@@ -109,7 +109,7 @@ class ForecastGroups:
             msg = f"tolerance {tolerance!r} must be a finite ratio of odds of at least 1"
             raise ParameterError(msg)
         self.tolerance = tolerance
-        self._core = core.ForecastGroups(np.array([tolerance, *GRID]))
+        self._core = core.GroupSums(np.array([tolerance, *GRID]))
 
     def update(self, forecasts: ArrayLike, labels: ArrayLike) -> None:
         """Add forecasts whose labels came, in the order of the observations.
@@ -181,7 +181,7 @@ class ForecastGroups:
         return whole
 
     def sums(self) -> Floats:
-        """Return all sums; see `abers.reference.forecast_groups`."""
+        """Return all sums; see `abers.reference.group_sums`."""
         sums = np.empty(self._core.size())
         self._core.sums(sums)
         return sums

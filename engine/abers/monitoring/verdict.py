@@ -6,7 +6,7 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from abers.monitoring.finding import (
+from abers.monitoring.findings import (
     ALL,
     FIRST_BIN,
     LOWER,

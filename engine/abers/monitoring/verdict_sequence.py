@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 from abers.exceptions import ParameterError
-from abers.monitoring.finding import STATUSES, WHOLE, find
+from abers.monitoring.findings import STATUSES, WHOLE, find
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
 from abers.monitoring.verdict import Verdict, find_verdict
 from abers.serialization import count, number, require, whole
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Floats, Integers
-    from abers.monitoring.finding import Finding
+    from abers.monitoring.findings import Finding
 
 __all__ = ["VerdictSequence"]
 

@@ -10,7 +10,7 @@ from abers.reference.calibration_set import CalibrationSet
 from abers.reference.class_aggregation import ClassAggregation
 from abers.reference.distribution_pool import DistributionPool
 from abers.reference.elementary import geometric_means, logistics
-from abers.reference.forecast_groups import ForecastGroups
+from abers.reference.group_sums import GroupSums
 from abers.reference.observation_set import LIFETIME, LIMIT, WeightedObservation, decayed
 from abers.reference.pava import Block, pool, pooled
 from abers.reference.pending_store import PendingStore
@@ -39,7 +39,7 @@ __all__ = [
     "CalibrationSet",
     "ClassAggregation",
     "DistributionPool",
-    "ForecastGroups",
+    "GroupSums",
     "PendingStore",
     "PredictiveSet",
     "Protection",

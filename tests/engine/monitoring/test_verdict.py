@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from abers.monitoring import ForecastGroups, Verdict
-from abers.monitoring.finding import margin
+from abers.monitoring.findings import margin
 from abers.monitoring.verdict import find_verdict, moment, span
 
 START, UNTIL = 1_364_792_400_000, 1_370_044_800_000  # 2013-04-01 05:00, 2013-06-01

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from abers import LabelError, ParameterError, ScoreError
 from abers.monitoring import VerdictSequence
-from abers.monitoring.finding import find
+from abers.monitoring.findings import find
 
 Rows = Any  # forecasts, labels, times
 HOUR = 3_600_000

@@ -16,7 +16,7 @@ from abers.reference.tally import BINS, EDGES
 if TYPE_CHECKING:
     from abers.arrays import Floats
 
-__all__ = ["BIN_SUMS", "COUNTED", "HEAD", "ForecastGroups"]
+__all__ = ["BIN_SUMS", "COUNTED", "HEAD", "GroupSums"]
 
 HEAD = 2
 """Number of sums before those of the halves: the weight and the cut."""
@@ -28,7 +28,7 @@ BIN_SUMS = COUNTED + 2
 _LEAST = float.fromhex("0x1.4875c38cc6b4ap-22")  # log odds of -15
 
 
-class ForecastGroups:
+class GroupSums:
     """Sums over forecasts above and below a running cut, and in ten equal bins.
 
     The sums are an array: the weight and the cut; for the lower and the upper half the number of

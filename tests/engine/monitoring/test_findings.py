@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from abers.monitoring import ForecastGroup, ForecastGroups
-from abers.monitoring.finding import (
+from abers.monitoring.findings import (
     FIRST_BIN,
     LOWER,
     NOT_FOUND,

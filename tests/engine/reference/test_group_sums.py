@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.backends import core
-from abers.reference import forecast_groups, tally
+from abers.reference import group_sums, tally
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -35,10 +35,10 @@ def columns(pairs: list[tuple[float, int]]) -> tuple[Floats, Floats]:
 
 def summed(module: ModuleType, pairs: list[tuple[float, int]], cuts: list[int]) -> bytes:
     """Add rows in batches that end at the cuts, each by groups that were loaded."""
-    groups = module.ForecastGroups(TOLERANCES)
+    groups = module.GroupSums(TOLERANCES)
     sums = np.zeros(groups.size())
     for start, end in pairwise([0, *sorted(min(cut, len(pairs)) for cut in cuts), len(pairs)]):
-        groups = module.ForecastGroups(TOLERANCES)
+        groups = module.GroupSums(TOLERANCES)
         groups.load(sums)
         groups.add(*columns(pairs[start:end]))
         groups.sums(sums)
@@ -55,14 +55,14 @@ def test_batches_make_no_difference(pairs: list[tuple[float, int]], cuts: list[i
 @given(pairs=PAIRS)
 def test_backends_add_alike(pairs: list[tuple[float, int]]) -> None:
     """Both backends have the same sums, to the last bit."""
-    assert summed(core, pairs, []) == summed(forecast_groups, pairs, [])
+    assert summed(core, pairs, []) == summed(group_sums, pairs, [])
 
 
-@pytest.mark.parametrize("module", [core, forecast_groups])
+@pytest.mark.parametrize("module", [core, group_sums])
 def test_no_tolerance(module: ModuleType) -> None:
     """Groups without a tolerance are refused."""
     with pytest.raises(ValueError, match="tolerance"):
-        module.ForecastGroups(np.empty(0))
+        module.GroupSums(np.empty(0))
 
 
 TRIPLES = st.lists(st.tuples(FORECASTS, FORECASTS, st.integers(0, 1)), max_size=60)

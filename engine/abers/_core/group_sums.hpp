@@ -1,5 +1,5 @@
-// Sums over groups of forecasts with labels; see `ForecastGroups` in
-// abers/reference/forecast_groups.py.
+// Sums over groups of forecasts with labels; see `GroupSums` in
+// abers/reference/group_sums.py.
 //
 // Terms are added row by row in the order of the specification, so sums are equal to the bit however
 // rows are batched.
@@ -27,13 +27,13 @@ inline std::size_t bin_of(double forecast) {  // compared with the edges, as the
   return bin;
 }
 
-class ForecastGroups {
+class GroupSums {
  public:
   static constexpr std::size_t kCounted = 4;  // labels, labels 1, forecasts, squares
   static constexpr std::size_t kBinSums = kCounted + 2;
 
   // The first tolerance is that of the bins.
-  explicit ForecastGroups(std::span<const double> tolerances)
+  explicit GroupSums(std::span<const double> tolerances)
       : tolerances_(tolerances.begin(), tolerances.end()),
         ends_(2 * tolerances.size()),
         sums_(kHead + 2 * half_sums() + kBins * kBinSums) {
