@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from abers.monitoring.findings import Finding
+    from abers.monitoring.findings import GroupFinding
     from abers.monitoring.forecast_groups import ForecastGroup
 
     Floats = NDArray[np.float64]
@@ -93,7 +93,7 @@ class Recorded(VerdictSequence):
         self.truth.add(self.rows.p[self.seen : end], self.rows.truth[self.seen : end])
         self.seen = end
 
-    def _decide(self, finding: Finding) -> None:
+    def _decide(self, finding: GroupFinding) -> None:
         self._follow()
         if finding.status != NOT_FOUND:
             self.wrong |= not is_true(self.truth.groups(), finding.status, finding.group)

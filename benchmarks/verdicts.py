@@ -67,8 +67,9 @@ ones too high, which is true too.
 
 *Right, wrong, right again* restarts the block when the test for a change opens an incident, with an
 average run length of 100,000. In the runs that were looked into and are not right at the end, that
-test restarted the block some thousand labels before, so nothing is found yet. The three classes have four sequences: the top label with half of
-alpha, and each class with a sixth; all must be right.
+test restarted the block some thousand labels before, so nothing is found yet. The three classes
+have four sequences: the top label with half of alpha, and each class with a sixth; all must be
+right.
 
 {other}
 ## Wrong claims where they are easiest

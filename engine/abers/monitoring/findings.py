@@ -25,7 +25,7 @@ __all__ = [
     "UNDER_CONFIDENT",
     "UPPER",
     "WHOLE",
-    "Finding",
+    "GroupFinding",
     "established",
     "find",
     "margin",
@@ -51,7 +51,7 @@ _MAIN_SHARE, _BIN_SHARE = 1 / 8, 1 / 80
 _SEQUENCE = ConfidenceSequence(500.0, 0.05 / 2 * _MAIN_SHARE)
 
 
-class Finding(NamedTuple):
+class GroupFinding(NamedTuple):
     """What groups show.
 
     Attributes
@@ -91,7 +91,7 @@ class Finding(NamedTuple):
         return self.group >= FIRST_BIN or self.status == _SHAPES[status][self.group - LOWER]
 
 
-def find(groups: Sequence[ForecastGroup], alpha: float) -> Finding:
+def find(groups: Sequence[ForecastGroup], alpha: float) -> GroupFinding:
     """Return what the groups show at the level of all of them together."""
     main, bins = alpha * _MAIN_SHARE, alpha * _BIN_SHARE
     sides = [_side(one, main) for one in groups[:FIRST_BIN]]
@@ -101,8 +101,8 @@ def find(groups: Sequence[ForecastGroup], alpha: float) -> Finding:
         for index, one in enumerate(groups[FIRST_BIN:], FIRST_BIN):
             side = _outside(one, bins)
             if side is not None:
-                return Finding(side, index, inside)
-    return Finding(TRUSTWORTHY if inside and status == NOT_FOUND else status, group, inside)
+                return GroupFinding(side, index, inside)
+    return GroupFinding(TRUSTWORTHY if inside and status == NOT_FOUND else status, group, inside)
 
 
 def _of_main(whole: str, lower: str, upper: str) -> tuple[str, int]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Floats, Integers
-    from abers.monitoring.findings import Finding
+    from abers.monitoring.findings import GroupFinding
 
 __all__ = ["VerdictSequence"]
 
@@ -263,7 +263,7 @@ class VerdictSequence:
         self._next = _next(self.labels)
         self._decide(find(self.groups.groups(), self._level()))
 
-    def _decide(self, finding: Finding) -> None:
+    def _decide(self, finding: GroupFinding) -> None:
         """Decide on the present block by what its groups show."""
         ends = 0 < self._limit <= self.labels or finding.rank == WHOLE
         if finding.outside and (ends or finding.rank > self._rank):
@@ -274,7 +274,7 @@ class VerdictSequence:
         elif finding.inside and not finding.outside:
             self.held, self.open, self._limit, self._rank = None, False, 0, 0
 
-    def _hold(self, finding: Finding) -> None:
+    def _hold(self, finding: GroupFinding) -> None:
         """Show the verdict of the present block from now on, unless the held one says more."""
         held = self.held
         self.open = True

@@ -18,7 +18,7 @@ from abers.monitoring.findings import (
     TRUSTWORTHY,
     UNDER_CONFIDENT,
     UPPER,
-    Finding,
+    GroupFinding,
     established,
     find,
     margin,
@@ -119,16 +119,16 @@ def test_established_tolerance() -> None:
 @pytest.mark.parametrize(
     ("finding", "rank", "agrees"),
     [
-        (Finding(TOO_HIGH, UPPER, inside=False), 2, {TOO_HIGH, OVER_CONFIDENT}),
-        (Finding(TOO_HIGH, LOWER, inside=False), 2, {TOO_HIGH, UNDER_CONFIDENT}),
-        (Finding(TOO_LOW, LOWER, inside=False), 2, {TOO_LOW, OVER_CONFIDENT}),
-        (Finding(TOO_LOW, 0, inside=False), 3, {TOO_LOW}),
-        (Finding(OVER_CONFIDENT, UPPER, inside=False), 3, {OVER_CONFIDENT}),
-        (Finding(TOO_LOW, 5, inside=False), 1, {TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT}),
-        (Finding(TRUSTWORTHY, 0, inside=True), 0, {TRUSTWORTHY}),
+        (GroupFinding(TOO_HIGH, UPPER, inside=False), 2, {TOO_HIGH, OVER_CONFIDENT}),
+        (GroupFinding(TOO_HIGH, LOWER, inside=False), 2, {TOO_HIGH, UNDER_CONFIDENT}),
+        (GroupFinding(TOO_LOW, LOWER, inside=False), 2, {TOO_LOW, OVER_CONFIDENT}),
+        (GroupFinding(TOO_LOW, 0, inside=False), 3, {TOO_LOW}),
+        (GroupFinding(OVER_CONFIDENT, UPPER, inside=False), 3, {OVER_CONFIDENT}),
+        (GroupFinding(TOO_LOW, 5, inside=False), 1, {TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT}),
+        (GroupFinding(TRUSTWORTHY, 0, inside=True), 0, {TRUSTWORTHY}),
     ],
 )
-def test_what_a_finding_agrees_with(finding: Finding, rank: int, agrees: set[str]) -> None:
+def test_what_a_finding_agrees_with(finding: GroupFinding, rank: int, agrees: set[str]) -> None:
     """A finding agrees with its status, and as a part with over- or under-confidence."""
     assert finding.rank == rank
     statuses = {TOO_HIGH, TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT, TRUSTWORTHY}
