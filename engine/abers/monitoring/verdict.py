@@ -11,6 +11,8 @@ from abers.monitoring.findings import (
     FIRST_BIN,
     LOWER,
     NOT_FOUND,
+    TOO_HIGH,
+    TOO_LOW,
     TRUSTWORTHY,
     UPPER,
     established,
@@ -21,13 +23,39 @@ from abers.monitoring.findings import (
 if TYPE_CHECKING:
     from abers.monitoring.forecast_groups import ForecastGroups
 
-__all__ = ["Estimate", "Verdict", "find_verdict", "moment", "span"]
+__all__ = ["WORDS", "Estimate", "Verdict", "Words", "find_verdict", "moment", "span"]
 
-SUBJECTS = {"raw": "raw scores", "calibrated": "served probabilities"}
 _DATES = range(100_000_000_000, 253_402_300_800_000)  # milliseconds; other event times are numbers
 _WHOLE = 100.0  # from here on expected labels are shown without decimals
 _LARGEST_RATIO = 1e6  # more is not shown, nor NaN
 _ALL_CAME = 0.9995  # shown as a percentage with a decimal, it is less than 100
+
+
+class Words(NamedTuple):
+    """What sentences call forecasts, the outcomes that are counted, and how both differ.
+
+    Attributes
+    ----------
+    subject
+        What the forecasts are, a plural, such as "raw scores".
+    outcome
+        What is counted where the label of a forecast is 1, a plural.
+    high, low
+        What the subject is where outcomes are rarer, and more frequent, than forecast.
+    above, below
+        What follows the number of points by which outcomes are rarer, and more frequent.
+    """
+
+    subject: str
+    outcome: str = "labels 1"
+    high: str = "too high"
+    low: str = "too low"
+    above: str = "points too high"
+    below: str = "points too low"
+
+
+WORDS = {"raw": Words("raw scores"), "calibrated": Words("served probabilities")}
+"""Words of each view of the forecasts of two classes."""
 
 
 class Estimate(NamedTuple):
@@ -48,8 +76,8 @@ class Verdict(NamedTuple):
         miscalibration found".
     view
         "raw" or "calibrated".
-    subject
-        What the forecasts are, a plural, such as "raw scores".
+    words
+        What sentences call the forecasts; see `Words`.
     where
         The range of the scores that the numbers are about; "" for all.
     since
@@ -83,7 +111,7 @@ class Verdict(NamedTuple):
 
     status: str
     view: str
-    subject: str
+    words: Words
     where: str
     since: int
     start: int
@@ -118,7 +146,7 @@ class Verdict(NamedTuple):
     def sentence(self) -> str:
         """What the verdict says, in one or two plain sentences."""
         if not self.counted:
-            return f"No miscalibration of the {self.subject} found so far: no label came."
+            return f"No miscalibration of the {self.words.subject} found so far: no label came."
         came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
         later = self.confirmed != self.until
         confirmed = f" Last confirmed: {moment(self.confirmed)}." if later else ""
@@ -126,12 +154,12 @@ class Verdict(NamedTuple):
 
     def _claim(self) -> str:
         counts = (
-            f"{self.observed:,} labels 1 came where {_expected(self.expected)} were expected "
+            f"{self.observed:,} {self.words.outcome} came where {_expected(self.expected)} were expected "
             f"({self._sizes()}), {self._counted()}"
         )
         if self.status == NOT_FOUND:
             return (
-                f"No miscalibration of the {self.subject} beyond a factor of {self.tolerance:g} in "
+                f"No miscalibration of the {self.words.subject} beyond a factor of {self.tolerance:g} in "
                 f"odds found so far: {counts}. {self._largest_gap()}"
             )
         since = f"since {moment(self.since)}"
@@ -139,9 +167,10 @@ class Verdict(NamedTuple):
             within = f"within a factor of {self.tolerance:g} in odds, {since}"
             better = self.established is not None and self.established < self.tolerance
             more = f" A factor of {self.established:g} is established." if better else ""
-            return f"The {self.subject} are {self.status} {within}: {counts}.{more}"
+            return f"The {self.words.subject} are {self.status} {within}: {counts}.{more}"
         where = f" {self.where}" if self.where else ""
-        return f"The {self.subject} are {self.status}{where}, {since}: {counts}."
+        status = {TOO_HIGH: self.words.high, TOO_LOW: self.words.low}.get(self.status, self.status)
+        return f"The {self.words.subject} are {status}{where}, {since}: {counts}."
 
     def _sizes(self) -> str:
         """Return ratio and difference, with the end that matters rounded to the cautious side."""
@@ -149,7 +178,7 @@ class Verdict(NamedTuple):
         times = _decimals(ratio.upper - ratio.lower)
         digits = _decimals(points.upper - points.lower)
         size = f"{ratio.value:.{times}f} times"
-        gap = f"{abs(points.value):.{digits}f} points too {'low' if points.value > 0 else 'high'}"
+        gap = f"{abs(points.value):.{digits}f} {self._points(points.value)}"
         if not ratio.upper < _LARGEST_RATIO:
             return gap
         if points.upper < 0.0:
@@ -166,12 +195,15 @@ class Verdict(NamedTuple):
         end, times = (points.lower, ratio.lower) if high else (points.upper, ratio.upper)
         digits = _decimals(100.0 * (points.upper - points.lower))
         size = _up(100.0 * abs(end), digits)
-        way = "high" if high else "low"
+        way = self._points(end)
         factor = ""
         if ratio.upper < _LARGEST_RATIO:
             digits = _decimals(ratio.upper - ratio.lower)
             factor = f" ({_down(times, digits) if high else _up(times, digits)} times)"
-        return f"Up to {size} points too {way} on average{factor} are not excluded."
+        return f"Up to {size} {way} on average{factor} are not excluded."
+
+    def _points(self, difference: float) -> str:
+        return self.words.below if difference > 0.0 else self.words.above
 
     def _counted(self) -> str:
         labels = f"{self.counted:,} labels"
@@ -190,7 +222,7 @@ def find_verdict(  # noqa: PLR0913 - what a verdict has
     alpha: float,
     *,
     view: str,
-    subject: str = "",
+    words: Words | None = None,
     since: int,
     start: int,
     until: int,
@@ -204,7 +236,7 @@ def find_verdict(  # noqa: PLR0913 - what a verdict has
         Sums over forecasts whose labels came.
     alpha
         Level of all claims together, half of it each side.
-    view, subject, since, start, until
+    view, words, since, start, until
         See `Verdict`.
     skipped
         Number of observations among them that got no label in time.
@@ -216,7 +248,7 @@ def find_verdict(  # noqa: PLR0913 - what a verdict has
     return Verdict(
         finding.status,
         view,
-        subject or SUBJECTS[view],
+        words or WORDS[view],
         _where(finding.group, groups.cut),
         since,
         start,

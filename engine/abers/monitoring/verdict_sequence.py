@@ -114,12 +114,13 @@ class VerdictSequence:
     """
 
     def __init__(
-        self, view: str, tolerance: float, alpha: float = 0.05, *, subject: str = ""
+        self, view: str, tolerance: float, alpha: float = 0.05, *, words: Words | None = None
     ) -> None:
         if not 0.0 < alpha < 1.0:
             msg = f"alpha {alpha!r} is not a probability between 0 and 1"
             raise ParameterError(msg)
-        self.view, self.tolerance, self.alpha, self.subject = view, tolerance, alpha, subject
+        self.view, self.tolerance, self.alpha = view, tolerance, alpha
+        self.words = words or WORDS[view]
         self.partitions, self.blocks = 1, 1
         self.open = False
         self.held: Verdict | None = None
@@ -202,7 +203,7 @@ class VerdictSequence:
         that of one partition.
         """
         first = many[0]
-        combined = cls(first.view, first.tolerance, first.alpha, subject=first.subject)
+        combined = cls(first.view, first.tolerance, first.alpha, words=first.words)
         combined.partitions = sum(one.partitions for one in many)
         combined.blocks = 1 + sum(one.blocks - 1 for one in many)
         combined.groups = ForecastGroups.total(one.groups for one in many)
@@ -296,7 +297,7 @@ class VerdictSequence:
             self.groups,
             self._level(),
             view=self.view,
-            subject=self.subject,
+            words=self.words,
             since=self.start,
             start=self.start,
             until=self.until,
