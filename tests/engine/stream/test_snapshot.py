@@ -184,6 +184,8 @@ OTHER: dict[str, Any] = {
     "monitors": False,
     "tests": False,
     "grace_period": 10,
+    "tolerance": 2.0,
+    "average_run_time": 10,
     "average_run_length": 10,
     "cooldown": 10,
     "calibrator": "ivap",
