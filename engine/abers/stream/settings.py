@@ -254,7 +254,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def views(self) -> tuple[str, ...]:
-        """Views that are tested: "raw" probabilities, and "calibrated" ones unless these are raw."""
+        """Views that are tested: "raw" probabilities, and "calibrated" unless those are served."""
         if self.scores != "probability":
             return ("calibrated",)
         return ("raw",) if self.calibrator_name == registry.NONE else ("raw", "calibrated")
