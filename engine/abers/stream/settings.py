@@ -231,11 +231,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if type(share) is not float or not 0.0 < share < 1.0:
                 msg = f"{name}={shown(share)} is not a number between 0 and 1, without the ends"
                 raise ParameterError(msg)
-        tolerance = self.tolerance
-        if type(tolerance) not in {int, float} or not 1.0 <= tolerance < math.inf:
-            msg = f"tolerance={shown(tolerance)} is not a ratio of odds, a number of at least 1"
-            raise ParameterError(msg)
-        msgspec.structs.force_setattr(self, "tolerance", float(tolerance))
+        self._keep_tolerance()
         self._keep("classes", text, "texts")
         for name in ("quantiles", "grid", "support"):
             self._keep(name, checked_real, "numbers")
@@ -260,10 +256,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def views(self) -> tuple[str, ...]:
-        """Views that are tested: "raw" scores that are probabilities, and what is served instead.
-
-        Scores that are served as they are, are tested once.
-        """
+        """Views that are tested: "raw" probabilities, and "calibrated" unless those are served."""
         if self.scores != "probability":
             return ("calibrated",)
         return ("raw",) if self.calibrator_name == registry.NONE else ("raw", "calibrated")
@@ -313,8 +306,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.calibrator is not None:
             registry.require(self.calibrator, self.task)
         self._require_probability()
-        if self.calibrator == registry.NONE:
-            self._refuse(*_FORGETTING)
+        self._refuse(*(_FORGETTING if self.calibrator == registry.NONE else ()))
         several = self.task == "multiclass"
         distinct = len({*self.classes}) == len(self.classes)
         if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
@@ -336,18 +328,28 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.support:
             self._require_support()
+        self._require_coverage()
+
+    def _require_coverage(self) -> None:
         named = (self.task, self.calibrator)
         if self.coverage is not None and named != ("regression", "protected"):
             of = "a regression with calibrator = 'protected'"
             msg = f"coverage={shown(self.coverage)} is for {of}; leave it out"
             raise ParameterError(msg)
 
+    def _keep_tolerance(self) -> None:
+        given = self.tolerance
+        if type(given) not in {int, float} or not 1.0 <= given < math.inf:
+            msg = f"tolerance={shown(given)} is not a ratio of odds, a number of at least 1"
+            raise ParameterError(msg)
+        msgspec.structs.force_setattr(self, "tolerance", float(given))
+
     def _refuse(self, *names: str) -> None:
         """Refuse settings that the calibrator does not have."""
         for name in names:
             if getattr(self, name):
-                of = shown(self.calibrator)
-                msg = f"{name}={shown(getattr(self, name))} is not for {of}; leave it out"
+                given, of = shown(getattr(self, name)), shown(self.calibrator)
+                msg = f"{name}={given} is not for {of}; leave it out"
                 raise ParameterError(msg)
 
     def _require_distribution(self) -> None:

@@ -205,9 +205,14 @@ def settled(settings: Settings) -> Settings:
 
 
 def limited(**options: st.SearchStrategy[Any]) -> st.SearchStrategy[Settings]:
-    """Draw settings with these options, tiny limits and any way to forget."""
+    """Draw settings with these options, tiny limits, and a way to forget if there is any."""
+
+    def made(forgetting: dict[str, Any], **rest: Any) -> Settings:  # noqa: ANN401 - options
+        ways = {} if rest.get("calibrator") == "none" else forgetting
+        return settled(Settings(**ways, **rest))
+
     return st.builds(
-        lambda forgetting, **rest: settled(Settings(**forgetting, **rest)),
+        made,
         forgetting=st.sampled_from(FORGETTING),
         **options,
         **LIMITS,

@@ -184,6 +184,8 @@ OTHER: dict[str, Any] = {
     "monitors": False,
     "tests": False,
     "grace_period": 10,
+    "tolerance": 2.0,
+    "average_run_time": 10,
     "average_run_length": 10,
     "cooldown": 10,
     "calibrator": "ivap",
@@ -220,7 +222,7 @@ def test_all_other_settings() -> None:
 
 def test_every_setting_is_tried() -> None:
     """The tests above leave no setting out, but for those of another task."""
-    of_others = {"task", "classes", "distributions", "support"}
+    of_others = {"task", "classes", "distributions", "support", "coverage"}
     assert of_others | {*OTHER} | {*FITTING} == set(Settings.__struct_fields__)
 
 
