@@ -98,12 +98,12 @@ class Oracle:
         """Return the evidence of each test."""
         settled = self.settled()
         skipped = sum(one.expired for one in settled)
-        told = [(self.kept.index(one), one) for one in settled if not one.expired]
+        labelled = [(self.kept.index(one), one) for one in settled if not one.expired]
         since = Martingale("since-start", alpha=OPTIONS["alpha"])
         change = EDetector(
             "change", average_run_length=OPTIONS["average_run_length"], cooldown=OPTIONS["cooldown"]
         )
-        for at, one in told:
+        for at, one in labelled:
             since.update([one.factor(one.bets[0])], [7 * at])
             change.update([one.factor(one.bets[1])], [7 * at])
         return since.evidence(skipped), change.evidence(skipped)
@@ -240,10 +240,10 @@ def stream(
     """Delay each label by some predictions; labels beyond the end are left out."""
     n = len(forecasts)
     due = np.arange(n) + delays
-    told = np.flatnonzero(due < n)
-    kinds = np.repeat(np.array([PREDICTS, LEARNS], np.uint8), (n, len(told)))
-    numbers = np.concatenate((np.arange(n), told))
-    at = np.concatenate((np.arange(n), due[told]))
+    labelled = np.flatnonzero(due < n)
+    kinds = np.repeat(np.array([PREDICTS, LEARNS], np.uint8), (n, len(labelled)))
+    numbers = np.concatenate((np.arange(n), labelled))
+    at = np.concatenate((np.arange(n), due[labelled]))
     order = np.lexsort((numbers, kinds, at))
     numbers = numbers[order]
     kinds = kinds[order]
@@ -329,8 +329,8 @@ def test_average_run_length() -> None:
     forecasts, labels = calibrated(rng, n)
     bets = CalibrationEProcess(average_run_length=distance, cooldown=1)
     bets.run(stream(forecasts, labels, np.zeros(n, np.int64)))
-    rings = max(bets.evidence()[1].incidents, 1)  # rings one after the other are one episode
-    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+    crossings = max(bets.evidence()[1].incidents, 1)  # adjacent crossings are one incident
+    assert n / crossings > distance * (1.0 - 4.0 / math.sqrt(crossings))
 
 
 def drifting(rng: np.random.Generator, n: int, start: int, odds: float) -> EProcessSteps:

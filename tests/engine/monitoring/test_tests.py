@@ -43,7 +43,7 @@ def fed(test: SequentialTest, factors: list[float], sizes: list[int]) -> list[in
     return opened
 
 
-class Rings:
+class Crossings:
     """Crossings of the threshold by definition, with wealth in exact fractions."""
 
     def __init__(self, threshold: int, *, anew: bool) -> None:
@@ -58,19 +58,19 @@ class Rings:
         else:
             assert isinstance(self.wealth, Fraction)
             self.wealth = (self.wealth + int(self.anew)) * Fraction(factor)
-        rings = self.wealth >= self.threshold
-        if rings and self.anew:
+        crossed = self.wealth >= self.threshold
+        if crossed and self.anew:
             self.wealth = Fraction(0)
-        return rings
+        return crossed
 
 
-def episodes(rings: list[bool], quiet: float) -> list[tuple[int, int]]:
+def episodes(crossed: list[bool], quiet: float) -> list[tuple[int, int]]:
     """First and last crossing of each incident, by definition."""
     found: list[tuple[int, int]] = []
-    for at, rang in enumerate(rings):
-        if rang and found and at - found[-1][1] <= quiet:
+    for at, crosses in enumerate(crossed):
+        if crosses and found and at - found[-1][1] <= quiet:
             found[-1] = (found[-1][0], at)
-        elif rang:
+        elif crosses:
             found.append((at, at))
     return found
 
@@ -78,10 +78,13 @@ def episodes(rings: list[bool], quiet: float) -> list[tuple[int, int]]:
 @given(factors=FACTORS, sizes=st.lists(st.integers(0, 5)), quiet=st.integers(1, 6))
 def test_e_detector(factors: list[float], sizes: list[int], quiet: int) -> None:
     """R crosses where (R + 1) times the factor reaches the run length, and restarts."""
-    test, oracle = EDetector("change", average_run_length=9, cooldown=quiet), Rings(9, anew=True)
+    test, oracle = (
+        EDetector("change", average_run_length=9, cooldown=quiet),
+        Crossings(9, anew=True),
+    )
     opened = fed(test, factors, sizes)
-    rings = [oracle.take(factor) for factor in factors]
-    expected = episodes(rings, quiet)
+    crossed = [oracle.take(factor) for factor in factors]
+    expected = episodes(crossed, quiet)
     assert opened == [first for first, _ in expected]
     assert test.evidence().incidents == len(expected)
     assert test.log_wealth == pytest.approx(math.log(max(oracle.wealth, 1)))
@@ -95,12 +98,12 @@ def test_e_detector(factors: list[float], sizes: list[int], quiet: int) -> None:
 @given(factors=FACTORS, sizes=st.lists(st.integers(0, 5)))
 def test_martingale(factors: list[float], sizes: list[int]) -> None:
     """The product crosses at 1 / alpha, and the one incident stays open."""
-    test, oracle = Martingale("since-start", alpha=0.3), Rings(1, anew=False)
+    test, oracle = Martingale("since-start", alpha=0.3), Crossings(1, anew=False)
     oracle.threshold = Fraction(1) / Fraction(0.3)  # type: ignore[assignment]
     opened = fed(test, factors, sizes)
-    rings = [oracle.take(factor) for factor in factors]
-    assert opened == ([rings.index(True)] if any(rings) else [])
-    assert test.active == any(rings)
+    crossed = [oracle.take(factor) for factor in factors]
+    assert opened == ([crossed.index(True)] if any(crossed) else [])
+    assert test.active == any(crossed)
     assert test.count == len(factors)
     expected = oracle.wealth
     if isinstance(expected, Fraction):
@@ -108,10 +111,10 @@ def test_martingale(factors: list[float], sizes: list[int]) -> None:
         assert test.log_wealth == pytest.approx(logarithm, abs=1e-9)
     else:
         assert test.log_wealth == math.inf
-    if any(rings):
-        last = len(rings) - 1 - rings[::-1].index(True)
+    if any(crossed):
+        last = len(crossed) - 1 - crossed[::-1].index(True)
         assert test.last is not None
-        assert test.last[:3] == (1, 10 * rings.index(True), 10 * last)
+        assert test.last[:3] == (1, 10 * crossed.index(True), 10 * last)
 
 
 @given(factors=FACTORS, more=FACTORS, sizes=st.lists(st.integers(0, 5)))
@@ -226,12 +229,12 @@ def test_average_run_length(distance: int) -> None:
     rng = np.random.default_rng(2)
     test = EDetector("a", average_run_length=distance, cooldown=1)
     steps = 400_000
-    rings = 0
+    crossings = 0
     for part in coins(rng, 4, steps // 4).tolist():
         for factor in part:
             before = test._crossed  # noqa: SLF001 - a crossing need not open an incident
             test.update([factor], [0])
-            rings += test._crossed != before  # noqa: SLF001
-    run_length = steps / rings
+            crossings += test._crossed != before  # noqa: SLF001
+    run_length = steps / crossings
     # The lengths of runs scatter about as much as they are long.
-    assert distance * (1.0 - 4.0 / math.sqrt(rings)) < run_length < 3 * distance
+    assert distance * (1.0 - 4.0 / math.sqrt(crossings)) < run_length < 3 * distance
