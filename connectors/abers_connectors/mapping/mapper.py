@@ -94,7 +94,7 @@ def mixed(fields: Fields, readers: ValueReaders | None = None, *, text: bool = F
             return label(record, number)
         raise missing(*scored, fields.label)
 
-    return _new_mapper(fields, readers, row, columns.mixed, (*scored, fields.label))
+    return _new_mapper(fields, readers, row, columns.mixed_builder, (*scored, fields.label))
 
 
 def labels(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
@@ -103,7 +103,7 @@ def labels(fields: Fields, readers: ValueReaders | None = None, *, text: bool = 
     readers = readers or values.binary()
     read = replace(fields, segment=None, passthrough=())  # which no label has
     return _new_mapper(
-        read, readers, _label_reader(fields, readers), columns.labels, (fields.label,)
+        read, readers, _label_reader(fields, readers), columns.label_builder, (fields.label,)
     )
 
 
@@ -116,7 +116,9 @@ def labelled(fields: Fields, readers: ValueReaders | None = None, *, text: bool 
     def row(record: Record, number: int) -> Row:
         return LabelledObservation(observation(record, number), value(record, number))
 
-    return _new_mapper(fields, readers, row, columns.labelled, fields.scored, (fields.label,))
+    return _new_mapper(
+        fields, readers, row, columns.labelled_builder, fields.scored, (fields.label,)
+    )
 
 
 def _new_mapper(
