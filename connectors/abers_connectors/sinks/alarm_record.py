@@ -14,13 +14,13 @@ __all__ = ["AlarmRecord"]
 
 
 class AlarmRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
-    """An alarm; there is one for each episode.
+    """An alarm; there is one for each incident.
 
     Parameters
     ----------
     model, test, episode, time
-        Model and test, the episode number, and the event time of the observation that triggered
-        the alarm, in milliseconds.
+        Model and test, the number of the incident, and the event time, in milliseconds, of the
+        observation that triggered the alarm.
     log_wealth, log_threshold
         Natural logarithms of the evidence, and of its threshold; None if infinite.
     message

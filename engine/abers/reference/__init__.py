@@ -5,12 +5,14 @@ behaviour starts here; tests compare both bit for bit. Its modules depend on `ab
 and each is imported at the first use of its names: beside the native core few are used.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import TYPE_CHECKING
 
 from abers.arrays import LEARN, LIFETIME, LIMIT, ONE, PREDICT, REMOVE
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from abers.reference.aggregation import Aggregation
     from abers.reference.calibration_set import CalibrationSet
     from abers.reference.class_aggregation import ClassAggregation
@@ -73,12 +75,12 @@ _MODULES = {
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - one of the names above
+def __getattr__(name: str) -> "Any":  # noqa: ANN401 - one of the names above
     """Import the module of a name."""
     if name not in _HOME:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
     return found
 
 
