@@ -90,7 +90,7 @@ def _evidence(trail: EvidenceTrail, change: Evidence) -> Figure:
         {
             "labels": labels,
             "heights": heights,
-            "alarm_line": power(change.log_threshold),
+            "threshold": power(change.log_threshold),
             "alarms": [(n, power(alarm.log_wealth)) for n, alarm in trail.alarms],
         },
         change.guarantee,
