@@ -31,6 +31,7 @@ from abers_connectors.config.value_types import (
     Section,
     Span,
     Start,
+    TimeZone,
     Topic,
     Url,
     Wait,
@@ -101,6 +102,7 @@ class InputFieldsSection(Section):
     score: Score = "score"
     x: Features | None = None
     label: Name = "label"
+    label_time: Name | None = None
     passthrough: Names = ()
 
 
@@ -121,6 +123,7 @@ class InputSection(Section):
     format: Literal["csv", "jsonl", "parquet"] | None = None
     delay: Delay | None = None
     pos_label: LabelValues = ()
+    timezone: TimeZone | None = None
     max_record_bytes: Count = 1 << 20
     fields: InputFieldsSection = InputFieldsSection()
     label_fields: LabelFieldsSection = LabelFieldsSection()

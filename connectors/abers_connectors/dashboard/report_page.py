@@ -139,7 +139,7 @@ def _facts(facts: Mapping[str, Any], *, support: bool) -> Table:
     if support:  # a CRPS is finite only for a support, so it is named
         known["support"] = facts["settings"]["support"] or "from the smallest to the largest label"
     if facts["delay"] is not None:
-        known["label delay"] = f"{facts['delay']:,} observations"
+        known["labels"] = facts["delay"]
     rows = [[name, _text(value)] for name, value in known.items() if value not in (None, [], ())]
     return Table(["setting", "value"], rows)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from abers.stream import Outputs
+    from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.run import Run
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
@@ -70,7 +71,7 @@ class Reporter:
 
         running.observers.append(take)
 
-    def write(self, title: str, source: Source, summary: Summary, delay: int | None) -> None:
+    def write(self, title: str, source: Source, summary: Summary, delay: Lateness | None) -> None:
         """Write the report of the run that was observed; see `FinishedReplay`."""
         known = self._processor, summary, self._history, self._observer
         self._file.write(self._encode(FinishedReplay(title, delay, source, *known)))

@@ -366,6 +366,16 @@ MISTAKES = {
     "input = {labels = 'l.csv', delay = 5}": (
         "input.delay: cannot be combined with input.labels; remove one of them"
     ),
+    "input = {delay = 5, fields = {label_time = 't'}}": (
+        "input.fields.label_time: cannot be combined with input.delay; remove one of them"
+    ),
+    "input = {labels = 'l.csv', fields = {label_time = 't'}}": (
+        "input.fields.label_time: cannot be combined with input.labels; remove one of them"
+    ),
+    "input.timezone = 'Europe/Berln'": (
+        'input.timezone: "Europe/Berln" is not a known time zone; write a name such as '
+        '"Europe/Berlin" or "UTC" (where the system has no time zones, install the package tzdata)'
+    ),
     "input.label_fields = {id = 'a'}": "input.label_fields: needs a second input; set input.labels",
     "input.format = 'csv'": (
         'input.format: "csv" contradicts the file name stream.jsonl; remove input.format'
