@@ -168,6 +168,14 @@ def replay(  # noqa: PLR0913 - the options of the command
             "Smallest and largest possible label of a regression; protected needs them.",
         ),
     ] = None,
+    coverage: Annotated[
+        float | None,
+        calibrator_option(
+            "LEVEL",
+            "With protected numbers: also predict an interval that covers this share of the "
+            "labels, with a bound on any stream.",
+        ),
+    ] = None,
     compare: Annotated[
         str | None,
         calibrator_option(
@@ -253,6 +261,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             probability=probability,
             distributions=distributions,
             support=support,
+            coverage=coverage,
             forgetting={"window": window, "max_age": max_age, "half_life": half_life},
             from_=from_,
             since=since,

@@ -80,6 +80,7 @@ def _task(values: RawValues) -> Found:
         "calibrator.grid": ("regression", values.numbers("calibrator.grid")),
         "calibrator.distributions": ("regression", _whole(values)),
         "calibrator.support": ("regression", values.numbers("calibrator.support")),
+        "calibrator.coverage": ("regression", values.get("calibrator.coverage")),
     }
     for path, (owner, given) in owners.items():
         if given and kind != owner:
@@ -115,6 +116,8 @@ def _support(values: RawValues) -> Found:
     protected = values.get("calibrator.kind") == "protected"
     if protected:
         yield from _protected_numbers(values)
+    elif values.get("calibrator.coverage") is not None:
+        yield "calibrator.coverage", f"needs calibrator.kind = {shown('protected')}"
     if not support:
         return
     if not _whole(values) and not protected:

@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 _SECOND, _DAY = 1000, 86_400_000
-_Weight = Annotated[float, Field(gt=0.0, lt=1.0)]
+_Share = Annotated[float, Field(gt=0.0, lt=1.0)]
 
 
 class TaskSection(Section):
@@ -75,8 +75,9 @@ class CalibratorSection(Section):
 
     kind: Name | None = None
     probability: Literal["protected", "merged"] | None = None
-    raw_weight: _Weight = 0.25
-    base_weight: _Weight = 0.5
+    raw_weight: _Share = 0.25
+    base_weight: _Share = 0.5
+    coverage: _Share | None = None
     folds: Annotated[int, Field(ge=2, le=100)] = 5
     grid: Numbers = ()
     distributions: Literal["none", "scored", "full"] = "none"

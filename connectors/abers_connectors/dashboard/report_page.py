@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ReportPage"]
 
-_SHOWN = ("classes", "quantiles", "folds", "scores", "window", "max_age", "half_life", "learner")
+_SHOWN = (
+    *("classes", "quantiles", "coverage", "folds", "scores", "window", "max_age", "half_life"),
+    "learner",
+)
 
 
 class ReportPage:

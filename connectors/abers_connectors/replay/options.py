@@ -35,6 +35,7 @@ class ReplayOptions(NamedTuple):
     probability: str | None = None
     distributions: bool = False
     support: tuple[float, float] | None = None
+    coverage: float | None = None
     forgetting: Mapping[str, int | str | None] = {}  # at most one of window, max_age, half_life
     from_: str | None = None
     since: str | None = None
@@ -102,6 +103,7 @@ def require_in_file(options: ReplayOptions) -> None:
         "probability": options.probability,
         "distributions": options.distributions or None,
         "support": options.support,
+        "coverage": options.coverage,
         **options.columns,
         **options.forgetting,
     }

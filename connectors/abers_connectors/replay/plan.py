@@ -86,6 +86,7 @@ def require_table_alone(table: str, options: ReplayOptions) -> None:
         "speed": options.speed != "max" or None,
         "report": options.report if table == "delays" else None,
         "live": options.live or None,
+        "coverage": options.coverage if table == "compare" else None,
         "compare": options.compare if table == "delays" else None,
         "delay": options.delay if table == "delays" else None,
     }

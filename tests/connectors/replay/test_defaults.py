@@ -98,6 +98,13 @@ def test_a_support_goes_into_the_settings() -> None:
     """The ends that the option names are those of the settings."""
     given = job("ChickWeights", calibrator="protected", support=(0.0, 400.0))
     assert given.settings.support == (0.0, 400.0)
+    assert given.settings.coverage is None
+
+
+def test_a_coverage_goes_into_the_settings() -> None:
+    """The level that the option names is that of the settings."""
+    given = job("ChickWeights", calibrator="protected", support=(0.0, 400.0), coverage=0.8)
+    assert given.settings.coverage == 0.8
 
 
 def test_labels_of_a_file_are_as_given(file: Path) -> None:
@@ -171,6 +178,8 @@ def test_a_declaration_does_not_go_with_a_bundled_stream() -> None:
             '--distributions: applies only to the task "regression"',
         ),
         ("Phishing", {"support": (0.0, 1.0)}, '--support: applies only to the task "regression"'),
+        ("Phishing", {"coverage": 0.8}, '--coverage: applies only to the task "regression"'),
+        ("ChickWeights", {"coverage": 0.8}, '--coverage: needs --calibrator = "protected"'),
         (
             "scores.csv",
             {"task": "regression", "calibrator": "protected"},
