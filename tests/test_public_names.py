@@ -62,6 +62,13 @@ def test_importing_abers_loads_no_package_that_it_does_not_need() -> None:
     assert loaded <= {"abers.base", "abers.calibration"}
 
 
+@pytest.mark.native
+def test_importing_abers_loads_no_specification() -> None:
+    """With the native core `import abers` loads no reference implementation, and numpy alone."""
+    loaded = loaded_by("import abers")
+    assert not {"abers.reference", "sortedcontainers", "msgspec"} & loaded
+
+
 def test_a_stream_loads_neither_batch_nor_plotting() -> None:
     """`import abers.stream` loads no module that no stream reaches."""
     loaded = loaded_by("import abers.stream")

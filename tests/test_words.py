@@ -58,6 +58,24 @@ def test_other_words_are_not(tmp_path: Path, text: str) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("code", ["told = 1", "for letter in found:", "TOLD_FIRST", "a = [rang]"])
+def test_the_code_of_a_test_is_read_for_names(tmp_path: Path, code: str) -> None:
+    """Old names in the code of a test are found; the names of today pass."""
+    path = tmp_path / "tests" / "test_it.py"
+    path.parent.mkdir()
+    path.write_text(f'"""Test it."""\n{code}\ndead_letters = ascii_letters\n')
+    ran = subprocess.run(
+        [sys.executable, SCRIPT, "tests/test_it.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    assert ran.stderr.count("\n") == 1
+    assert ran.stderr.startswith("tests/test_it.py:2: ")
+
+
 def test_the_checkout_has_none() -> None:
     """Every file that is converted passes."""
     ran = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, check=False)

@@ -52,7 +52,7 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
   all labels so far whenever these are 5 % more; the first 100 labels are for its first fit. It
   predicts normal distributions. Quantile calibration, the beta CDF and GP-Beta are fitted to the
   last 1,000 labels, GP-Beta every 100; IVAPR takes the predicted mean as its score. Quantiles are
-  clipped to the support that IVAPR is told: 0 to 1,000 bicycles, 0 to 100 % approval, 0 to 400
+  clipped to the support that IVAPR is given: 0 to 1,000 bicycles, 0 to 100 % approval, 0 to 400
   grams. Before it has a label, the quantiles of IVAPR are the ends of that support, while the base
   has had its 100: this is in the CRPS, most of all of short streams and late labels.
 - log: mean log loss, ∞ if one label was thought impossible, with how many; MCB and DSC:

@@ -1,4 +1,4 @@
-"""Types of arrays, and their encoding as bytes.
+"""Types of arrays, their encoding as bytes, and the constants of a run.
 
 A column is encoded as a letter for its type, a count, and the raw values, little-endian. Weights
 are integers in units of 2**-30, or of 1 if all are multiples of that, in the narrowest type.
@@ -16,6 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "EXPIRE",
     "LEARN",
+    "LIFETIME",
+    "LIMIT",
+    "LIMIT_DECAYING",
     "ONE",
     "PREDICT",
     "REMOVE",
@@ -38,6 +41,9 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 PREDICT, LEARN, REMOVE, EXPIRE = 0, 1, 2, 3  # the steps of a run
 ONE = 1 << 30  # the weight 1
+LIFETIME = 30  # half-lives after which an observation is dropped
+LIMIT = (1 << 63) - 1  # the greatest total weight: sums are signed 64-bit integers
+LIMIT_DECAYING = 1 << 58  # the same with `half_life`, for scales up to 2**RESCALE
 
 _COLUMN = struct.Struct("<cQ")
 _TYPES = {b"d": "<f8", b"B": "<u1", b"H": "<u2", b"I": "<u4", b"Q": "<u8"}

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 
 from abers import validation
-from abers.arrays import EXPIRE, LEARN, ONE, PREDICT
+from abers.arrays import EXPIRE, LEARN, LIMIT, LIMIT_DECAYING, ONE, PREDICT
 from abers.exceptions import ForgettingError, NotHeldError, ParameterError, WeightError
 from abers.forgetting import Forgetting
-from abers.reference.observation_set import LIMIT, LIMIT_DECAYING
 from abers.saveable import Saveable
 from abers.steps import Steps
 

@@ -35,8 +35,8 @@ class Steps(NamedTuple):
     labels: NDArray[Any]  # as numbers; those of predictions are ignored
     weights: Integers | None = None  # multiples of 2**-30; None if all weights are 1
     times: Floats | None = None  # event times; None if there are none
-    numbers: Integers | None = None  # of the observations, -1 for none; None if no row has one
-    rows: Integers | None = None  # of the caller, for messages; None if they are 0, 1, ...
+    numbers: Integers | None = None  # of observations, -1 for none; None if no row has one
+    rows: Integers | None = None  # the caller's, for messages; None if they are 0, 1, ...
     extra: Any = None  # the declared columns of the calibrator, checked
 
     def take(self, rows: Integers) -> Steps:
@@ -49,13 +49,13 @@ class Steps(NamedTuple):
         return at if self.rows is None else int(self.rows[at])
 
     def total_weight(self) -> float:
-        """Sum all weights, in units; those of removals too."""
+        """Return the sum of all weights, those of removals too, in units of 2**-30."""
         if self.weights is None:
             return float(len(self.kinds) * ONE)
         return float(self.weights.sum(dtype=float))
 
     def inverse(self, done: int) -> Steps:
-        """Return what undoes the first `done` steps, where nothing was forgotten."""
+        """Return the steps that undo the first `done` ones, if nothing was forgotten meanwhile."""
         back = np.flatnonzero(self.kinds[:done] != PREDICT)[::-1]
         kinds = np.where(self.kinds[back] == LEARN, REMOVE, LEARN).astype(np.uint8)
         return self.take(back)._replace(kinds=kinds, times=None)

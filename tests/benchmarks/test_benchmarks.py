@@ -157,12 +157,12 @@ def everything(value: float) -> dict[Key, Spread]:
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.01, "yes"), (1e5, "**no**")])
-def test_figures_are_judged(value: float, verdict: str) -> None:
+def test_figures_are_compared_with_targets(value: float, verdict: str) -> None:
     """Small values reach figures of time and memory, large ones rates, small ratios ratios."""
     lines = figures(everything(value)).body.splitlines()
     rows = [line for line in lines if line.startswith("|")][2:]
-    judged = dict(zip((target.asked for target in TARGETS), rows, strict=True))
-    for asked, row in judged.items():
+    by_target = dict(zip((target.asked for target in TARGETS), rows, strict=True))
+    for asked, row in by_target.items():
         if asked.endswith("a second") or "of a bare loop" in asked:
             assert row.endswith("| yes |") == (verdict != "yes")
         elif "as fast as" in asked:
@@ -173,7 +173,7 @@ def test_figures_are_judged(value: float, verdict: str) -> None:
             assert row.endswith(f"| {verdict} |")
 
 
-def test_a_figure_that_was_not_measured_is_not_judged() -> None:
+def test_a_figure_that_was_not_measured_has_no_verdict() -> None:
     """An empty run reaches nothing and misses nothing."""
     body = figures({}).body
     assert body.count("not in this run") == len(TARGETS)
@@ -184,9 +184,9 @@ def test_each_label_of_a_replay_is_late() -> None:
     """Every observation is followed by its label, after so many further observations."""
     events = [event for block in range(4) for event in arriving(block, 3)]
     place = {event.id: i for i, event in enumerate(events) if type(event) is Observation}
-    told = [(i, event.id) for i, event in enumerate(events) if type(event) is Label]
-    assert sorted(id_ for _, id_ in told) == sorted(place)
-    for i, id_ in told[:LATE]:
+    answers = [(i, event.id) for i, event in enumerate(events) if type(event) is Label]
+    assert sorted(id_ for _, id_ in answers) == sorted(place)
+    for i, id_ in answers[:LATE]:
         further = [event for event in events[place[id_] + 1 : i] if type(event) is Observation]
         assert len(further) == LATE
 

@@ -220,7 +220,7 @@ def test_scikit_learn_small_differences_are_rounded_away() -> None:
     assert [calibrator.isotonic(score) for score in scores] == [0.0, 1.0, 1.0]
 
 
-def test_scipy_equal_scores_are_told_apart_by_their_place() -> None:
+def test_scipy_separates_equal_scores_by_their_place() -> None:
     """Equal scores are pooled; scipy is given no scores, and leaves that to its users."""
     labels = [0, 1, 1, 0]
     assert isotonic_regression(labels).x == pytest.approx([0.0, 2 / 3, 2 / 3, 2 / 3])
@@ -229,7 +229,7 @@ def test_scipy_equal_scores_are_told_apart_by_their_place() -> None:
     assert calibrator.isotonic(0.5) == 0.5
 
 
-def test_online_cp_equal_scores_are_told_apart_by_their_arrival() -> None:
+def test_online_cp_separates_equal_scores_by_their_arrival() -> None:
     """The order in which labels of one score arrive makes no difference."""
     one, other = VennAbers(), VennAbers()
     one.learn_many([0.5, 0.5, 0.5, 0.2], [0, 1, 1, 0])

@@ -38,11 +38,11 @@ def test_the_image_is_not_root() -> None:
 
 def test_the_build_has_what_it_needs() -> None:
     """All that makes the package reaches the build, and nothing of tests or environments."""
-    told = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
-    allowed = {line[1:] for line in told if line.startswith("!")}
+    lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    allowed = {line[1:] for line in lines if line.startswith("!")}
     assert {"pyproject.toml", "CMakeLists.txt", "constraints.txt", "engine", "connectors"} < allowed
     assert all((DEPLOY.parent / name).exists() for name in allowed)
-    assert told[1] == "*"
+    assert lines[1] == "*"
 
 
 def test_the_build_is_pinned() -> None:

@@ -27,16 +27,16 @@ def test_exit_codes() -> None:
         exit_codes.UNAVAILABLE,
         exit_codes.CONFIG,
     }
-    told = re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE)
-    assert {int(code) for row in told for code in row.split(",")} == codes | {0, 130, 143}
+    documented = re.findall(r"^\| ([\d, ]+) \|", section("Exit codes"), re.MULTILINE)
+    assert {int(code) for row in documented for code in row.split(",")} == codes | {0, 130, 143}
 
 
 def test_reasons() -> None:
     """The page has every reason of a dead letter, and no other."""
     raised = re.compile(r'BadRecordError\(\s*"([\w-]+)"|"(output-too-large|bad-id|bad-model)"')
     known = {one or other for file in SOURCES for one, other in raised.findall(file.read_text())}
-    told = re.findall(r"^\| (`.+?`) \|", section("Dead letters"), re.MULTILINE)
-    named = {reason for row in told for reason in re.findall(r"`([\w-]+)`", row)}
+    documented = re.findall(r"^\| (`.+?`) \|", section("Dead letters"), re.MULTILINE)
+    named = {reason for row in documented for reason in re.findall(r"`([\w-]+)`", row)}
     assert named == known | {*REASONS}
 
 

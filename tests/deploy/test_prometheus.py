@@ -66,13 +66,13 @@ def test_alerts_fire() -> None:
     """Each alert fires in a story that calls for it, and in no other."""
     stories = Path(__file__).with_name("rules_test.yml")
     promtool("test", "rules", stories)
-    told = {
+    tested = {
         alert["alertname"]
         for story in read(stories)["tests"]
         for alert in story["alert_rule_test"]
         if alert.get("exp_alerts")
     }
-    assert told == {rule["alert"] for rule in RULES}
+    assert tested == {rule["alert"] for rule in RULES}
 
 
 def test_the_command_writes_the_rules(tmp_path: Path) -> None:

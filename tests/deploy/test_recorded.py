@@ -42,9 +42,9 @@ def worked(name: str, minutes: Iterable[Pairs], flags: Mapping[str, object]) -> 
     for minute, pairs in enumerate(minutes):
         records = []
         for number, (score, label) in enumerate(pairs):
-            told = {"id": f"{minute}-{number}", "time": minute, "model": "m"}
-            records.append(Read(json.dumps(told | {"score": score}).encode()))
-            records.append(Read(json.dumps(told | {"label": label}).encode()))
+            event = {"id": f"{minute}-{number}", "time": minute, "model": "m"}
+            records.append(Read(json.dumps(event | {"score": score}).encode()))
+            records.append(Read(json.dumps(event | {"label": label}).encode()))
         done = task.take(*records)
         status.batch_committed(task, done)
         assert done.outputs is not None
@@ -61,9 +61,9 @@ def series(workers: Sequence[Worker]) -> Iterator[dict[str, str]]:
         for one in worker.samples[-1]:
             name, _, labels = one.partition("{")
             own = json.loads("{" + labels) | {"job": "abers", "instance": worker.name}
-            told = ", ".join(f"{key}={json.dumps(value)}" for key, value in own.items())
+            written = ", ".join(f"{key}={json.dumps(value)}" for key, value in own.items())
             values = " ".join(repr(sample.get(one, 0.0)) for sample in worker.samples)
-            yield {"series": f"{name}{{{told}}}", "values": values}
+            yield {"series": f"{name}{{{written}}}", "values": values}
 
 
 def recorded(tmp_path: Path, workers: Sequence[Worker], wanted: Mapping[str, float]) -> None:

@@ -30,8 +30,8 @@ _Scores = Annotated[
     Literal["any", "probability", "logit"] | None,
     input_option(
         None,
-        "Kind of the scores in a file. Probabilities are also scored themselves, beside the "
-        "calibrated ones. Default: probability if those of a file lie in [0, 1], else any.",
+        "Kind of the scores in a file (default probability if they lie in [0, 1], else any). If "
+        "they are probabilities, the final table compares them with the calibrated ones.",
         show_default=False,
     ),
 ]
@@ -39,9 +39,9 @@ _Probability = Annotated[
     Literal["protected", "merged"] | None,
     calibrator_option(
         None,
-        "Probability of ivap, cvap and one-vs-rest. protected (default for probabilities, of ivap "
-        "and cvap also for logits) has a bounded price against the score, merged is made of the "
-        "interval alone.",
+        "What ivap, cvap and one-vs-rest predict. protected: a probability whose loss exceeds "
+        "that of the score by a bounded amount (default if scores are probabilities; for ivap "
+        "and cvap also if they are logits). merged: one computed from the interval alone.",
         show_default=False,
     ),
 ]
@@ -77,7 +77,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         input_option(
             "FILE",
             "With a configuration: read this file instead of its input. With topics: read this "
-            "topic instead of the observations, or `changelog` for what the service decided.",
+            "topic instead of the observations, or `changelog` for what the service wrote.",
             "--from",
         ),
     ] = None,
@@ -165,7 +165,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         tuple[float, float] | None,
         calibrator_option(
             "LOW HIGH",
-            "Ends between which all labels of a regression lie; protected needs them.",
+            "Smallest and largest possible label of a regression; protected needs them.",
         ),
     ] = None,
     coverage: Annotated[
@@ -181,7 +181,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         calibrator_option(
             "NAMES",
             "Run several calibrators, separated by commas, and print one table instead of writing "
-            "outputs. Only names with protected make protected probabilities, the others merge.",
+            "outputs. ivap, cvap and one-vs-rest are merged in it.",
         ),
     ] = None,
     delay: _Delay = None,

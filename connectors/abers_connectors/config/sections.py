@@ -6,7 +6,7 @@ so a configuration can be shown to anybody.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -51,6 +51,7 @@ __all__ = [
     "LearnerSection",
     "LimitsSection",
     "MonitoringSection",
+    "OffsetGapPolicy",
     "OutputSection",
     "SecuritySection",
     "StateSection",
@@ -218,6 +219,10 @@ def _topic_by_suffix(suffix: str) -> Any:  # noqa: ANN401 - pydantic's type of a
     return Field(default_factory=lambda given: f"{given.get('application_id', 'abers')}.{suffix}")
 
 
+OffsetGapPolicy: TypeAlias = Literal["stop", "earliest", "latest"]
+"""What to do if the next record of an input was deleted before it was read."""
+
+
 class KafkaSection(Section):
     """Section [kafka]: the topics, and how to read and write them; durations in wall-clock time."""
 
@@ -233,7 +238,7 @@ class KafkaSection(Section):
     alerts: Topic | None = None
     starting_offset: Start = "earliest"
     publish_from: Moment | None = None
-    on_offset_out_of_range: Literal["stop", "earliest", "latest"] = "stop"
+    on_offset_out_of_range: OffsetGapPolicy = "stop"
     max_records: Count = 2_000
     max_bytes: Count = 4 << 20
     commit_interval: Pause = 10

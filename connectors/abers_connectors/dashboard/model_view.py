@@ -90,7 +90,7 @@ def _evidence(trail: EvidenceTrail, changes: Sequence[Evidence]) -> Figure:
         {
             "labels": labels,
             "heights": heights,
-            "alarm_line": power(change.log_threshold),
+            "threshold": power(change.log_threshold),
             "alarms": [(n, power(alarm.log_wealth)) for n, alarm in trail.alarms],
         },
         ("At each moment that of the view with the most evidence. " if several else "")

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
     from abers_connectors.mapping.fields import Fields
     from abers_connectors.mapping.values import ValueReaders
 
-__all__ = ["EventBuilder", "FieldColumn", "FieldColumns", "labelled", "labels", "mixed"]
+__all__ = [
+    "EventBuilder",
+    "FieldColumn",
+    "FieldColumns",
+    "label_builder",
+    "labelled_builder",
+    "mixed_builder",
+]
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 
@@ -56,8 +63,8 @@ EventBuilder: TypeAlias = Callable[[FieldColumns], Events | None]
 """Converts columns to events, or returns None if the rows must be read one by one."""
 
 
-def mixed(fields: Fields, readers: ValueReaders) -> EventBuilder:
-    """Compile the conversion of columns to observations, which have a score, and labels."""
+def mixed_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
+    """Return the builder for inputs that hold both: a row with a score is an observation."""
 
     def build(head: Events, columns: FieldColumns) -> Events | None:
         observed = _valid(columns.get(str(fields.score)), len(head))
@@ -71,8 +78,8 @@ def mixed(fields: Fields, readers: ValueReaders) -> EventBuilder:
     return _compiled(fields, build, fields.score, fields.label)
 
 
-def labels(fields: Fields, readers: ValueReaders) -> EventBuilder:
-    """Compile the conversion of columns to labels."""
+def label_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
+    """Return the builder for inputs that hold labels only."""
 
     def build(head: Events, columns: FieldColumns) -> Events | None:
         every = np.ones(len(head), bool)
@@ -82,8 +89,8 @@ def labels(fields: Fields, readers: ValueReaders) -> EventBuilder:
     return _compiled(fields, build, fields.label)
 
 
-def labelled(fields: Fields, readers: ValueReaders) -> EventBuilder:
-    """Compile the conversion of columns to observations whose labels are awaited."""
+def labelled_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
+    """Return the builder for rows with a score and its label, which is released later."""
 
     def build(head: Events, columns: FieldColumns) -> Events | None:
         every = np.ones(len(head), bool)
@@ -107,7 +114,10 @@ def _compiled(
     build: Callable[[Events, FieldColumns], Events | None],
     *paths: str | Mapping[str, str],
 ) -> EventBuilder:
-    """Return `build` after the ids, times and names; None where a path is not a plain field."""
+    """Return a builder that reads ids, times and names first, and calls `build` with them.
+
+    If a path is not the name of a plain field, the builder always returns None.
+    """
     if not _are_plain(fields, *paths):
         return lambda _columns: None
 
@@ -159,7 +169,7 @@ def _valid(given: FieldColumn | None, size: int) -> Mask:
 def _scores(
     columns: FieldColumns, path: object, rows: Mask, readers: ValueReaders
 ) -> Column | None:
-    """Return the scores of some rows; None if one of them needs a closer look."""
+    """Return the scores of some rows; None if rows must be read one by one."""
     given = columns.get(str(path))
     if given is None or not rows.any() or not _valid(given, len(rows))[rows].all():
         return None

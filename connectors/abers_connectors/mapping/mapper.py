@@ -94,7 +94,7 @@ def mixed(fields: Fields, readers: ValueReaders | None = None, *, text: bool = F
             return label(record, number)
         raise missing(*scored, fields.label)
 
-    return _new_mapper(fields, readers, row, columns.mixed, (*scored, fields.label))
+    return _new_mapper(fields, readers, row, columns.mixed_builder, (*scored, fields.label))
 
 
 def labels(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
@@ -103,7 +103,7 @@ def labels(fields: Fields, readers: ValueReaders | None = None, *, text: bool = 
     readers = readers or values.binary()
     read = replace(fields, segment=None, passthrough=())  # which no label has
     return _new_mapper(
-        read, readers, _label_reader(fields, readers), columns.labels, (fields.label,)
+        read, readers, _label_reader(fields, readers), columns.label_builder, (fields.label,)
     )
 
 
@@ -121,7 +121,7 @@ def labelled(fields: Fields, readers: ValueReaders | None = None, *, text: bool 
         return LabelledObservation(observed, value(record, number), at)
 
     needs = (fields.scored, (fields.label,), *([] if timed is None else [(timed,)]))
-    return _new_mapper(fields, readers, row, columns.labelled, *needs)
+    return _new_mapper(fields, readers, row, columns.labelled_builder, *needs)
 
 
 def _new_mapper(

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 import abers
 from abers.monitoring import TESTS
 from abers_connectors.metrics.definitions import METRICS, Definition
-from abers_connectors.runtime.model_totals import BINS, PIT, WIDTHS
+from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS
 from abers_connectors.runtime.status import INPUTS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = ["registry_of"]
 
 _SNAPSHOTS = ("saved", "failed")
 _WEBHOOK = ("sent", "failed", "dropped")
-_BOUNDS = {"width": WIDTHS, "pit": PIT}
+_BOUNDS = {"width": WIDTH_BOUNDS, "pit": PIT_BOUNDS}
 
 
 def registry_of(status: Status) -> CollectorRegistry:

@@ -38,8 +38,8 @@ class Maintenance:
     A snapshot of a task is saved after `every` records, whichever processes applied them, if there
     is a store of snapshots; then `trim` is called in the background with its partition. `outputs`
     has the number of partitions of each output topic. The supervisor is notified once, when the
-    service is ready. While a partition has no leader, the service is not ready: so one that could
-    not commit the next record reports it before that record arrives.
+    service is ready. While a partition that the service reads or writes has no leader, nothing can
+    be committed, so the service is not ready.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -67,7 +67,10 @@ class Maintenance:
         self._supervisor: Supervisor | None = supervisor
 
     def __call__(self, tasks: Sequence[StreamTask]) -> None:
-        """Start a snapshot, report finished ones and update the status, as far as they are due."""
+        """Do what is due: start a snapshot, report finished ones, update the status.
+
+        The worker calls this after each batch.
+        """
         if self._snapshotter is not None:
             self._start_snapshot(self._snapshotter, tasks)
             self._report_snapshots(self._snapshotter)

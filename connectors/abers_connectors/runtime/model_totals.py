@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Rows = NDArray[np.int64]
 
-__all__ = ["BINS", "PIT", "WIDTHS", "ModelTotals", "TableKey"]
+__all__ = ["BINS", "PIT_BOUNDS", "WIDTH_BOUNDS", "ModelTotals", "TableKey"]
 
 TableKey: TypeAlias = tuple[str, str]
 """Name of a table, and its view or level if there are several."""
@@ -30,10 +30,10 @@ TableKey: TypeAlias = tuple[str, str]
 BINS = 10
 """Number of bins of equal width, closed on the left, the last one on both sides."""
 
-WIDTHS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+WIDTH_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Upper bounds of the buckets of interval widths."""
 
-PIT = tuple(edge / 10 for edge in range(1, 11))
+PIT_BOUNDS = tuple(edge / 10 for edge in range(1, 11))
 """Upper bounds of the buckets of the probability integral transform."""
 
 _EDGES = np.array([edge / BINS for edge in range(1, BINS)])
@@ -63,17 +63,17 @@ class ModelTotals:
         return ModelTotals(self.rows.copy(), tables)
 
     def add(self, models: Sequence[str], keys: Rows, scored: ScoredRows) -> None:
-        """Add scored rows; `keys` has the calibrator of each, `models` that of each calibrator."""
+        """Add scored rows; `keys` has each row's calibrator, `models` each calibrator's model."""
         if not len(keys):
             return
         rows = self._rows(models, keys)
-        for key, n_columns, columns, weights in _parts(scored):
+        for key, n_columns, columns, weights in _additions(scored):
             cells = rows if columns is None else rows * n_columns + columns
             sums = np.bincount(cells, weights, len(self.rows) * n_columns)
             self._table(key, n_columns)[:] += sums.reshape(len(self.rows), n_columns)
 
     def drop(self, models: Iterable[str]) -> None:
-        """Drop models, which need not have rows."""
+        """Drop models; those without a row are ignored."""
         gone = {*models} & self.rows.keys()
         if not gone:
             return
@@ -103,15 +103,20 @@ def _lengthened(table: Floats, rows: int) -> Floats:
     return np.pad(table, ((0, rows - len(table)), (0, 0)))
 
 
-_Part: TypeAlias = "tuple[TableKey, int, Rows | None, Floats | None]"
+_Addition: TypeAlias = "tuple[TableKey, int, Rows | None, Floats | None]"
 
 
-def _parts(scored: ScoredRows) -> Iterator[_Part]:
+def _additions(scored: ScoredRows) -> Iterator[_Addition]:
     """Yield the additions: table, number of columns, column of each row, and amounts."""
     for view, forecasts in scored.forecasts.items():
         yield from _of_view(view, forecasts)
     if scored.widths is not None:
-        yield ("width", ""), len(WIDTHS) + 1, np.searchsorted(WIDTHS, scored.widths), None
+        yield (
+            ("width", ""),
+            len(WIDTH_BOUNDS) + 1,
+            np.searchsorted(WIDTH_BOUNDS, scored.widths),
+            None,
+        )
         yield ("width_sum", ""), 1, None, scored.widths
     if scored.outside is not None:
         yield ("outside", ""), 1, None, scored.outside.astype(np.float64)
@@ -126,7 +131,7 @@ def _parts(scored: ScoredRows) -> Iterator[_Part]:
         yield from _of_tracked(scored.tracked)
 
 
-def _of_view(view: str, forecasts: Forecasts) -> Iterator[_Part]:
+def _of_view(view: str, forecasts: Forecasts) -> Iterator[_Addition]:
     bins = np.searchsorted(_EDGES, forecasts.probabilities, side="right")
     finite = np.isfinite(forecasts.losses)
     yield ("predictions", view), BINS, bins, None
@@ -137,7 +142,7 @@ def _of_view(view: str, forecasts: Forecasts) -> Iterator[_Part]:
     yield ("infinite", view), 1, None, (~finite).astype(np.float64)
 
 
-def _of_tracked(tracked: TrackedRows) -> Iterator[_Part]:
+def _of_tracked(tracked: TrackedRows) -> Iterator[_Addition]:
     named = f"{tracked.level:.9g}"
     yield ("tracked_outcomes", named), 1, None, None
     yield ("tracked_expected", named), 1, None, np.full(len(tracked.covered), tracked.level)
@@ -146,12 +151,12 @@ def _of_tracked(tracked: TrackedRows) -> Iterator[_Part]:
         yield (f"tracked_{name}", named), 1, None, column
 
 
-def _of_pit(below: Floats, at: Floats) -> Iterator[_Part]:
+def _of_pit(below: Floats, at: Floats) -> Iterator[_Addition]:
     """Spread each value evenly between its ends instead of drawing a random one."""
     last = np.zeros(len(at))
-    for bucket, edge in enumerate(PIT):
+    for bucket, edge in enumerate(PIT_BOUNDS):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             share = np.where(below < at, np.clip((edge - below) / (at - below), 0, 1), at <= edge)
-        yield ("pit", ""), len(PIT), np.full(len(at), bucket), share - last
+        yield ("pit", ""), len(PIT_BOUNDS), np.full(len(at), bucket), share - last
         last = share
     yield ("pit_sum", ""), 1, None, (below + at) / 2

@@ -6,13 +6,14 @@ so that the changelog shows the gap and no later process decides again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from abers.exceptions import StateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from abers_connectors.config.sections import OffsetGapPolicy
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.task import StreamTask
     from abers_connectors.runtime.transport import Reader
@@ -23,7 +24,7 @@ __all__ = ["skip_gap"]
 def skip_gap(
     application: Application,
     reader: Reader,
-    policy: Literal["stop", "earliest", "latest"],
+    policy: OffsetGapPolicy,
     warn: Callable[[str], None],
     task: StreamTask,
 ) -> bool:

@@ -1,8 +1,8 @@
 """Files in a folder or in a bucket.
 
-Every error of the storage is raised as an OSError, a call that does not return in time too, so that
-callers need not know the errors of its library. A file that is not completely written has no name
-that is read.
+Every error of the storage is an OSError, and so is a call that does not return in time: callers
+need not know the errors of fsspec. A file gets its name when it is completely written, so nobody
+reads half of one.
 """
 
 from __future__ import annotations
@@ -42,10 +42,15 @@ class StorageTimeoutError(StorageError):
 class Storage:
     """A folder, which need not exist, or a URL that fsspec knows, such as "s3://bucket/abers".
 
-    A call may take `timeout` seconds, and ten times as many if it writes. Raises a
-    MissingExtraError if fsspec, or what it needs for this URL, is not installed, and a
-    ParameterError if fsspec does not know such a URL. A storage that cannot be reached raises
-    nothing here: every later call tries again.
+    A call may take `timeout` seconds, and ten times as many if it writes. If the storage cannot be
+    reached, no error is raised here, and every later call tries again.
+
+    Raises
+    ------
+    MissingExtraError
+        If fsspec, or the library that it needs for this URL, is not installed.
+    ParameterError
+        If fsspec does not know such a URL.
 
     Examples
     --------
@@ -71,14 +76,14 @@ class Storage:
     def entries(self, folder: str) -> list[dict[str, Any]]:
         """List a folder, with name, type and size; empty if there is none."""
 
-        def listed() -> list[dict[str, Any]]:
+        def list_folder() -> list[dict[str, Any]]:
             files, _ = self._open()
             files.invalidate_cache(folder)  # other processes write there
             found: list[dict[str, Any]] = files.ls(folder, detail=True)
             return found
 
         try:
-            return self._call(listed)
+            return self._call(list_folder)
         except FileNotFoundError:
             return []
 
@@ -98,7 +103,7 @@ class Storage:
     def write(self, name: str, pieces: Iterable[Piece]) -> None:
         """Write a file, all of it or nothing, even if the pieces raise."""
 
-        def opened() -> tuple[Any, Callable[[], object]]:
+        def open_file() -> tuple[Any, Callable[[], object]]:
             files, _ = self._open()
             files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
             if "file" in _protocols(files):
@@ -107,12 +112,12 @@ class Storage:
             file = files.open(f"{name}.part", "wb", block_size=_BLOCK)
             return file, lambda: files.mv(f"{name}.part", name)
 
-        file, renamed = self._call(opened, _WRITE_FACTOR)
+        file, publish = self._call(open_file, _WRITE_FACTOR)
         try:
             for piece in pieces:
                 self._call(lambda: file.write(piece), _WRITE_FACTOR)  # noqa: B023 - done before the next
             self._call(file.close, _WRITE_FACTOR)
-            self._call(renamed, _WRITE_FACTOR)
+            self._call(publish, _WRITE_FACTOR)
         except BaseException as error:
             if not isinstance(error, StorageTimeoutError):  # discarding would time out too
                 with suppress(OSError):

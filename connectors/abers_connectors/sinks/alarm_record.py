@@ -14,12 +14,12 @@ __all__ = ["AlarmRecord"]
 
 
 class AlarmRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="v", tag=1):
-    """An alarm; there is one for each episode.
+    """An alarm; there is one for each incident.
 
     Parameters
     ----------
     model, view, test, episode, time
-        Model, view ("raw" scores or "calibrated" predictions) and test, the episode number, and the
+        Model, view ("raw" scores or "calibrated" predictions) and test, the number of the incident, and the
         event time of the observation that triggered the alarm, in milliseconds.
     log_wealth, log_threshold
         Natural logarithms of the evidence, and of its threshold; None if infinite.

@@ -66,10 +66,10 @@ def _structs(fields: dict[tuple[int, int], Any], number: int) -> list[Any]:
     return list(found)
 
 
-def _read_chunk(about: dict[tuple[int, int], Any]) -> Chunk:
-    start, dictionary = about[9, _I64], about.get((11, _I64), 0)
+def _read_chunk(metadata: dict[tuple[int, int], Any]) -> Chunk:
+    start, dictionary = metadata[9, _I64], metadata.get((11, _I64), 0)
     start = dictionary if 0 < dictionary < start else start
-    chunk = Chunk(about[4, _I32], about[5, _I64], start, about[7, _I64])
+    chunk = Chunk(metadata[4, _I32], metadata[5, _I64], start, metadata[7, _I64])
     if min(chunk) < 0:
         raise ValueError
     return chunk
@@ -96,7 +96,7 @@ def _read_page(file: BinaryIO, offset: int) -> Page:
         raw = file.read(size)
         try:
             header, length = _read_struct(raw, 0, _MAX_LEVELS)
-            return _of_header(header, offset + length)
+            return _page_of_header(header, offset + length)
         except (IndexError, KeyError, ValueError) as error:
             size *= 4
             if len(raw) == size // 4 and size <= _LARGEST_HEADER and isinstance(error, IndexError):
@@ -105,21 +105,21 @@ def _read_page(file: BinaryIO, offset: int) -> Page:
             raise RecordError(msg) from None
 
 
-def _of_header(header: dict[tuple[int, int], Any], offset: int) -> Page:
+def _page_of_header(header: dict[tuple[int, int], Any], offset: int) -> Page:
     """Return the page of a parsed header, or raise a ValueError."""
     kind, size, packed = (header[number, _I32] for number in (1, 2, 3))
-    about: dict[tuple[int, int], Any] = {}
-    if kind in (within := {DATA: 5, DICTIONARY: 7, DATA_V2: 8}):
-        about = header[within[kind], _STRUCT]
+    details: dict[tuple[int, int], Any] = {}
+    if kind in (fields := {DATA: 5, DICTIONARY: 7, DATA_V2: 8}):
+        details = header[fields[kind], _STRUCT]
     page = Page(
         kind,
         offset,
         packed,
         size,
-        about[1, _I32] if about else 0,
-        about[4 if kind == DATA_V2 else 2, _I32] if about else 0,
-        about[5, _I32] + about[6, _I32] if kind == DATA_V2 else 0,
-        (7, _FALSE) in about and kind == DATA_V2,
+        details[1, _I32] if details else 0,
+        details[4 if kind == DATA_V2 else 2, _I32] if details else 0,
+        details[5, _I32] + details[6, _I32] if kind == DATA_V2 else 0,
+        (7, _FALSE) in details and kind == DATA_V2,
     )
     if min(page) < 0 or page.levels > min(packed, size):
         raise ValueError

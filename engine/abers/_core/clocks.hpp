@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "waiting.hpp"
+#include "entry_list.hpp"
 
 namespace abers {
 

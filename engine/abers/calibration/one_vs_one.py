@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from abers.arrays import LIFETIME
 from abers.calibration import sets
 from abers.calibration._coupling import PKPD, share
 from abers.calibration.multiclass import UNSEEN, MultiClass, Touched, Triple
 from abers.forgetting import Forgetting
-from abers.reference import LIFETIME
 from abers.serialization import MAX_COUNT
 from abers.steps import LEARN, PREDICT
 

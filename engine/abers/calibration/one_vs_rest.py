@@ -38,12 +38,12 @@ class OneVsRest(MultiClass):
     Parameters
     ----------
     classes
-        All classes, strings, whole numbers or truth values; others are then refused. By default
-        classes are known from their first score or label on.
+        All classes: strings, integers or booleans. A score or label of another class is then an
+        error. By default a class is known from its first score or label on.
     window, max_age, half_life
         How to forget, as in `VennAbers`; a window counts observations of all classes.
     max_classes
-        The greatest number of classes; memory and time grow with the number known.
+        Maximum number of classes; memory and time grow with the number known.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class OneVsRest(MultiClass):
     vector of probabilities has none.
 
     **Scores** are any finite numbers, which need not sum to one. A class that is missing from a
-    dict has score 0: the model gave it no probability. Give margins of all classes.
+    dict has score 0: the model gave it no probability. If scores are margins, pass all classes.
 
     **Classes** come and go. One without a label, or with none in the window, is calibrated on label
     0 alone: its lower end is 0, and its upper end is 1 above all of its scores. A class keeps its
@@ -95,6 +95,7 @@ class OneVsRest(MultiClass):
         self._parts[number,] = self._part() if closed else sets.copied(self._parts[UNSEEN,])
 
     def _touched(self, row: Floats, number: int) -> Iterator[Touched]:
+        """Yield each set that learns an observation, with its score and its label there."""
         for i, score in enumerate(row.tolist()):
             yield self._parts[i,], score, int(i == number)
         if not self._classes.closed:

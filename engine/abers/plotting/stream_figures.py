@@ -78,14 +78,17 @@ def bars(bars: Mapping[str, float], *, title: str, x_name: str, y_name: str) -> 
     drawn = figure(title, x_name, y_name)
     trace = {"type": "bar", "orientation": "h", "marker": {"color": MAIN}}
     drawn.add(trace | {"x": [*bars.values()], "y": [*bars], "hoverinfo": "x+y"})
-    return drawn.axes(x={"rangemode": "tozero"}, y={"autorange": "reversed"})
+    title_beside_names = {"text": y_name, "standoff": 12}
+    return drawn.axes(
+        x={"rangemode": "tozero"}, y={"autorange": "reversed", "title": title_beside_names}
+    )
 
 
 @FigureFunction
 def evidence(
     labels: Sequence[int],
     heights: Sequence[float],
-    alarm_line: float,
+    threshold: float,
     alarms: Sequence[tuple[int, float]],
     *,
     title: str = "Evidence of a change",
@@ -96,7 +99,7 @@ def evidence(
     ----------
     labels, heights
         Labels so far, and the common logarithm of the evidence.
-    alarm_line
+    threshold
         Common logarithm of the threshold of an alarm.
     alarms
         Labels so far and common logarithm of the evidence at each alarm.
@@ -113,7 +116,7 @@ def evidence(
     drawn.add(line(labels, heights, "evidence of a change", MAIN))
     ends = [labels[0], labels[-1]] if labels else []
     dashed = {"dash": "dash", "width": 2}
-    drawn.add(line(ends, [alarm_line] * len(ends), "threshold", OTHER, line=dashed))
+    drawn.add(line(ends, [threshold] * len(ends), "threshold", OTHER, line=dashed))
     if alarms:
         marker = {"symbol": "star", "size": 12, "color": OTHER}
         x, y = ([one[at] for one in alarms] for at in (0, 1))

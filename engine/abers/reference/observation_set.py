@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sortedcontainers import SortedList
 
-from abers.arrays import LEARN, ONE, PREDICT
+from abers.arrays import LEARN, LIFETIME, LIMIT, LIMIT_DECAYING, ONE, PREDICT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from abers.arrays import Bytes, Floats, Integers
 
-__all__ = ["LIFETIME", "LIMIT", "ObservationSet", "WeightedObservation", "decayed"]
+__all__ = ["ObservationSet", "WeightedObservation", "decayed"]
 
-LIFETIME = 30  # half-lives after which an observation is dropped
 RESCALE = 4  # half-lives between two changes of the common scale of decaying weights
-LIMIT = (1 << 63) - 1  # the greatest total weight: sums are signed 64-bit integers
-LIMIT_DECAYING = 1 << 58  # the same with `half_life`, for scales up to 2**RESCALE
 
 
 class WeightedObservation(NamedTuple):

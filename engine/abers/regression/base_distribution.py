@@ -1,4 +1,4 @@
-"""The calls that all predictive distributions share, whatever their CDFs are made of."""
+"""The base class of predictive distributions: calls that need only CDFs and quantiles."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BaseDistribution(ABC):
 
     @abstractmethod
     def _crps(self, labels: Floats) -> Floats:
-        """Return the scores, with the masses at the ends of the support."""
+        """Return the CRPS of labels, with masses beyond all labels at the ends of the support."""
 
     @abstractmethod
     def _pit_ends(self, labels: Floats) -> tuple[Floats, Floats]:
@@ -59,7 +59,7 @@ class BaseDistribution(ABC):
 
     @abstractmethod
     def _drawn(self, shares: Floats) -> Floats:
-        """Return the labels that belong to random numbers in [0, 1)."""
+        """Return one label for each uniform random number in [0, 1)."""
 
     @abstractmethod
     def _figure(self, label: float | None, name: str) -> Figure:
@@ -78,7 +78,7 @@ class BaseDistribution(ABC):
         Parameters
         ----------
         label
-            The label that came, if it did.
+            The label, if it is known.
         name
             What is predicted, with its unit; the name of the axis.
 
@@ -149,7 +149,7 @@ class BaseDistribution(ABC):
     @overload
     def probability_above(self, t: Many) -> tuple[Floats, Floats]: ...
     def probability_above(self, t: float | Many) -> VennInterval | tuple[Floats, Floats]:
-        """Probability of a label above `t`: the binary Venn-Abers prediction at that threshold.
+        """Return the probability of a label above `t`: the binary Venn-Abers prediction there.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class BaseDistribution(ABC):
     @overload
     def quantile(self, q: Many) -> Floats: ...
     def quantile(self, q: float | Many) -> float | Floats:
-        """Smallest t at which the merged CDF reaches `q`.
+        """Return the smallest t at which the merged CDF reaches `q`.
 
         Parameters
         ----------
@@ -199,15 +199,15 @@ class BaseDistribution(ABC):
     def interval(
         self, level: float | Many, *, band: bool = False
     ) -> tuple[float, float] | tuple[Floats, Floats]:
-        """Central prediction interval, closed at both ends.
+        """Return the central prediction interval, closed at both ends.
 
         Parameters
         ----------
         level
-            Probability that the interval is to hold, in (0, 1), or an array.
+            Probability of the interval, in (0, 1), or an array of them.
         band
-            Take the left end from the upper CDF and the right end from the lower one, which
-            is the widest interval of any CDF in the band, instead of the merged CDF.
+            Use the upper CDF for the left end and the lower one for the right end, instead of the
+            merged CDF for both: the widest interval of any CDF in the band.
 
         Returns
         -------
@@ -231,7 +231,7 @@ class BaseDistribution(ABC):
     @overload
     def crps(self, y: Many, *, proper: bool = ...) -> Floats: ...
     def crps(self, y: float | Many, *, proper: bool = False) -> float | Floats:
-        """Continuous ranked probability score of the merged CDF for a label.
+        """Return the continuous ranked probability score (CRPS) of the merged CDF for a label.
 
         The integral of (F(t) - 1{y <= t})^2, with the masses beyond all labels put at the ends of
         the support, or at `y` where it lies beyond them.
@@ -262,7 +262,7 @@ class BaseDistribution(ABC):
     @overload
     def pit(self, y: Many, seed: int | np.random.Generator) -> Floats: ...
     def pit(self, y: float | Many, seed: int | np.random.Generator) -> float | Floats:
-        """Randomised probability integral transform of a label.
+        """Return the randomised probability integral transform (PIT) of a label.
 
         The merged CDF just below `y`, plus a random share of its jump at `y`, with the masses at
         infinity put as in `crps`. Uniform if labels are drawn from the distribution.
@@ -272,7 +272,7 @@ class BaseDistribution(ABC):
         y
             The label, or an array of labels of any shape.
         seed
-            Where the random shares come from.
+            Seed or generator of the random shares.
 
         Returns
         -------
@@ -313,14 +313,14 @@ class BaseDistribution(ABC):
         return pair(*self._pit_ends(finite(y, "y")))
 
     def sample(self, n: int, seed: int | np.random.Generator) -> Floats:
-        """Draw labels, the masses beyond all labels at the ends of the support.
+        """Draw labels; masses beyond all labels lie at the ends of the support.
 
         Parameters
         ----------
         n
-            How many.
+            Number of labels.
         seed
-            Where the random numbers come from.
+            Seed or generator.
 
         Returns
         -------

@@ -174,14 +174,14 @@ def test_everything_that_is_not_there() -> None:
     """All files and directories that are missing are reported at once."""
     write("stream.csv")
     Path("directory.csv").mkdir()
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as raised:
         checked(
             "sample.csv",
             input__labels="directory.csv",
             output__predictions="no/p.csv",
             state__path="no/state",
         )
-    assert told.value.problems == (
+    assert raised.value.problems == (
         "abers.toml: input.observations: stream.jsonl: no such file",
         "abers.toml: input.labels: directory.csv is a directory; name a file in it",
         "abers.toml: output.predictions: there is no directory no; create it first",
@@ -197,10 +197,10 @@ def test_outputs_that_are_directories() -> None:
     Path("there.parquet").mkdir()
     Path("there").mkdir()
     named = {"output__predictions": "there.parquet", "output__on_bad_record": "stop"}
-    with pytest.raises(ConfigError) as told:
+    with pytest.raises(ConfigError) as raised:
         checked(**named)
     problem = "there.parquet is a directory; name a file in it"
-    assert told.value.problems == (f"abers.toml: output.predictions: {problem}",)
+    assert raised.value.problems == (f"abers.toml: output.predictions: {problem}",)
     assert checked(**named, state__path="abers.state").meaning["state"].startswith("abers.state")
     with pytest.raises(ConfigError, match=r"^abers\.toml: state\.path: there is a directory; name"):
         checked(**named, state__path="there")
@@ -274,8 +274,8 @@ def exposed(host: str, environ: dict[str, str], **http: Any) -> list[str]:  # no
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "abers.internal"])  # noqa: S104
 def test_a_page_that_everybody_can_open(host: str) -> None:
     """A live page without a token that other machines can reach is served with a warning."""
-    (told,) = exposed(host, {})
-    assert told == (
+    (warning,) = exposed(host, {})
+    assert warning == (
         f"abers.toml: http.host: other machines can reach {host}, and the live page has no token; "
         'set ABERS_HTTP_TOKEN in the environment, or write "127.0.0.1"'
     )

@@ -244,14 +244,14 @@ def test_a_stopped_run_goes_on(start: Start, folder: Path, number: int, code: in
 def test_a_last_line_without_its_end(start: Start, folder: Path) -> None:
     """A run that is to go on says what it leaves for the next one; any other reads it."""
     (folder / "in.jsonl").write_text(lines(5) + '{"id": "a9')
-    for config, letters in ((CONFIG + '[state]\npath = "abers.state"\n', 1), (CONFIG, 2)):
+    for config, dead_letters in ((CONFIG + '[state]\npath = "abers.state"\n', 1), (CONFIG, 2)):
         (folder / "abers.toml").write_text(config)
         process = start("run", "abers.toml")
         _, err = process.communicate(timeout=240)
         assert process.returncode == 0
         warned = b"Warning: in.jsonl: the last record has no end yet, and is left for the next run"
         assert (warned in err) == ("state" in config)
-        assert len((folder / "out.jsonl.dead.jsonl").read_bytes().splitlines()) == letters
+        assert len((folder / "out.jsonl.dead.jsonl").read_bytes().splitlines()) == dead_letters
 
 
 def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_sealed_state_needs_its_key(
 
 
 @pytest.mark.parametrize("key", ["", KEY])
-def test_an_open_state_is_told_as_such(
+def test_an_open_state_is_shown_as_such(
     path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     """A state without a seal can be looked at whether there is a key or not."""

@@ -101,8 +101,8 @@ def expected(task: str, made: list[dict[str, Any]]) -> tuple[list[Any], list[Any
             outputs += p.process(Observation(*head, score=one["score"]))
         else:
             outputs += p.process(Label(*head, value=one["label"]))
-    told = [one for one in outputs if hasattr(one, "label")]
-    return [one for one in outputs if not hasattr(one, "label")], told
+    outcomes = [one for one in outputs if hasattr(one, "label")]
+    return [one for one in outputs if not hasattr(one, "label")], outcomes
 
 
 def worded(output: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -210,19 +210,19 @@ def test_a_file_of_numbers(invoke: Callable[..., Ran], tmp_path: Path) -> None:
     """The table of a regression is a function of the distributions as written and of the labels."""
     rows = numbers(tmp_path / "in.csv", 300)
     words = ["--task=regression", "--score=predicted", "--label=minutes", "--window=40"]
-    told = ["--distributions", "--delay=5", "--output=out.jsonl", "--json"]
-    ran = invoke("replay", "in.csv", *words, *told)
+    options = ["--distributions", "--delay=5", "--output=out.jsonl", "--json"]
+    ran = invoke("replay", "in.csv", *words, *options)
     assert ran.code == 0, ran.err
     summary = json.loads(ran.out)
     lines = [json.loads(one) for one in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [one["score"] for one in lines] == [score for score, _ in rows]
     bands = [band_of(one["cdf"]) for one in lines]
     losses = [band.crps(label) for band, (_, label) in zip(bands, rows, strict=True)]
-    judged = [row for row, loss in enumerate(losses) if math.isfinite(loss)]
-    assert len(judged) == 300 - 6
+    scored = [row for row, loss in enumerate(losses) if math.isfinite(loss)]
+    assert len(scored) == 300 - 6
     calibrated, raw = summary["calibrated"], summary["raw"]
-    assert calibrated["crps"] == pytest.approx(math.fsum(losses[row] for row in judged) / 294)
-    distances = [abs(rows[row][0] - rows[row][1]) for row in judged]
+    assert calibrated["crps"] == pytest.approx(math.fsum(losses[row] for row in scored) / 294)
+    distances = [abs(rows[row][0] - rows[row][1]) for row in scored]
     assert raw["crps"] == pytest.approx(math.fsum(distances) / 294)
     assert calibrated["crps"] < raw["crps"]
     assert calibrated["crps_infinite"] == raw["crps_infinite"] == 6

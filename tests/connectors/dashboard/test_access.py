@@ -92,8 +92,8 @@ def test_the_token_as_it_is_in_the_address(guarded: str) -> None:
 def test_a_token_that_cannot_be_sent(worked: Worked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is served with a token that cannot be sent."""
     monkeypatch.setenv("ABERS_HTTP_TOKEN", "pässword")
-    told = r"^ABERS_HTTP_TOKEN: cannot be sent"
-    with pytest.raises(ConfigError, match=told), serving(HttpSection(port=0), None, worked.feed):
+    problem = r"^ABERS_HTTP_TOKEN: cannot be sent"
+    with pytest.raises(ConfigError, match=problem), serving(HttpSection(port=0), None, worked.feed):
         pass
 
 
@@ -109,7 +109,7 @@ def test_the_token_survives_a_restart(worked: Worked, monkeypatch: pytest.Monkey
         assert asked(url, "/", Cookie=cookie).code == 401
 
 
-def test_what_a_browser_is_told(url: str) -> None:
+def test_headers_for_a_browser(url: str) -> None:
     """The page may run its own scripts and call its own server; no other site may use it."""
     headers = asked(url, "/").headers
     policy = dict(

@@ -75,7 +75,7 @@ def test_a_window_that_changed_meanwhile(browser: Browser, url: str) -> None:
         choice = page.get_by_label("Model", exact=True)
         choice.select_option(label="fraud · fr")
         page.set_viewport_size({"width": 360, "height": 740})
-        fits(page)  # so the window has told all figures
+        fits(page)  # so the window has resized all figures
         choice.select_option(label="all together")
         fits(page)
         assert page.evaluate("document.documentElement.scrollWidth") == 360

@@ -114,8 +114,8 @@ def test_a_task_has_its_figures(browser: Browser, task: str, scheme: str, width:
         figures = page.locator("#cards .figure")
         expect(figures.locator(".cartesianlayer")).to_have_count(count, timeout=PATIENCE)
         shown = page.locator("#cards section:has(.figure)")
-        told = shown.evaluate_all("all => all.map((one) => one.dataset.name)")
-        assert told == names.split()
+        shown_names = shown.evaluate_all("all => all.map((one) => one.dataset.name)")
+        assert shown_names == names.split()
         assert figures.locator(".cartesianlayer .trace").count() >= count
         assert all(figures.locator(".xtitle, .ytitle").all_text_contents())
         before = figures.evaluate_all(DATA)
@@ -123,7 +123,7 @@ def test_a_task_has_its_figures(browser: Browser, task: str, scheme: str, width:
         worked.tick()
         expect(page.locator("[data-name=scores] p")).to_contain_text("180", timeout=PATIENCE)
         after = figures.evaluate_all(DATA)
-        assert [name for name, a, b in zip(told, before, after, strict=True) if a == b] == []
+        assert [name for name, a, b in zip(shown_names, before, after, strict=True) if a == b] == []
         assert figures.evaluate_all(OVERLAPS) == []
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert noted == []

@@ -48,10 +48,10 @@ def test_names_that_no_model_has() -> None:
     (page, *others), kept = pages(ended(2), made_up)
     assert {*others} == {page}
     assert kept == 1
-    told: dict[str, Any] = json.loads(page)
-    assert told["empty"] == "No model has this name; choose another model."
-    assert [one["name"] for one in told["models"]] == ["m0", "m1"]
-    assert (told["model"], told["cards"]) == (None, [])
+    document: dict[str, Any] = json.loads(page)
+    assert document["empty"] == "No model has this name; choose another model."
+    assert [one["name"] for one in document["models"]] == ["m0", "m1"]
+    assert (document["model"], document["cards"]) == (None, [])
     assert b"made-up" not in page
 
 

@@ -94,8 +94,8 @@ def test_the_table_of_scores(replayed: Replayed) -> None:
 def test_tests_and_alarms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table has the evidence of each test, and below it the alarms."""
     monkeypatch.chdir(tmp_path)
-    told = [int(n < 1_500) for n in range(3_000)]  # what is called 0.9 comes always, then never
-    rows = "".join(f"{1_760_000_000_000 + n},0.9,{label}\n" for n, label in enumerate(told))
+    labels = [int(n < 1_500) for n in range(3_000)]  # what is called 0.9 comes always, then never
+    rows = "".join(f"{1_760_000_000_000 + n},0.9,{label}\n" for n, label in enumerate(labels))
     (tmp_path / "in.csv").write_text("time,score,label\n" + rows)
     command("report", "in.csv", "--scores", "probability", "--output", "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")

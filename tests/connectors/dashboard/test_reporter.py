@@ -125,7 +125,7 @@ def test_the_command(invoke: Invoke, tmp_path: Path) -> None:
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
-def test_the_evidence_is_told_all_along(invoke: Invoke, tmp_path: Path) -> None:
+def test_the_evidence_is_shown_all_along(invoke: Invoke, tmp_path: Path) -> None:
     """The evidence of a file that is read in one batch is recorded every few hundred labels."""
     (tmp_path / "in.csv").write_text("score,label\n" + ROWS * 10)
     assert invoke("report", "in.csv", "--scores", "probability", "--output", "r.json").code == 0

@@ -110,9 +110,9 @@ def test_readyz(url: str, status: Status) -> None:
     status.restored(Served(1))
     status.joined = True
     status.hint("look at the keys")
-    told = {"ready": False, "joined": True, "assigned": [0, 1], "restored": [1]}
+    expected = {"ready": False, "joined": True, "assigned": [0, 1], "restored": [1]}
     answer = asked(url, "/readyz")
-    assert (answer.code, answer.json) == (503, told | {"hints": ["look at the keys"]})
+    assert (answer.code, answer.json) == (503, expected | {"hints": ["look at the keys"]})
     status.restored(Served(0))
     answer = asked(url, "/readyz")
     assert (answer.code, answer.json["ready"]) == (200, True)
@@ -334,8 +334,10 @@ def test_a_client_that_falls_silent(status: Status) -> None:
 def test_a_port_in_use(url: str, status: Status) -> None:
     """A port that another process uses is reported with its key."""
     port = int(url.rsplit(":", 1)[1])
-    told = f"http.host = 127.0.0.1, http.port = {port}: another process listens there; end it, or"
-    with pytest.raises(AbersError, match=told), serving(HttpSection(port=port), status):
+    problem = (
+        f"http.host = 127.0.0.1, http.port = {port}: another process listens there; end it, or"
+    )
+    with pytest.raises(AbersError, match=problem), serving(HttpSection(port=port), status):
         pass
 
 

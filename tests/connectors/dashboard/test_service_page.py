@@ -39,14 +39,14 @@ def test_what_was_committed() -> None:
         status.update_lags({("in", 2): 17})
         page.take(task, work)
         page.refresh([task])
-        told = client.page()
-        assert told["phase"] == "live"
-        tiles = {one["name"]: (one["value"], one["unit"], one["note"]) for one in told["tiles"]}
+        document = client.page()
+        assert document["phase"] == "live"
+        tiles = {one["name"]: (one["value"], one["unit"], one["note"]) for one in document["tiles"]}
         assert tiles["Events"][0] == "5"
         assert tiles["Label delay"][:2] == ("5.0", "s")
         assert tiles["Pending"][0] == "2"
         assert tiles["Lag"][:2] == ("17", "records")
         assert tiles["Lag"][2].endswith("old")
         assert tiles["Dead letters"][::2] == ("1", "1 bad-json")
-        assert "over 1 labels" in told["cards"][0]["description"]
+        assert "over 1 labels" in document["cards"][0]["description"]
         assert asked(url, "/livez").code == 200

@@ -73,10 +73,10 @@ class Served:
             environ={},
         )
 
-    def produce(self, seen: list[Record], told: list[Record]) -> None:
+    def produce(self, observations: list[Record], labels: list[Record]) -> None:
         """Write observations and labels."""
-        self.broker.produce(self.topics["observations"], written(seen))
-        self.broker.produce(self.topics["labels"], written(told))
+        self.broker.produce(self.topics["observations"], written(observations))
+        self.broker.produce(self.topics["labels"], written(labels))
 
     def run(self, *words: str) -> subprocess.Popen[bytes]:
         """Start a service, with more words on its command line."""

@@ -76,11 +76,11 @@ def lived(records: Iterable[bytes]) -> dict[str, Any]:
         last = one
         if one.entry is not None:
             said += processor.apply(one.entry).in_order()
-    told = [one for one in said if not isinstance(one, DeadLetter)]
+    answers = [one for one in said if not isinstance(one, DeadLetter)]
     return {
         "number": last and last.number,
         "following": last and list(last.next_offsets),
-        "said": blake2b(msgspec.json.encode(told), digest_size=16).hexdigest(),
+        "said": blake2b(msgspec.json.encode(answers), digest_size=16).hexdigest(),
         "counters": processor.counters,
         "state": blake2b(processor.state_bytes(), digest_size=16).hexdigest(),
     }

@@ -76,12 +76,12 @@ def _encoded(event: Event) -> bytes:
 
 
 def oracle(
-    seen: list[Record], told: list[Record], settings: Settings, partitions: int = 1
+    seen: list[Record], labels: list[Record], settings: Settings, partitions: int = 1
 ) -> tuple[list[Processor], list[tuple[int, bytes]]]:
     """Process each event alone, by time, labels first; return processors, and times with lines."""
     processors = [Processor(settings, outcomes=False) for _ in range(partitions)]
     lines = []
-    ranked = [(one.time, 0, one) for one in told] + [(one.time, 1, one) for one in seen]
+    ranked = [(one.time, 0, one) for one in labels] + [(one.time, 1, one) for one in seen]
     for time, _, one in sorted(ranked, key=lambda ranked: ranked[:2]):
         event = msgspec.structs.replace(one.event, recorded=one.time)
         lines += [

@@ -41,7 +41,7 @@ def systemd(tmp_path: Path) -> Iterator[socket.socket]:
 @pytest.fixture
 def app(broker: Broker, tmp_path: Path) -> str:
     """Configure an application with topics of its own, and return its name."""
-    app = unique("told")
+    app = unique("announced")
     (tmp_path / "abers.toml").write_text(f"""
     kafka.bootstrap_servers = "{broker.bootstrap}"
     kafka.application_id = "{app}"
@@ -160,9 +160,9 @@ def test_what_hinders_a_service(
     kafka.security = { protocol = "SASL_SSL", mechanism = "PLAIN", username = "u", cafile = "ca" }
     """)
     process = start("run", "abers.toml")
-    _, told = process.communicate(timeout=PATIENCE)
+    _, logged = process.communicate(timeout=PATIENCE)
     assert process.returncode == exit_codes.CONFIG
-    lines = [json.loads(line) for line in told.splitlines()]
+    lines = [json.loads(line) for line in logged.splitlines()]
     assert {(line["level"], line["app"]) for line in lines} == {("critical", "abers")}
     assert [line["message"] for line in lines] == [
         "abers.toml: kafka.security.cafile: ca: no such file",
@@ -184,9 +184,9 @@ def test_the_last_line_is_of_the_log(
     http.port = 0
     """)
     process = start("run", "abers.toml", "--create-topics")
-    _, told = process.communicate(timeout=PATIENCE)
+    _, logged = process.communicate(timeout=PATIENCE)
     assert process.returncode == exit_codes.UNAVAILABLE
-    lines = [json.loads(line) for line in told.splitlines()]
+    lines = [json.loads(line) for line in logged.splitlines()]
     assert {line["app"] for line in lines} == {"alone"}
     assert lines[-1]["level"] == "critical"
     assert lines[-1]["message"].startswith("the broker did not answer connect within 2 s")
@@ -204,6 +204,6 @@ def test_where_outputs_go_is_there(
         while f"{app}-outcomes" in admin.list_topics():
             time.sleep(0.01)
     process = start("run", "abers.toml")
-    _, told = process.communicate(timeout=PATIENCE)
+    _, logged = process.communicate(timeout=PATIENCE)
     assert process.returncode == exit_codes.CONFIG
-    assert f"there is no topic {app}-outcomes" in told.decode()
+    assert f"there is no topic {app}-outcomes" in logged.decode()

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
     from tests.connectors.kafka.brokers import Broker
 
-SEEN = observations(500, PARTITIONS)
-TOLD = labels_of(SEEN)
+OBSERVATIONS = observations(500, PARTITIONS)
+LABELS = labels_of(OBSERVATIONS)
 
 
 @pytest.fixture
 def served(broker: Broker, tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]]) -> Served:
     """Create an application with a stream in its topics."""
     found = Served(broker, tmp_path, start)
-    found.produce(SEEN, TOLD)
+    found.produce(OBSERVATIONS, LABELS)
     return found
 
 
@@ -57,10 +57,10 @@ def test_what_no_snapshot_needs_is_deleted(served: Served) -> None:
         starts = look.starts(served.topics["changelog"])
         assert all(0 < starts[n] <= offsets[0] for n, offsets in kept(served).items())
         tasks = look.tasks()
-    processors, _ = oracle(SEEN, TOLD, served.config().settings(), PARTITIONS)
+    processors, _ = oracle(OBSERVATIONS, LABELS, served.config().settings(), PARTITIONS)
     for task, processor in zip(tasks, processors, strict=True):
         assert task.processor.state_bytes() == processor.state_bytes()
-    served.produce([one._replace(time=one.time + 10**6) for one in SEEN], [])
+    served.produce([one._replace(time=one.time + 10**6) for one in OBSERVATIONS], [])
     served.serve()
 
 

@@ -119,7 +119,7 @@ def test_a_worker_paused_between_send_offsets_and_commit(
                     moved.set()
                     other.turn_until(other.at_end)
                     restored_there.set()
-            except BaseException as error:  # noqa: BLE001 - told below
+            except BaseException as error:  # noqa: BLE001 - raised below
                 failed.append(error)
                 moved.set()
 
@@ -198,7 +198,7 @@ def test_an_idle_twin_ends(
     assert younger.exits == [0]
 
 
-def test_a_stranger_in_the_group_is_told(apply_: Callable[..., Application]) -> None:
+def test_a_stranger_in_the_group_is_reported(apply_: Callable[..., Application]) -> None:
     """A member that reads one input only takes labels away, which is reported."""
     application = apply_(partitions=2)
     stranger = KafkaConsumer(
@@ -410,8 +410,8 @@ def test_too_many_dead_letters(
     one = worker(application)
     assert one.ended() == DATA
     assert "output.max_dead_letter_ratio = 0.1" in one.said()
-    letters = application.broker.consume(application.topics["dead_letters"])
-    assert len(letters) == committed(application)[application.topics["observations"], 0][0]
+    dead_letters = application.broker.consume(application.topics["dead_letters"])
+    assert len(dead_letters) == committed(application)[application.topics["observations"], 0][0]
 
 
 def test_a_broker_that_is_gone(
@@ -454,10 +454,10 @@ def test_a_broker_that_hangs(
 
 def merged(observations: list[Any], labels: list[Any]) -> list[tuple[int, int]]:
     """Merge by time, at the same time the label first; return input and offset."""
-    found, seen, told = [], [*observations], [*labels]
-    while seen or told:
-        label = bool(told) and (not seen or told[0].timestamp <= seen[0].timestamp)
-        found.append((int(label), (told if label else seen).pop(0).offset))
+    found, seen, labelled = [], [*observations], [*labels]
+    while seen or labelled:
+        label = bool(labelled) and (not seen or labelled[0].timestamp <= seen[0].timestamp)
+        found.append((int(label), (labelled if label else seen).pop(0).offset))
     return found
 
 
@@ -479,8 +479,8 @@ def test_a_backlog_is_taken_in_the_order_of_its_times(
             application.broker.consume(application.topics[key])
             for key in ("observations", "labels", "predictions")
         ]
-        for number, told in history(application).items():
+        for number, changelog in history(application).items():
             seen, labels = ([r for r in rs if r.partition == number] for rs in read[:2])
-            assert order(told) == merged(seen, labels)
+            assert order(changelog) == merged(seen, labels)
         said.append([(one.partition, one.key, one.value) for one in read[2]])
     assert said[0] == said[1] == said[2]

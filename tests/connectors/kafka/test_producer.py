@@ -35,25 +35,25 @@ def test_who_lost_a_partition_cannot_commit(
     reader: Callable[[str], PartitionReader],
 ) -> None:
     """A commit with the group metadata of an older generation aborts everything."""
-    seen, told = topics("seen", 2), topics("told", 2)
-    first = member(broker, watchdog, "a", seen, told)
+    observations, labels = topics("observations", 2), topics("labels", 2)
+    first = member(broker, watchdog, "a", observations, labels)
     (before,) = settled(first, owned=4)
-    second = member(broker, watchdog, "b", seen, told)
+    second = member(broker, watchdog, "b", observations, labels)
     after, _ = settled(first, second, owned=4)
     assert after.epoch > before.epoch
     assert {one.partition for one in after.assigned} == {0}
     assert len(after.assigned) == 2, "of both topics the same partitions"
-    producer = writer(broker, watchdog, seen)
+    producer = writer(broker, watchdog, observations)
     producer.begin()
-    producer.send(TopicPartition(seen, 1), None, b"late")
+    producer.send(TopicPartition(observations, 1), None, b"late")
     with pytest.raises(TransactionError, match="the transaction was aborted"):
-        producer.commit({TopicPartition(seen, 1): 7}, before.group_metadata)
+        producer.commit({TopicPartition(observations, 1): 7}, before.group_metadata)
     producer.begin()
-    producer.commit({TopicPartition(seen, 0): 1}, after.group_metadata)
-    log = reader(seen)
-    assert log.committed(TopicPartition(seen, 0)) == 1
-    assert log.committed(TopicPartition(seen, 1)) is None
-    assert broker.consume(seen) == []
+    producer.commit({TopicPartition(observations, 0): 1}, after.group_metadata)
+    log = reader(observations)
+    assert log.committed(TopicPartition(observations, 0)) == 1
+    assert log.committed(TopicPartition(observations, 1)) is None
+    assert broker.consume(observations) == []
     for one in (producer, first, second):
         one.close()
 

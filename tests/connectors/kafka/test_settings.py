@@ -11,7 +11,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization as keys
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka import admin as told
+from kafka import admin as kafka_admin
 from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from tests.connectors.kafka.brokers import Broker, Message, patiently, unique
 
@@ -73,12 +73,12 @@ class Secured(NamedTuple):
     def allow(self, user: str, *rights: tuple[str, str, str]) -> None:
         """Grant rights: an operation on a kind of resource of a name; return once they hold."""
         granted = [
-            told.ACL(
+            kafka_admin.ACL(
                 f"User:{user}",
                 "*",
-                told.ACLOperation[operation],
-                told.ACLPermissionType.ALLOW,
-                told.ResourcePattern(told.ResourceType[kind], name),
+                kafka_admin.ACLOperation[operation],
+                kafka_admin.ACLPermissionType.ALLOW,
+                kafka_admin.ResourcePattern(kafka_admin.ResourceType[kind], name),
             )
             for operation, kind, name in rights
         ]
@@ -132,7 +132,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     started.client = client_settings(made.kafka(admin), ENVIRON)
     with started.admin() as client:
         client.alter_user_scram_credentials(
-            [told.UserScramCredentialUpsertion("abers", "SCRAM-SHA-512", SECRET)]
+            [kafka_admin.UserScramCredentialUpsertion("abers", "SCRAM-SHA-512", SECRET)]
         )
     while not _accepted(client_settings(made.kafka(), ENVIRON)):
         time.sleep(0.1)
@@ -167,7 +167,7 @@ def root(secured: Secured) -> SecuritySection:
 
 
 @pytest.mark.kafka
-def test_topics_that_may_not_be_created_are_told(secured: Secured) -> None:
+def test_topics_that_may_not_be_created_are_reported(secured: Secured) -> None:
     """A missing permission to create is reported for each topic that does not exist."""
     config = Config(kafka=secured.kafka())
     assert config.kafka is not None
@@ -180,7 +180,7 @@ def test_topics_that_may_not_be_created_are_told(secured: Secured) -> None:
 
 
 @pytest.mark.kafka
-def test_missing_permissions_are_told(secured: Secured) -> None:
+def test_missing_permissions_are_reported(secured: Secured) -> None:
     """Each missing permission is reported, by topic, group and transactional id."""
     config = Config(
         kafka=secured.kafka(group_instance_id="7"), limits=LimitsSection(label_timeout=1)
@@ -203,7 +203,7 @@ def test_missing_permissions_are_told(secured: Secured) -> None:
 
 
 @pytest.mark.kafka
-def test_the_right_to_shorten_the_changelog_is_told_where_it_is_shortened(secured: Secured) -> None:
+def test_the_right_to_shorten_the_changelog_is_checked_where_it_is_used(secured: Secured) -> None:
     """DELETE is needed only for shared snapshots, and is not fatal if it is missing."""
     kafka, roots = secured.kafka(), {"security": root(secured)}
     name = f"{kafka.application_id}.changelog"
@@ -211,16 +211,16 @@ def test_the_right_to_shorten_the_changelog_is_told_where_it_is_shortened(secure
     rights = ("READ", "WRITE", "DESCRIBE_CONFIGS")
     secured.allow("abers", *((right, "TOPIC", name) for right in rights))
 
-    def told_of(state: StateSection) -> list[Finding]:
+    def findings_of(state: StateSection) -> list[Finding]:
         found = check(Config(kafka=kafka, state=state), ENVIRON, keys=False)
         return [one for one in found if one.where == "kafka.changelog"]
 
-    assert told_of(StateSection(path="state")) == []
-    (finding,) = told_of(StateSection(path="state", shared=True))
+    assert findings_of(StateSection(path="state")) == []
+    (finding,) = findings_of(StateSection(path="state", shared=True))
     assert f"permission DELETE on topic {name} is missing" in finding.text
     assert not finding.fatal
     secured.allow("abers", ("DELETE", "TOPIC", name))
-    assert told_of(StateSection(path="state", shared=True)) == []
+    assert findings_of(StateSection(path="state", shared=True)) == []
 
 
 @pytest.mark.kafka
@@ -295,7 +295,7 @@ def secured_offline(tmp_path: Path) -> Secured:
         ({"keyfile": "127.0.0.1.key"}, ENVIRON, "kafka.security.keyfile: .*KEY_VALUES_MISMATCH"),
     ],
 )
-def test_what_cannot_be_used_is_told_before_a_broker_is_asked(
+def test_bad_settings_are_reported_before_a_broker_is_asked(
     more: dict[str, str], environ: dict[str, str], problem: str, secured_offline: Secured
 ) -> None:
     """Missing or wrong files and passwords are reported by their keys and variables."""
@@ -305,7 +305,7 @@ def test_what_cannot_be_used_is_told_before_a_broker_is_asked(
         client_settings(kafka, environ)
 
 
-def test_a_mechanism_that_brokers_lack_is_told(secured_offline: Secured) -> None:
+def test_a_mechanism_that_brokers_lack_is_reported(secured_offline: Secured) -> None:
     """The client's error becomes a sentence that names the key."""
     settings = client_settings(secured_offline.kafka(), ENVIRON)
     with (

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     Invoke = Callable[..., Ran]
 
-SEEN = observations(400, PARTITIONS)
-TOLD = labels_of(SEEN)
-HALF = SEEN[200].time
+OBSERVATIONS = observations(400, PARTITIONS)
+LABELS = labels_of(OBSERVATIONS)
+HALF = OBSERVATIONS[200].time
 
 
 @pytest.fixture
@@ -42,8 +42,9 @@ def served(broker: Broker, tmp_path: Path, start: Callable[..., subprocess.Popen
 
 
 def _part(since: int, until: int) -> tuple[list[Record], list[Record]]:
-    seen, told = ([one for one in part if since <= one.time < until] for part in (SEEN, TOLD))
-    return seen, told
+    both = (OBSERVATIONS, LABELS)
+    first, second = ([one for one in part if since <= one.time < until] for part in both)
+    return first, second
 
 
 def lose(served: Served) -> None:
@@ -122,14 +123,14 @@ def test_a_lost_state_is_derived_anew(served: Served, invoke: Invoke) -> None:
 
     served.produce(*_part(HALF, HALF + 10**9))
     served.serve()
-    _, lines = oracle(SEEN, TOLD, settings, PARTITIONS)
+    _, lines = oracle(OBSERVATIONS, LABELS, settings, PARTITIONS)
     found = served.broker.consume(served.topics["predictions"])
     assert sorted((one.timestamp, one.value) for one in found) == lines
 
 
 def test_a_lost_state_is_derived_since_its_start(served: Served, invoke: Invoke) -> None:
     """Records before `kafka.starting_offset` were not read, and are not learned now either."""
-    since = SEEN[100].time
+    since = OBSERVATIONS[100].time
     served.configure(f"kafka.starting_offset = {since}")
     served.serve()
     lose(served)
@@ -194,7 +195,7 @@ def test_a_state_is_given_up(served: Served, invoke: Invoke) -> None:
         )
     served.produce(*_part(HALF, HALF + 10**9))
     served.serve()
-    assert len(served.broker.consume(served.topics["predictions"])) == len(SEEN)
+    assert len(served.broker.consume(served.topics["predictions"])) == len(OBSERVATIONS)
 
 
 def test_one_model_is_forgotten(served: Served, invoke: Invoke) -> None:
@@ -219,7 +220,7 @@ def test_one_model_is_forgotten(served: Served, invoke: Invoke) -> None:
     ]
     served.produce(*_part(HALF, HALF + 10**9))
     served.serve()
-    assert len(served.broker.consume(served.topics["predictions"])) == len(SEEN)
+    assert len(served.broker.consume(served.topics["predictions"])) == len(OBSERVATIONS)
 
 
 def _learned(processor: Processor) -> dict[str, int]:

@@ -97,7 +97,7 @@ def test_only_what_is_missing_is_created(broker: Broker, topics: Make) -> None:
     only(check(config, {}), f"--entity-name {wrong} --add-config retention.ms=-1,message.times")
 
 
-def test_a_topic_that_cannot_be_created_is_told(broker: Broker) -> None:
+def test_a_topic_that_cannot_be_created_is_reported(broker: Broker) -> None:
     """More replicas than brokers are refused, with the key and the reason."""
     with pytest.raises(ConfigError, match=r"^kafka\.observations: .* replication factor"):
         create_topics(configured(broker, replication_factor=3), {})
@@ -151,7 +151,7 @@ def test_what_is_created_lets_a_service_start(broker: Broker, topics: Make) -> N
     require_durable_changelog(configured(broker), {})
 
 
-def test_short_retention_is_told(broker: Broker, topics: Make) -> None:
+def test_short_retention_is_reported(broker: Broker, topics: Make) -> None:
     """A retention shorter than the label timeout is a finding, and not fatal."""
     config = created(broker, labels=topics("labels", retention_ms=str(DAY // 2)))
     found = check(config, {})
@@ -159,7 +159,7 @@ def test_short_retention_is_told(broker: Broker, topics: Make) -> None:
     only(found, "kafka.labels", "12 hours", "1 day", f"retention.ms={DAY}")
 
 
-def test_a_compacted_input_is_told(broker: Broker, topics: Make) -> None:
+def test_a_compacted_input_is_reported(broker: Broker, topics: Make) -> None:
     """An input that keeps only the last record of a key is a finding."""
     config = created(broker, observations=topics("in", cleanup_policy="compact"))
     only(check(config, {}), "kafka.observations", "is compacted")
@@ -227,7 +227,9 @@ def test_equal_keys_in_equal_partitions_are_right(
     assert check(config, {}) == []
 
 
-def test_records_without_keys_are_told(broker: Broker, produce: Callable[..., list[int]]) -> None:
+def test_records_without_keys_are_reported(
+    broker: Broker, produce: Callable[..., list[int]]
+) -> None:
     """Null keys are a finding with several partitions, and fatal if there are no others."""
     config = created(broker, partitions=2)
     observations, labels = all_of(config)[:2]
@@ -247,7 +249,7 @@ def test_one_partition_needs_no_keys(broker: Broker, produce: Callable[..., list
     assert check(config, {}) == []
 
 
-def test_models_without_a_common_key_are_told(
+def test_models_without_a_common_key_are_reported(
     broker: Broker, produce: Callable[..., list[int]]
 ) -> None:
     """Few keys, none of which is in both inputs, are a finding."""

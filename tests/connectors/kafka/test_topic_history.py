@@ -39,18 +39,19 @@ def test_all_is_read_in_the_order_of_time(
     produce: Callable[..., list[int]],
 ) -> None:
     """In a task a label precedes an observation of its time, and tasks are merged by time."""
-    seen, told = topics("seen", 2), topics("told", 2)
+    observations, labels = topics("observations", 2), topics("labels", 2)
     produce(
-        seen,
+        observations,
         [
             Message(f"s{t}".encode(), partition=p, time=t)
             for t, p in [(1, 0), (5, 1), (7, 0), (3, 0)]
         ],
     )
     produce(
-        told, [Message(f"t{t}".encode(), partition=p, time=t) for t, p in [(7, 0), (2, 1), (9, 1)]]
+        labels,
+        [Message(f"t{t}".encode(), partition=p, time=t) for t, p in [(7, 0), (2, 1), (9, 1)]],
     )
-    history = opened(seen, told)
+    history = opened(observations, labels)
     found = [*history.read(history.ranges())]
     assert [one.record.value for one in found] == [b"s1", b"t2", b"s5", b"t7", b"s7", b"s3", b"t9"]
     assert [one.partition for one in found] == [0, 1, 1, 0, 0, 0, 1]
@@ -63,10 +64,10 @@ def test_much_more_than_is_held_is_read_whole(
     produce: Callable[..., list[int]],
 ) -> None:
     """However far one input is ahead of the other, nothing is lost or out of order."""
-    seen, told = topics("seen"), topics("told")
-    produce(seen, (Message(b"s", time=t) for t in range(30_000)), linger_ms=50)
-    produce(told, (Message(b"t", time=29_000 + t) for t in range(2_000)), linger_ms=50)
-    history = opened(seen, told)
+    observations, labels = topics("observations"), topics("labels")
+    produce(observations, (Message(b"s", time=t) for t in range(30_000)), linger_ms=50)
+    produce(labels, (Message(b"t", time=29_000 + t) for t in range(2_000)), linger_ms=50)
+    history = opened(observations, labels)
     found = [*history.read(history.ranges())]
     assert [one.record.timestamp for one in found] == sorted(
         [*range(30_000), *range(29_000, 31_000)]
@@ -84,7 +85,7 @@ def test_a_part_is_found_by_times_or_offsets(
     produce: Callable[..., list[int]],
 ) -> None:
     """A part is from the first record of a time or later to before another one."""
-    topic = topics("seen", 2)
+    topic = topics("observations", 2)
     produce(
         topic, [Message(b"x", partition=p, time=t) for t, p in [(10, 0), (20, 0), (30, 0), (15, 1)]]
     )
@@ -109,7 +110,7 @@ def test_what_comes_later_is_not_read(
     topics: Callable[..., str],
 ) -> None:
     """Reading ends where the topics ended, without aborted and open transactions."""
-    topic = topics("seen")
+    topic = topics("observations")
     with KafkaProducer(**broker.client, transactional_id=topic) as producer:
         producer.init_transactions()
         for name, end in [(b"a", True), (b"no", False), (b"b", True)]:
@@ -131,9 +132,11 @@ def test_topics_that_do_not_fit_are_refused(
     opened: Callable[..., TopicHistory], topics: Callable[..., str]
 ) -> None:
     """Numbers of partitions must be equal, and a topic must exist."""
-    seen, told = topics("seen", 2), topics("told", 1)
-    with pytest.raises(ParameterError, match=r"seen-[0-9a-f]* has 2, told-[0-9a-f]* has 1"):
-        opened(seen, told)
+    observations, labels = topics("observations", 2), topics("labels", 1)
+    with pytest.raises(
+        ParameterError, match=r"observations-[0-9a-f]* has 2, labels-[0-9a-f]* has 1"
+    ):
+        opened(observations, labels)
     with pytest.raises(ParameterError, match="there is no topic nowhere"):
         opened("nowhere")
 
@@ -145,7 +148,7 @@ def test_reading_takes_no_part_in_a_group(
     produce: Callable[..., list[int]],
 ) -> None:
     """Reading creates no consumer group."""
-    topic = topics("seen")
+    topic = topics("observations")
     produce(topic, [Message(b"x")])
 
     def groups() -> Any:  # noqa: ANN401 - the client's

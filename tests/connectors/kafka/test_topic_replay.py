@@ -54,12 +54,12 @@ class Stage:
     """Topics with a stream in them, and their configuration."""
 
     def __init__(
-        self, broker: Broker, folder: Path, seen: list[Record], told: list[Record]
+        self, broker: Broker, folder: Path, observations: list[Record], labels: list[Record]
     ) -> None:
         self.broker, self.folder = broker, folder
         self.topics = broker.create_all(PARTITIONS)
-        broker.produce(self.topics["observations"], written(seen))
-        broker.produce(self.topics["labels"], written(told))
+        broker.produce(self.topics["observations"], written(observations))
+        broker.produce(self.topics["labels"], written(labels))
         self.configure()
 
     def configure(self, more: str = "") -> None:
@@ -128,7 +128,7 @@ def test_a_topic_keeps_keys_headers_partitions_and_times(
 
 
 @pytest.mark.usefixtures("stage")
-def test_a_topic_that_forgets_is_told_of(broker: Broker, invoke: Invoke) -> None:
+def test_a_topic_with_short_retention_is_reported(broker: Broker, invoke: Invoke) -> None:
     """A warning says if a topic deletes old records, or changes their time."""
     short = broker.create("short", PARTITIONS, retention_ms="86400000")
     ran = invoke("replay", "abers.toml", "--output", f"kafka:{short}")
@@ -337,7 +337,7 @@ class Served(Stage):
         reads = [*history.read(history.ranges())]
         history.close()
         values: list[bytes] = []
-        told: list[Message] = []
+        changelog: list[Message] = []
         ends = [0] * PARTITIONS
         for first in range(0, len(reads), 50):
             part = reads[first : first + 50]
@@ -351,10 +351,10 @@ class Served(Stage):
                 work = task.process(taken, deserializer, serializer)
                 values += [one.value for one in work.output_records if one.sink == "predictions"]
                 parts = encode(work.changelog_record, 2000)
-                told += [Message(value, None, number) for value in parts]
+                changelog += [Message(value, None, number) for value in parts]
                 ends[number] += len(parts)
                 task.changelog_written(ends[number])
-        self.broker.produce(self.topics["changelog"], told)
+        self.broker.produce(self.topics["changelog"], changelog)
         return values
 
     def save(self, tasks: list[StreamTask]) -> None:
@@ -455,7 +455,7 @@ def test_a_part_of_the_changelog_begins_at_a_snapshot(served: Served, invoke: In
     since = max(starts.values()) + 2
     assert since < stored[PARTITIONS].offset  # those of the second time are too new for it
     served.cut(starts)
-    told = []
+    counts = []
     for words in ([], ["--since", f"@{since}"]):
         ran = invoke("replay", "abers.toml", "--from", "changelog", "-o", "out.jsonl", *words)
         assert ran.code == 0, ran.err
@@ -464,8 +464,8 @@ def test_a_part_of_the_changelog_begins_at_a_snapshot(served: Served, invoke: In
             mine = [one for one in lines if model in one]
             assert mine
             assert mine == [one for one in values if model in one][-len(mine) :]
-        told.append(len(lines))
-    whole, part = told
+        counts.append(len(lines))
+    whole, part = counts
     assert 0 < part < whole < len(values)
 
 

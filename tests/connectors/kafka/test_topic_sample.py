@@ -23,13 +23,13 @@ TIME = 1_700_000_000_000
 @pytest.fixture
 def names(broker: Broker, tmp_path: Path) -> tuple[str, str]:
     """Create topics of observations and labels, and a configuration of them."""
-    seen, told = broker.create("seen", 2), broker.create("told", 2)
+    observations, labels = broker.create("observations", 2), broker.create("labels", 2)
     (tmp_path / "abers.toml").write_text(
-        f'[kafka]\nbootstrap_servers = "{broker.bootstrap}"\nobservations = "{seen}"\nlabels = '
-        f'"{told}"\n'
+        f'[kafka]\nbootstrap_servers = "{broker.bootstrap}"\n'
+        f'observations = "{observations}"\nlabels = "{labels}"\n'
         'predictions = "p"\n[input.fields]\nmodel = "record:key"\n'
     )
-    return seen, told
+    return observations, labels
 
 
 def written(n: int, **more: object) -> Message:
@@ -40,45 +40,50 @@ def written(n: int, **more: object) -> Message:
 
 def test_ten_records_of_each_input(names: tuple[str, str], broker: Broker, invoke: Invoke) -> None:
     """Records are shown by topic, partition and offset, in the order of time."""
-    seen, told = names
-    broker.produce(seen, [written(n, score=0.25) for n in range(30)])
-    broker.produce(told, [written(n, label=1) for n in range(3)])
-    ran = invoke("check", "abers.toml", "--sample", seen)
+    observations, labels = names
+    broker.produce(observations, [written(n, score=0.25) for n in range(30)])
+    broker.produce(labels, [written(n, label=1) for n in range(3)])
+    ran = invoke("check", "abers.toml", "--sample", observations)
     assert ran.code == 0, ran.err
-    lines = [line for line in ran.out.splitlines() if line.startswith(f"{seen}[")]
+    lines = [line for line in ran.out.splitlines() if line.startswith(f"{observations}[")]
     assert len(lines) == 10
     assert lines[3] == (
-        f'{seen}[1]@1: observation "a3" of model "fraud", 2023-11-14T22:13:20.003Z, score 0.25'
+        f'{observations}[1]@1: observation "a3" of model "fraud", 2023-11-14T22:13:20.003Z, '
+        "score 0.25"
     )
-    ran = invoke("check", "abers.toml", "--sample", told)
-    assert f'{told}[0]@1: label 1 for "a2" of model "fraud"' in ran.out
+    ran = invoke("check", "abers.toml", "--sample", labels)
+    assert f'{labels}[0]@1: label 1 for "a2" of model "fraud"' in ran.out
 
 
-def test_the_first_mistake_is_told(names: tuple[str, str], broker: Broker, invoke: Invoke) -> None:
+def test_the_first_mistake_is_reported(
+    names: tuple[str, str], broker: Broker, invoke: Invoke
+) -> None:
     """The first mistake is shown with its offset, its text and the reason."""
-    seen, _ = names
+    observations, _ = names
     bad = written(1, scoer=0.5)
-    broker.produce(seen, [written(0, score=0.5), Message(None, b"k", 0, TIME), bad])
-    ran = invoke("check", "abers.toml", "--sample", seen)
+    broker.produce(observations, [written(0, score=0.5), Message(None, b"k", 0, TIME), bad])
+    ran = invoke("check", "abers.toml", "--sample", observations)
     assert ran.code == 1
-    assert f'{seen}[1]@0: missing-field: the record has no "score" and no "label"' in ran.err
+    assert (
+        f'{observations}[1]@0: missing-field: the record has no "score" and no "label"' in ran.err
+    )
     assert "scoer" in ran.err
-    assert f"{seen}[0]@0: observation" in ran.out
+    assert f"{observations}[0]@0: observation" in ran.out
 
 
 def test_only_the_newest_are_looked_at(
     names: tuple[str, str], broker: Broker, invoke: Invoke
 ) -> None:
     """An old mistake in a long history is not shown."""
-    seen, _ = names
+    observations, _ = names
     broker.produce(
-        seen,
+        observations,
         [Message(b"{", b"k", 0, TIME), *(written(2 * n, score=0.5) for n in range(5_001))],
         linger_ms=20,
     )
-    ran = invoke("check", "abers.toml", "--sample", seen)
+    ran = invoke("check", "abers.toml", "--sample", observations)
     assert ran.code == 0, ran.err
-    assert f"{seen}[0]@2: observation" in ran.out
+    assert f"{observations}[0]@2: observation" in ran.out
 
 
 def test_a_topic_that_is_not_there(names: tuple[str, str], invoke: Invoke) -> None:

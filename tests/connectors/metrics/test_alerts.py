@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 def turning(first: int, count: int, *, right: bool) -> tuple[list[Record], list[Record]]:
     """Return observations and their labels, whose scores turn from right to wrong."""
-    seen, told = [], []
+    observations, labels = [], []
     for number in range(first, first + count):
         score, at = (0.1, 0.9)[number % 2], START + 1000 * number
         label = int((score > 0.5) == right)
-        seen.append(Record(at, 0, Observation(f"o{number}", at, "m", score)))
-        told.append(Record(at + 500, 0, Label(f"o{number}", at + 500, "m", label)))
-    return seen, told
+        observations.append(Record(at, 0, Observation(f"o{number}", at, "m", score)))
+        labels.append(Record(at + 500, 0, Label(f"o{number}", at + 500, "m", label)))
+    return observations, labels
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def served(broker: Broker, tmp_path: Path, start: Callable[..., subprocess.Popen
     return found
 
 
-def test_an_alarm_is_told_once(served: Served, broker: Broker) -> None:
+def test_an_alarm_is_sent_once(served: Served, broker: Broker) -> None:
     """An incident is one record and one call of the same bytes, also after a restart."""
     with listening() as listener:
         served.configure(f'alerts.webhook = "{listener.url}"')
@@ -56,14 +56,14 @@ def test_an_alarm_is_told_once(served: Served, broker: Broker) -> None:
         served.serve()
         assert len(broker.consume(served.topics["alerts"])) == 1
         assert [each.body for each in listener.heard.queue] == [one.value]
-    told = json.loads(one.value)
-    assert (told["v"], told["model"], told["view"], told["episode"]) == (1, "m", "calibrated", 1)
-    assert told["test"] == "change-tolerance"
-    assert (told["topic"], told["partition"]) == (served.topics["labels"], 0)
-    cause = broker.consume(served.topics["labels"])[told["offset"]]
-    assert json.loads(cause.value)["id"] == f"o{(told['time'] - START) // 1000}"
+    alarm = json.loads(one.value)
+    assert (alarm["v"], alarm["model"], alarm["view"], alarm["episode"]) == (1, "m", "calibrated", 1)
+    assert alarm["test"] == "change-tolerance"
+    assert (alarm["topic"], alarm["partition"]) == (served.topics["labels"], 0)
+    cause = broker.consume(served.topics["labels"])[alarm["offset"]]
+    assert json.loads(cause.value)["id"] == f"o{(alarm['time'] - START) // 1000}"
     assert (one.key, one.headers, one.timestamp) == (cause.key, cause.headers, cause.timestamp)
-    assert told["time"] >= START + 200_000
+    assert alarm["time"] >= START + 200_000
 
 
 @pytest.mark.parametrize("words", [[], ["--from", "changelog"]])
@@ -81,9 +81,9 @@ def test_a_replay_says_its_alarms(
         assert listener.heard.empty()
     assert process.returncode == 0, err
     (one,) = broker.consume(served.topics["alerts"])
-    told = json.loads(one.value)
-    place = {name: told.pop(name) for name in ("topic", "partition", "offset")}
-    assert json.loads(out)["alarms"] == [told], place
+    alarm = json.loads(one.value)
+    place = {name: alarm.pop(name) for name in ("topic", "partition", "offset")}
+    assert json.loads(out)["alarms"] == [alarm], place
 
 
 def test_a_process_that_dies(served: Served, broker: Broker) -> None:

@@ -103,4 +103,4 @@ def test_long_names_are_no_metrics() -> None:
     text, _ = exposition(registry_of(status), "")
     assert b'abers_dead_letters_total{reason="too-long"} 2.0' in text
     assert len(text) < 30_000
-    assert max(len(letter.value) for letter in work.output_records) < 1_000_000
+    assert max(len(record.value) for record in work.output_records) < 1_000_000

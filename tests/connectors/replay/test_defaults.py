@@ -88,7 +88,7 @@ def test_a_bundled_stream_knows_its_task(
     assert job(name, learner="tree").settings.learner == "tree"
 
 
-def test_distributions_are_told_if_they_are_asked_for() -> None:
+def test_distributions_are_written_on_request() -> None:
     """With the option each prediction has its whole distribution; without it quantiles."""
     given = job("ChickWeights", distributions=True)
     assert given.settings.distributions == "full"
@@ -107,7 +107,7 @@ def test_a_coverage_goes_into_the_settings() -> None:
     assert given.settings.coverage == 0.8
 
 
-def test_labels_of_a_file_are_what_is_told(file: Path) -> None:
+def test_labels_of_a_file_are_as_given(file: Path) -> None:
     """Labels 0 and 1 are classes, unless the task says that they are numbers."""
     assert job(file.name).settings.task == job(file.name, task="binary").settings.task == "binary"
     given = job(file.name, task="regression")

@@ -56,9 +56,9 @@ def test_each_output_gets_its_rows(tmp_path: Path) -> None:
     run(job(output__outcomes="met.jsonl", output__dead_letters="dead.csv"))
     (prediction,), (outcome,) = rows(tmp_path / "out.jsonl"), rows(tmp_path / "met.jsonl")
     assert (prediction["id"], outcome["id"], outcome["label"]) == ("a", "a", 1)
-    header, letter = (tmp_path / "dead.csv").read_text().splitlines()
+    header, dead_letter = (tmp_path / "dead.csv").read_text().splitlines()
     assert header == "v,reason,detail,where,topic,partition,offset,raw,base64,size"
-    assert letter.startswith("1,bad-score,")
+    assert dead_letter.startswith("1,bad-score,")
 
 
 def test_outcomes_only_if_they_are_wanted(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_where_bad_records_stop_there_are_no_dead_letters(tmp_path: Path) -> Non
     assert (tmp_path / "out.jsonl.dead.jsonl").read_text() == "of another run"
 
 
-def test_all_that_hinders_is_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     """Mistakes are found before anything is written, and name the configuration."""
     flags = {"input__observations": "inn.jsonl", "state__path": "no/abers.state"}
     with pytest.raises(ConfigError) as error:

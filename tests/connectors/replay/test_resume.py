@@ -186,12 +186,14 @@ def test_a_state_that_was_lost(folder: Path) -> None:
     before = (folder / "out.jsonl").read_bytes()
     code, err = ran(folder)
     assert code == 78
-    told = "state.path: abers.state: there is no state, but output.predictions out.jsonl is there"
-    assert told in err
+    problem = (
+        "state.path: abers.state: there is no state, but output.predictions out.jsonl is there"
+    )
+    assert problem in err
     check = [str(COMMAND), "check", "abers.toml"]
     checked = subprocess.run(check, cwd=folder, capture_output=True, timeout=240, check=False)
     assert checked.returncode == 78
-    assert told.encode() in checked.stderr
+    assert problem.encode() in checked.stderr
     assert (folder / "out.jsonl").read_bytes() == before
     (folder / "out.jsonl").unlink()
     run_to_the_end(folder)

@@ -65,7 +65,7 @@ def test_it_scores_the_written_predictions(rows: list[tuple[float, int]], delay:
     assert summary.mean_width == pytest.approx(sum(widths) / len(rows))
 
 
-def test_raw_scores_are_judged_only_as_probabilities() -> None:
+def test_raw_scores_are_scored_only_as_probabilities() -> None:
     """Without the declaration there are no raw metrics, whatever the scores look like."""
     _, summary = replayed([(0.5, 1)], 0, Settings())
     assert summary.raw is None

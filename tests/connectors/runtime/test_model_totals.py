@@ -25,7 +25,7 @@ from abers.stream import (
     ScoredRows,
     Settings,
 )
-from abers_connectors.runtime.model_totals import BINS, PIT, WIDTHS, ModelTotals
+from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS, ModelTotals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -112,7 +112,7 @@ def test_binary(settings: Settings, events: list[Event], cuts: list[int]) -> Non
         for view, p in (views | {"calibrated": one.p}).items():
             q = p if one.label else 1.0 - p
             Forecast(p, one.label, (p - one.label) ** 2, q).add(wanted, view, one.model)
-        wanted["width", "", one.model, bucket(WIDTHS, one.p1 - one.p0)] += 1
+        wanted["width", "", one.model, bucket(WIDTH_BOUNDS, one.p1 - one.p0)] += 1
         wanted["width_sum", "", one.model, 0] += one.p1 - one.p0
     agree(sums_of(totals), wanted)
 
@@ -139,7 +139,7 @@ def test_several_classes() -> None:
             true = int(best == one.label)
             Forecast(p[best], true, square, p[one.label]).add(wanted, view, one.model)
         width = one.high[one.label] - one.low[one.label]
-        wanted["width", "", one.model, bucket(WIDTHS, width)] += 1
+        wanted["width", "", one.model, bucket(WIDTH_BOUNDS, width)] += 1
         wanted["width_sum", "", one.model, 0] += width
         outside = any(not one.low[name] <= one.p[name] <= one.high[name] for name in names)
         wanted["outside", "", one.model, 0] += outside
@@ -169,7 +169,7 @@ def test_regression(distributions: Literal["none", "scored"]) -> None:
             wanted["covered", level, one.model, 0] += inside
     found = sums_of(totals)
     model = outcomes[0].model
-    pit = [found.pop(("pit", "", model, column), 0.0) for column in range(len(PIT))]
+    pit = [found.pop(("pit", "", model, column), 0.0) for column in range(len(PIT_BOUNDS))]
     total = found.pop(("pit_sum", "", model, 0), 0.0)
     agree(found, wanted)
     if distributions == "none":
@@ -177,7 +177,7 @@ def test_regression(distributions: Literal["none", "scored"]) -> None:
         return
     pits = [one.scored.pit for one in settled_singly(settings, events)]
     ends = [pair for one in pits if one is not None for pair in np.column_stack(one).tolist()]
-    edges = [0.0, *PIT]
+    edges = [0.0, *PIT_BOUNDS]
     for column, (left, right) in enumerate(pairwise(edges)):
         share = sum(
             max(min(right, at) - max(left, below), 0.0) / (at - below)

@@ -87,9 +87,9 @@ def test_a_run_without_alarms(invoke: Invoke, config: Path, tmp_path: Path) -> N
 def test_evidence_that_is_infinite() -> None:
     """JSON has no infinity, so infinite evidence is null."""
     alarm = Alarm("m", "s", "raw", "change-tolerance", 2, 5, math.inf, 1.5, "It changed.")
-    told = json.loads(msgspec.json.encode(AlarmRecord.of(alarm, "labels", 3, 17)))
+    record = json.loads(msgspec.json.encode(AlarmRecord.of(alarm, "labels", 3, 17)))
     place = {"topic": "labels", "partition": 3, "offset": 17}
-    assert told == place | {
+    assert record == place | {
         "v": 1,
         "model": "m",
         "segment": "s",

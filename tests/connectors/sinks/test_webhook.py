@@ -13,7 +13,7 @@ from tests.connectors.hooks import SECRET, Posted, listening
 from abers_connectors.sinks.webhook import Webhook
 
 
-def told(url: str, *alarms: bytes) -> list[str]:
+def sent(url: str, *alarms: bytes) -> list[str]:
     """Post alarms one after the other, and return the result of each."""
     results = Queue[str]()
     webhook = Webhook(url, results.put, pauses=(0.01, 0.01))
@@ -28,7 +28,7 @@ def told(url: str, *alarms: bytes) -> list[str]:
 def test_each_alarm_is_posted_once() -> None:
     """Alarms are posted in their order, as JSON, to the whole address."""
     with listening() as listener:
-        assert told(listener.url, b'{"v":1}', b'{"v":2}') == ["sent", "sent"]
+        assert sent(listener.url, b'{"v":1}', b'{"v":2}') == ["sent", "sent"]
         heard = [listener.heard.get_nowait() for _ in range(2)]
         assert listener.heard.empty()
     kind = "application/json"
@@ -39,14 +39,14 @@ def test_each_alarm_is_posted_once() -> None:
 def test_a_server_that_fails_is_asked_again(answer: int) -> None:
     """A temporary failure is retried, and the alarm is then posted once."""
     with listening([answer, answer]) as listener:
-        assert told(listener.url, b"{}") == ["sent"]
+        assert sent(listener.url, b"{}") == ["sent"]
         assert listener.heard.qsize() == 3
 
 
 def test_attempts_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """After some attempts an alarm is dropped; the log names the host, and not the address."""
     with listening([500] * 3) as listener:
-        assert told(listener.url, b"{}", b"{}") == ["failed", "sent"]
+        assert sent(listener.url, b"{}", b"{}") == ["failed", "sent"]
     assert caplog.messages == ["an alarm could not be posted to 127.0.0.1: it answers 500"]
 
 
@@ -54,7 +54,7 @@ def test_attempts_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
 def test_what_will_not_be_different_is_not_tried_again(answer: int) -> None:
     """A permanent refusal is not retried, and a redirect is not followed."""
     with listening([answer]) as listener:
-        assert told(listener.url, b"{}") == ["failed"]
+        assert sent(listener.url, b"{}") == ["failed"]
         assert [one.path for one in listener.heard.queue] == [SECRET]
 
 
@@ -63,7 +63,7 @@ def test_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
     with listening() as listener:
         url = listener.url
     caplog.set_level(logging.DEBUG)
-    assert told(url, b"{}") == ["failed"]
+    assert sent(url, b"{}") == ["failed"]
     assert caplog.messages == ["an alarm could not be posted to 127.0.0.1: ConnectionRefusedError"]
     assert SECRET not in caplog.text
 
@@ -84,7 +84,7 @@ def test_an_answer_that_is_no_http() -> None:
 
         thread = threading.Thread(target=babble)
         thread.start()
-        assert told(f"http://127.0.0.1:{server.getsockname()[1]}", b"{}") == ["failed"]
+        assert sent(f"http://127.0.0.1:{server.getsockname()[1]}", b"{}") == ["failed"]
         server.shutdown(socket.SHUT_RDWR)
         thread.join()
 
@@ -105,7 +105,7 @@ def test_one_who_keeps_silent_hinders_nobody() -> None:
     webhook.close()
 
 
-def test_what_waits_at_the_end_is_told() -> None:
+def test_alarms_that_wait_at_the_end_are_reported() -> None:
     """When a process ends, queued alarms are still posted."""
     with listening() as listener:
         results = Queue[str]()

@@ -101,13 +101,15 @@ def test_a_bad_record_is_a_dead_letter(
     flags = LIMITS | {"output.outcomes": str(tmp_path / "met.jsonl")}
     summary = run(tmp_path, b"\n".join([*around[:2], line, *around[2:]]), flags)
     assert summary.dead_letters == {reason: 1}
-    (letter,) = rows(tmp_path / "out.jsonl.dead.jsonl")
-    assert list(letter) == ["v", "reason", "detail", "where", "raw"]
-    assert letter["reason"] == reason
-    assert detail in letter["detail"]
-    assert letter["where"] == f"{tmp_path}/in.jsonl line 3"
+    (dead_letter,) = rows(tmp_path / "out.jsonl.dead.jsonl")
+    assert list(dead_letter) == ["v", "reason", "detail", "where", "raw"]
+    assert dead_letter["reason"] == reason
+    assert detail in dead_letter["detail"]
+    assert dead_letter["where"] == f"{tmp_path}/in.jsonl line 3"
     shown = line.decode("utf-8", "backslashreplace")
-    assert letter["raw"] == shown or (reason == "too-large" and letter["raw"].startswith(shown[:9]))
+    assert dead_letter["raw"] == shown or (
+        reason == "too-large" and dead_letter["raw"].startswith(shown[:9])
+    )
     with_bad = [(tmp_path / name).read_bytes() for name in ("out.jsonl", "met.jsonl")]
     run(tmp_path, b"\n".join(around), flags)
     assert [(tmp_path / name).read_bytes() for name in ("out.jsonl", "met.jsonl")] == with_bad
@@ -131,9 +133,12 @@ def test_a_label_of_an_id_that_never_comes(tmp_path: Path) -> None:
     later = [observation(id_, time=NOW + 100 * (i + 1)) for i, id_ in enumerate("abc")]
     lines = [label("lost"), *later]
     run(tmp_path, b"\n".join(lines), {"limits.label_timeout": "50ms", "limits.max_jump": "1s"})
-    (letter,) = rows(tmp_path / "out.jsonl.dead.jsonl")
-    assert (letter["reason"], letter["where"]) == ("unknown-id", "unmatched label (timed out)")
-    assert msgspec.json.decode(letter["raw"])["id"] == "lost"
+    (dead_letter,) = rows(tmp_path / "out.jsonl.dead.jsonl")
+    assert (dead_letter["reason"], dead_letter["where"]) == (
+        "unknown-id",
+        "unmatched label (timed out)",
+    )
+    assert msgspec.json.decode(dead_letter["raw"])["id"] == "lost"
 
 
 @pytest.mark.parametrize("reaction", ["dead-letter", "stop"])

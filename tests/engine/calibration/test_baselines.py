@@ -90,11 +90,11 @@ def test_run_in_pieces_equals_prequential(kind: type[Baseline], options: dict[st
         }
         held, wanted = np.empty((2, len(row)), np.int64)
         columns = (steps[at], data.scores[row], data.labels[row])
-        told = pieces.run(*columns, **given, held=held)
+        predicted = pieces.run(*columns, **given, held=held)
         counted.run(*columns, **given, held=wanted)
-        assert np.isnan(told[steps[at] == LEARN]).all()
+        assert np.isnan(predicted[steps[at] == LEARN]).all()
         asked = steps[at] == PREDICT
-        assert told[asked].tolist() == p[row[asked]].tolist()
+        assert predicted[asked].tolist() == p[row[asked]].tolist()
         assert held.tolist() == wanted.tolist()
     assert pieces.to_bytes() == whole.to_bytes()
 

@@ -197,7 +197,7 @@ assert restored.to_bytes() == taught(options, 70).to_bytes()
 sys.stdout.buffer.write(repr(go_on(restored, options)).encode())
 """
     calibrator = taught(options, 70)
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", program],
         input=calibrator.to_bytes(),
         env={**os.environ, "ABERS_BACKEND": writer},
@@ -205,7 +205,7 @@ sys.stdout.buffer.write(repr(go_on(restored, options)).encode())
         check=True,
         capture_output=True,
     ).stdout
-    assert told.decode() == repr(go_on(calibrator, options))
+    assert printed.decode() == repr(go_on(calibrator, options))
 
 
 # Damaged bytes

@@ -183,11 +183,11 @@ def test_half_life_over_many_changes_of_scale(size: int) -> None:
     calibrator.learn_many(scores, labels, times=np.arange(size, dtype=float))
     assert len(calibrator) == 151
     check(calibrator)
-    told = Oracle(half_life=5.0)
+    expected = Oracle(half_life=5.0)
     for i in range(size - 151, size):
-        told.learn(float(scores[i]), int(labels[i]), time=float(i))
+        expected.learn(float(scores[i]), int(labels[i]), time=float(i))
     for asked in (0.1, 0.5, 0.77):
-        assert calibrator.predict_one(asked) == told.predict(asked)
+        assert calibrator.predict_one(asked) == expected.predict(asked)
 
 
 # All of them
@@ -199,30 +199,30 @@ def test_every_rule_equals_the_definition(
     options: dict[str, Any], events: list[tuple[float, int, float, float]], asked: float
 ) -> None:
     """After any stream, predictions now and later are those of the definition."""
-    calibrator, told, now = VennAbers(**options), Oracle(**options), 0.0
+    calibrator, expected, now = VennAbers(**options), Oracle(**options), 0.0
     for score, label, weight, gap in events:
         now += gap
         when = {"time": now} if aging(options) else {}
         calibrator.learn_one(score, label, weight=weight, **when)
-        told.learn(score, label, weight, **when)
-    assert len(calibrator) == len(told)
-    assert calibrator.late == told.late
-    assert calibrator.predict_one(asked, weight=0.7) == told.predict(asked, 0.7)
+        expected.learn(score, label, weight, **when)
+    assert len(calibrator) == len(expected)
+    assert calibrator.late == expected.late
+    assert calibrator.predict_one(asked, weight=0.7) == expected.predict(asked, 0.7)
     if aging(options):
         for later in (now - 3.0, now + 1.5, now + 4.9, now + 30.0):
-            assert calibrator.predict_one(asked, time=later) == told.predict(asked, time=later)
+            assert calibrator.predict_one(asked, time=later) == expected.predict(asked, time=later)
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_hull_and_isotonic_see_what_is_held(options: dict[str, Any]) -> None:
     """The fit is that of what is remembered, with its weights as they are now."""
-    calibrator, told = VennAbers(**options), Oracle(**options)
+    calibrator, expected = VennAbers(**options), Oracle(**options)
     scores, labels, weights, times = stream(options, 60)
     calibrator.learn_many(scores, labels, weights=weights, times=times)
     for i, (score, label, weight) in enumerate(zip(scores, labels, weights, strict=True)):
-        told.learn(score, int(label), weight, -math.inf if times is None else times[i])
+        expected.learn(score, int(label), weight, -math.inf if times is None else times[i])
     hull = calibrator.hull()
-    for score, value in told.fit():
+    for score, value in expected.fit():
         assert calibrator.isotonic(score) == float(value)
         assert float(value) in hull.value
 

@@ -51,9 +51,9 @@ def defined(kind: type[Calibrator], oracle: MultiOracle, *query: Any) -> Answer:
 def same(answer: MultiInterval, exact: Answer) -> bool:
     """Return whether an answer is the exact one but for rounding, class for class."""
     return all(
-        [*told] == [*wanted]
-        and np.allclose([*told.values()], [float(v) for v in wanted.values()], 1e-12, 1e-15)
-        for told, wanted in zip(answer, exact, strict=True)
+        [*predicted] == [*wanted]
+        and np.allclose([*predicted.values()], [float(v) for v in wanted.values()], 1e-12, 1e-15)
+        for predicted, wanted in zip(answer, exact, strict=True)
     )
 
 
@@ -131,9 +131,9 @@ def test_prequential_equals_one_at_a_time(
             loop.learn_one(named(scores[j]), str(labels[j]), **keywords(weights, times, j))
     for j in waiting:
         loop.learn_one(named(scores[j]), str(labels[j]), **keywords(weights, times, j))
-    told = batch.prequential(scores, labels, delay=delay, weights=weights, times=times)
+    predicted = batch.prequential(scores, labels, delay=delay, weights=weights, times=times)
     for which in range(3):
-        assert told[which].tolist() == [[*answer[which].values()] for answer in answers]
+        assert predicted[which].tolist() == [[*answer[which].values()] for answer in answers]
     assert batch.to_bytes() == loop.to_bytes()
 
 
@@ -145,10 +145,10 @@ def test_predict_many_equals_predict_one(kind: type[Calibrator], options: dict[s
     calibrator = kind(("a", "b", "c"), **options)
     calibrator.learn_many(scores, labels, weights=weights, times=times)
     before = calibrator.to_bytes()
-    told = calibrator.predict_many(scores, weights=weights, times=times)
+    predicted = calibrator.predict_many(scores, weights=weights, times=times)
     for i in range(60):
         answer = calibrator.predict_one(named(scores[i]), **keywords(weights, times, i))
-        assert [column[i].tolist() for column in told] == [[*part.values()] for part in answer]
+        assert [column[i].tolist() for column in predicted] == [[*part.values()] for part in answer]
     assert calibrator.to_bytes() == before
 
 
@@ -158,7 +158,7 @@ def test_run_in_pieces_equals_prequential(kind: type[Calibrator], options: dict[
     """Steps in any pieces give what one call gives, NaN where a label was learned, and counts."""
     scores, labels, weights, times = table(options, 50)
     whole, pieces = (kind(("a", "b", "c"), **options) for _ in range(2))
-    told = whole.prequential(scores, labels, weights=weights, times=times)
+    predicted = whole.prequential(scores, labels, weights=weights, times=times)
     rows = np.repeat(np.arange(50), 2)
     steps = np.tile([PREDICT, LEARN], 50)
     numbers = np.searchsorted(["a", "b", "c"], labels)
@@ -169,7 +169,7 @@ def test_run_in_pieces_equals_prequential(kind: type[Calibrator], options: dict[
         columns = {"weights": weights[row], "times": given_times, "held": held[at]}
         answers = pieces.run(steps[at], scores[row], numbers[row], **columns)
         learned = steps[at] == LEARN
-        for answer, wanted in zip(answers, told, strict=True):
+        for answer, wanted in zip(answers, predicted, strict=True):
             assert np.isnan(answer[learned]).all()
             assert answer[~learned].tolist() == wanted[row[~learned]].tolist()
     assert pieces.to_bytes() == whole.to_bytes()
@@ -303,8 +303,8 @@ def test_an_open_calibrator_becomes_the_closed_one(
         closed.learn_one(named(scores[i]), str(labels[i]), **keywords(weights, times, i))
     rows: list[dict[str, Any]] = [{"a": 0.5, "b": 0.25, "c": 0.25}, {"b": 1.0}, {}]
     for query in rows:
-        told, known = opened.predict_one(query), closed.predict_one(query)
-        for column, wanted in zip(told, known, strict=True):
+        predicted, known = opened.predict_one(query), closed.predict_one(query)
+        for column, wanted in zip(predicted, known, strict=True):
             assert [column[c] for c in "abc"] == pytest.approx(
                 [wanted[c] for c in "abc"], abs=1e-14
             )

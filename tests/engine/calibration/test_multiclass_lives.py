@@ -80,9 +80,11 @@ class Life(RuleBasedStateMachine):
         if not (scores or self.oracle.classes):
             assert not answer.p
             return
-        for told, exact in zip(answer, ask(scores, weight, **when), strict=True):
-            assert [*told] == [*exact]
-            assert np.allclose([*told.values()], [float(v) for v in exact.values()], 1e-12, 1e-15)
+        for predicted, exact in zip(answer, ask(scores, weight, **when), strict=True):
+            assert [*predicted] == [*exact]
+            assert np.allclose(
+                [*predicted.values()], [float(v) for v in exact.values()], 1e-12, 1e-15
+            )
 
     @precondition(lambda self: not self.options and self.oracle.known)
     @rule(data=st.data())

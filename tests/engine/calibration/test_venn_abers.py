@@ -33,10 +33,10 @@ def learned(bag: Bag) -> VennAbers:
 
 def oracle(bag: Bag) -> Oracle:
     """Return the oracle of a bag."""
-    told = Oracle()
+    exact = Oracle()
     for observation in bag:
-        told.learn(*observation)
-    return told
+        exact.learn(*observation)
+    return exact
 
 
 def queries(bag: Bag) -> list[float]:
@@ -76,9 +76,9 @@ def test_empty_bag_knows_nothing() -> None:
 @given(observations(), st.floats(2.0**-30, 100.0))
 def test_predictions_are_the_definition(bag: Bag, weight: float) -> None:
     """p0 and p1 are the doubles nearest to the definition in fractions, for any query weight."""
-    calibrator, told = learned(bag), oracle(bag)
+    calibrator, exact = learned(bag), oracle(bag)
     for score in queries(bag):
-        assert calibrator.predict_one(score, weight=weight) == told.predict(score, weight)
+        assert calibrator.predict_one(score, weight=weight) == exact.predict(score, weight)
 
 
 @given(observations())
@@ -201,9 +201,9 @@ def test_insert_then_remove_restores(data: st.DataObject, bag: Bag, more: Bag) -
         calibrator.remove_one(score, label, weight=weight)
     assert calibrator.state_bytes() == before
     assert len(calibrator) == len(bag)
-    told = oracle(bag)
+    exact = oracle(bag)
     for score in queries(more):
-        assert calibrator.predict_one(score) == told.predict(score)
+        assert calibrator.predict_one(score) == exact.predict(score)
 
 
 def test_floating_sums_leave_no_ghost() -> None:
@@ -367,10 +367,10 @@ def test_hull_against_scipy(size: int) -> None:
 @given(observations(), st.lists(SCORES, max_size=5))
 def test_isotonic_is_the_definition(bag: Bag, more: list[float]) -> None:
     """`isotonic` is the exact fit at a score held, linear between blocks, constant outside."""
-    calibrator, told = learned(bag), oracle(bag)
+    calibrator, exact = learned(bag), oracle(bag)
     held = {score for score, _, _ in bag}
     for score in [*queries(bag), *more]:
-        value, expected = calibrator.isotonic(score), told.isotonic(score)
+        value, expected = calibrator.isotonic(score), exact.isotonic(score)
         assert (value is None) == (expected is None)
         if expected is not None:
             slack = 0.0 if score in held else 1e-12
@@ -427,10 +427,10 @@ def test_weights_are_rounded_to_fixed_point(weight: float, rounded: float) -> No
 def test_predictions_stay_exact_at_the_largest_weights() -> None:
     """With a total close to 2^33 and a heavy query the ratio is still correctly rounded."""
     bag = [(0.1, 1, 2.0**32 - 2.0), (0.2, 0, 2.0**-30), (0.3, 1, 2.0**31), (0.4, 0, 2.0**30)]
-    calibrator, told = learned(bag), oracle(bag)
+    calibrator, exact = learned(bag), oracle(bag)
     for score in queries(bag):
         for weight in (2.0**-30, 1.0, 2.0**32 - 1.0):
-            assert calibrator.predict_one(score, weight=weight) == told.predict(score, weight)
+            assert calibrator.predict_one(score, weight=weight) == exact.predict(score, weight)
 
 
 def test_repr_tells_rule_and_size() -> None:

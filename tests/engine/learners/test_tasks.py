@@ -76,8 +76,8 @@ def test_nan_is_left_to_the_processor() -> None:
     learner = RiverMultiClassifier(Fixed({"cat": math.nan, "dog": 1.0}), CLASSES)
     assert math.isnan(learner.score({})["cat"])
     settings = Settings(task="multiclass", classes=CLASSES)
-    (letter,) = Processor(settings, learner=learner).process(Observation("a", 0, x={}))
-    assert getattr(letter, "reason", None) == "bad-score"
+    (dead_letter,) = Processor(settings, learner=learner).process(Observation("a", 0, x={}))
+    assert getattr(dead_letter, "reason", None) == "bad-score"
 
 
 def test_classes_of_others_are_left_out() -> None:

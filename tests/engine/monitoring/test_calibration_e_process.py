@@ -116,7 +116,7 @@ class Oracle:
         """Return the evidence of each test."""
         settled = self.settled()
         skipped = sum(one.expired for one in settled)
-        told = [(self.kept.index(one), one) for one in settled if not one.expired]
+        labelled = [(self.kept.index(one), one) for one in settled if not one.expired]
         found: list[Evidence] = []
         about = "no odds are off by more than 1.5 times"
         for suffix, pays, right in (
@@ -125,7 +125,7 @@ class Oracle:
         ):
             since = Martingale(f"since-start{suffix}", alpha=OPTIONS["alpha"], hypothesis=right)
             change = EDetector(f"change{suffix}", **DETECTOR, hypothesis=right)
-            for at, one in told:
+            for at, one in labelled:
                 since.update([pays(one, one.bets[0])], [7 * at])
                 change.update([pays(one, one.bets[1])], [7 * at])
             found += [since.evidence(skipped), change.evidence(skipped)]
@@ -380,10 +380,10 @@ def stream(
     """Delay each label by some predictions; labels beyond the end are left out."""
     n = len(forecasts)
     due = np.arange(n) + delays
-    told = np.flatnonzero(due < n)
-    kinds = np.repeat(np.array([PREDICTS, LEARNS], np.uint8), (n, len(told)))
-    numbers = np.concatenate((np.arange(n), told))
-    at = np.concatenate((np.arange(n), due[told]))
+    labelled = np.flatnonzero(due < n)
+    kinds = np.repeat(np.array([PREDICTS, LEARNS], np.uint8), (n, len(labelled)))
+    numbers = np.concatenate((np.arange(n), labelled))
+    at = np.concatenate((np.arange(n), due[labelled]))
     order = np.lexsort((numbers, kinds, at))
     numbers = numbers[order]
     kinds = kinds[order]
@@ -469,8 +469,8 @@ def test_average_run_length() -> None:
     forecasts, labels = calibrated(rng, n)
     bets = CalibrationEProcess(average_run_length=distance, cooldown=1)
     bets.run(stream(forecasts, labels, np.zeros(n, np.int64)))
-    rings = max(bets.evidence()[1].incidents, 1)  # rings one after the other are one episode
-    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+    crossings = max(bets.evidence()[1].incidents, 1)  # adjacent crossings are one incident
+    assert n / crossings > distance * (1.0 - 4.0 / math.sqrt(crossings))
 
 
 def off(rng: np.random.Generator, n: int, odds: float) -> tuple[Floats, NDArray[np.int64]]:
@@ -516,9 +516,9 @@ def test_average_run_length_with_a_tolerance(late: int) -> None:
     forecasts, labels = off(rng, n, 1.25)
     bets = CalibrationEProcess(tolerance=1.25, average_run_length=distance, cooldown=1)
     found = bets.run(stream(forecasts, labels, np.where(labels == 1, 0, late)))
-    rings = sum(one.test == "change-tolerance" for one in found)
-    assert rings > 10  # armed again after each
-    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+    crossings = sum(one.test == "change-tolerance" for one in found)
+    assert crossings > 10  # armed again after each
+    assert n / crossings > distance * (1.0 - 4.0 / math.sqrt(crossings))
 
 
 def test_good_forecasts_are_quiet_however_long() -> None:

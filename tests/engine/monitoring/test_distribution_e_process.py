@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 LEVELS = (0.75, 0.5)  # exact as doubles
 ENDS = st.tuples(st.integers(0, 16), st.integers(0, 16)).map(sorted)
 """The ends of a PIT value, in sixteenths."""
-TOLD = st.tuples(st.booleans(), st.booleans(), ENDS)
-LIFE = st.lists(st.tuples(TOLD, st.integers(0, 9), st.booleans()), max_size=30)
+EVIDENCE = st.tuples(st.booleans(), st.booleans(), ENDS)
+LIFE = st.lists(st.tuples(EVIDENCE, st.integers(0, 9), st.booleans()), max_size=30)
 """For each observation: the outcome, the delay of its label, and whether that comes at all."""
 
 
@@ -94,13 +94,13 @@ def test_oracle(life: list[Any], sizes: list[int], pit: bool) -> None:  # noqa: 
         batch, singles = singles[:size], singles[size:]
         if batch:
             bets.run(joined(batch))
-    told = [one for one, _, comes in life if comes]
+    labelled = [one for one, _, comes in life if comes]
     expected = [
-        coverage([one[0] for one in told], Fraction(3, 4)),
-        coverage([one[1] for one in told], Fraction(1, 2)),
-        coverage([one[0] for one in told], Fraction(1, 2)),  # odds of 3, divided by 3
-        coverage([one[1] for one in told], Fraction(1, 4)),
-        *([uniform([one[2] for one in told])] if pit else []),
+        coverage([one[0] for one in labelled], Fraction(3, 4)),
+        coverage([one[1] for one in labelled], Fraction(1, 2)),
+        coverage([one[0] for one in labelled], Fraction(1, 2)),  # odds of 3, divided by 3
+        coverage([one[1] for one in labelled], Fraction(1, 4)),
+        *([uniform([one[2] for one in labelled])] if pit else []),
     ]
     found = bets.evidence()
     names = ["coverage-0.75", "coverage-0.5"]
@@ -111,7 +111,7 @@ def test_oracle(life: list[Any], sizes: list[int], pit: bool) -> None:  # noqa: 
     for one, wealth in zip(found, expected, strict=False):
         logarithm = math.log(wealth.numerator) - math.log(wealth.denominator)
         assert one.log_wealth == pytest.approx(logarithm, abs=1e-9)
-    assert {one.skipped for one in found} == {len(life) - len(told)}
+    assert {one.skipped for one in found} == {len(life) - len(labelled)}
     assert not len(bets.waiting)
 
 
@@ -209,16 +209,16 @@ def settled(values: Floats) -> EProcessSteps:
     return EProcessSteps(kinds, numbers, numbers, np.vstack((np.zeros_like(values), values)))
 
 
-def share_that_rings(kind: str, n: int, runs: int, *, seed: int, shift: float = 0.0) -> float:
+def share_of_active(kind: str, n: int, runs: int, *, seed: int, shift: float = 0.0) -> float:
     """Return the share of runs in which a test is active where CDF values are not uniform."""
-    rng, rings = np.random.default_rng(seed), 0
+    rng, actives = np.random.default_rng(seed), 0
     for _ in range(runs):
         u = rng.random(n) ** math.exp(shift)
         values = np.column_stack((u < 0.75, (u > 0.25) & (u < 0.75), u, u)).astype(float)
         bets = DistributionEProcess((0.75, 0.5), pit=True, alpha=0.1)
         bets.run(settled(values))
-        rings += next(one.active for one in bets.evidence() if one.name == kind)
-    return rings / runs
+        actives += next(one.active for one in bets.evidence() if one.name == kind)
+    return actives / runs
 
 
 @pytest.mark.simulation
@@ -229,8 +229,8 @@ def test_crossing_probability(kind: str) -> None:
     """At most a share alpha of calibrated runs, and most others, become active."""
     runs, alpha = 200, 0.1
     most = alpha + 4.9 * math.sqrt(alpha * (1.0 - alpha) / runs)
-    assert share_that_rings(kind, 300, runs, seed=1) <= most
-    assert share_that_rings(kind, 600, 20, seed=2, shift=-1.5) >= 0.9
+    assert share_of_active(kind, 300, runs, seed=1) <= most
+    assert share_of_active(kind, 600, 20, seed=2, shift=-1.5) >= 0.9
 
 
 @pytest.mark.simulation
@@ -253,8 +253,8 @@ def test_average_run_length(pit: bool) -> None:  # noqa: FBT001
     values = np.column_stack((u < 0.75, *((u, u) if pit else ()))).astype(float)
     bets = DistributionEProcess([0.75], pit=pit, average_run_length=distance, cooldown=1)
     bets.run(settled(values))
-    rings = max(bets.evidence()[-2].incidents, 1)  # rings one after the other are one episode
-    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+    crossings = max(bets.evidence()[-2].incidents, 1)  # adjacent crossings are one incident
+    assert n / crossings > distance * (1.0 - 4.0 / math.sqrt(crossings))
 
 
 @pytest.mark.simulation

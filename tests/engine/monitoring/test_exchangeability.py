@@ -103,13 +103,13 @@ def test_times() -> None:
 @pytest.mark.parametrize("ties", [False, True])
 def test_crossing_probability(ties: bool) -> None:  # noqa: FBT001
     """At most a share alpha of exchangeable streams becomes active, with ties or without."""
-    rng, runs, alpha, rings = np.random.default_rng(4), 300, 0.2, 0
+    rng, runs, alpha, actives = np.random.default_rng(4), 300, 0.2, 0
     for run in range(runs):
         scores = rng.integers(0, 3, 400) / 2.0 if ties else rng.normal(size=400)
         bets = ExchangeabilityEProcess(run, alpha=alpha)
         bets.update(scores)
-        rings += bets.evidence()[0].active
-    assert rings <= runs * alpha + 4.9 * math.sqrt(runs * alpha * (1.0 - alpha))
+        actives += bets.evidence()[0].active
+    assert actives <= runs * alpha + 4.9 * math.sqrt(runs * alpha * (1.0 - alpha))
 
 
 def test_average_run_length() -> None:
@@ -117,8 +117,8 @@ def test_average_run_length() -> None:
     rng, n, distance = np.random.default_rng(5), 40_000, 50
     bets = ExchangeabilityEProcess(average_run_length=distance, cooldown=1)
     bets.update(rng.random(n))
-    rings = max(bets.evidence()[1].incidents, 1)  # rings one after the other are one episode
-    assert n / rings > distance * (1.0 - 4.0 / math.sqrt(rings))
+    crossings = max(bets.evidence()[1].incidents, 1)  # adjacent crossings are one incident
+    assert n / crossings > distance * (1.0 - 4.0 / math.sqrt(crossings))
 
 
 @pytest.mark.parametrize("start", [500, 5_000])

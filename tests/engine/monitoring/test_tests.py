@@ -43,7 +43,7 @@ def fed(test: SequentialTest, factors: list[float], sizes: list[int]) -> list[in
     return opened
 
 
-class Rings:
+class Crossings:
     """Crossings of the threshold by definition, with wealth in exact fractions."""
 
     def __init__(self, threshold: int, *, anew: bool) -> None:
@@ -59,19 +59,19 @@ class Rings:
             assert isinstance(self.wealth, Fraction)
             staked = self.anew and factor != 1.0  # nothing where nothing is bet
             self.wealth = (self.wealth + int(staked)) * Fraction(factor)
-        rings = self.wealth >= self.threshold
-        if rings and self.anew:
+        crossed = self.wealth >= self.threshold
+        if crossed and self.anew:
             self.wealth = Fraction(0)
-        return rings
+        return crossed
 
 
-def episodes(rings: list[bool], quiet: float) -> list[tuple[int, int]]:
+def episodes(crossed: list[bool], quiet: float) -> list[tuple[int, int]]:
     """First and last crossing of each incident, by definition."""
     found: list[tuple[int, int]] = []
-    for at, rang in enumerate(rings):
-        if rang and found and at - found[-1][1] <= quiet:
+    for at, crosses in enumerate(crossed):
+        if crosses and found and at - found[-1][1] <= quiet:
             found[-1] = (found[-1][0], at)
-        elif rang:
+        elif crosses:
             found.append((at, at))
     return found
 
@@ -82,10 +82,10 @@ def test_e_detector(factors: list[float], sizes: list[int], quiet: int) -> None:
 
     A factor of 1 is no bet, and leaves R as it is.
     """
-    test, oracle = EDetector("change", average_run_length=9, cooldown=quiet), Rings(9, anew=True)
+    test, oracle = EDetector("change", average_run_length=9, cooldown=quiet), Crossings(9, anew=True)
     opened = fed(test, factors, sizes)
-    rings = [oracle.take(factor) for factor in factors]
-    expected = episodes(rings, quiet)
+    crossed = [oracle.take(factor) for factor in factors]
+    expected = episodes(crossed, quiet)
     assert opened == [first for first, _ in expected]
     assert test.evidence().incidents == len(expected)
     assert test.log_wealth == pytest.approx(math.log(max(oracle.wealth, 1)))
@@ -99,12 +99,12 @@ def test_e_detector(factors: list[float], sizes: list[int], quiet: int) -> None:
 @given(factors=FACTORS, sizes=st.lists(st.integers(0, 5)))
 def test_martingale(factors: list[float], sizes: list[int]) -> None:
     """The product crosses at 1 / alpha, and the one incident stays open."""
-    test, oracle = Martingale("since-start", alpha=0.3), Rings(1, anew=False)
+    test, oracle = Martingale("since-start", alpha=0.3), Crossings(1, anew=False)
     oracle.threshold = Fraction(1) / Fraction(0.3)  # type: ignore[assignment]
     opened = fed(test, factors, sizes)
-    rings = [oracle.take(factor) for factor in factors]
-    assert opened == ([rings.index(True)] if any(rings) else [])
-    assert test.active == any(rings)
+    crossed = [oracle.take(factor) for factor in factors]
+    assert opened == ([crossed.index(True)] if any(crossed) else [])
+    assert test.active == any(crossed)
     assert test.count == len(factors)
     expected = oracle.wealth
     if isinstance(expected, Fraction):
@@ -112,10 +112,10 @@ def test_martingale(factors: list[float], sizes: list[int]) -> None:
         assert test.log_wealth == pytest.approx(logarithm, abs=1e-9)
     else:
         assert test.log_wealth == math.inf
-    if any(rings):
-        last = len(rings) - 1 - rings[::-1].index(True)
+    if any(crossed):
+        last = len(crossed) - 1 - crossed[::-1].index(True)
         assert test.last is not None
-        assert test.last[:3] == (1, 10 * rings.index(True), 10 * last)
+        assert test.last[:3] == (1, 10 * crossed.index(True), 10 * last)
 
 
 @given(factors=FACTORS, more=FACTORS, sizes=st.lists(st.integers(0, 5)))
@@ -245,10 +245,10 @@ class Timed:
         if factor == 1.0:
             return False
         self.statistic = (self.statistic + min(grown, Fraction(1, 100))) * Fraction(factor)
-        rings = self.statistic >= 1
-        if rings:
+        crossed = self.statistic >= 1
+        if crossed:
             self.statistic = Fraction(0)
-        return rings
+        return crossed
 
 
 TIMED = st.lists(
@@ -270,13 +270,13 @@ def test_run_length_in_event_time(
     for _, step in rows:
         time += step
         times.append(time)
-    rings = [oracle.take(factor, at) for (factor, _), at in zip(rows, times, strict=True)]
+    crossed = [oracle.take(factor, at) for (factor, _), at in zip(rows, times, strict=True)]
     opened, done = [], 0
     for part in batches([factor for factor, _ in rows], sizes):
         found = detector.update(part, times[done : done + len(part)])
         opened += [done + at for at, _ in found]
         done += len(part)
-    assert opened == [first for first, _ in episodes(rings, 1)]
+    assert opened == [first for first, _ in episodes(crossed, 1)]
     expected = max(float(oracle.statistic * MILLION), 1.0)
     assert detector.log_wealth == pytest.approx(math.log(expected), abs=1e-9)
     other = EDetector("a", average_run_time=length, cooldown=1)
@@ -324,15 +324,15 @@ def test_average_run_length(distance: int) -> None:
     rng = np.random.default_rng(2)
     test = EDetector("a", average_run_length=distance, cooldown=1)
     steps = 400_000
-    rings = 0
+    crossings = 0
     for part in coins(rng, 4, steps // 4).tolist():
         for factor in part:
             before = test._crossed  # noqa: SLF001 - a crossing need not open an incident
             test.update([factor], [0])
-            rings += test._crossed != before  # noqa: SLF001
-    run_length = steps / rings
+            crossings += test._crossed != before  # noqa: SLF001
+    run_length = steps / crossings
     # The lengths of runs scatter about as much as they are long.
-    assert distance * (1.0 - 4.0 / math.sqrt(rings)) < run_length < 3 * distance
+    assert distance * (1.0 - 4.0 / math.sqrt(crossings)) < run_length < 3 * distance
 
 
 @pytest.mark.parametrize("burst", [1, 50])
@@ -344,10 +344,10 @@ def test_average_run_time(burst: int) -> None:
     gaps = np.where(np.arange(steps) % burst == 0, rng.integers(0, 20 * burst, steps), 0)
     times = np.cumsum(gaps)
     (factors,) = coins(rng, 1, steps).tolist()
-    rings = 0
+    crossings = 0
     for factor, time in zip(factors, times.tolist(), strict=True):
         before = test._crossed  # noqa: SLF001 - a crossing need not open an incident
         test.update([factor], [time])
-        rings += test._crossed != before  # noqa: SLF001
-    assert rings > 30
-    assert times[-1] / rings > length * (1.0 - 4.0 / math.sqrt(rings))
+        crossings += test._crossed != before  # noqa: SLF001
+    assert crossings > 30
+    assert times[-1] / crossings > length * (1.0 - 4.0 / math.sqrt(crossings))

@@ -60,10 +60,10 @@ def test_a_band_is_drawn_as_it_is(steps: set[int], label: int | None, seed: int)
     assert ("label" in found) == (label is not None)
 
 
-def test_masses_at_infinity_are_told() -> None:
+def test_masses_at_infinity_are_shown() -> None:
     """Annotations at the corners show the mass beyond the axis, if any."""
-    told = [note.text for note in BAND.plot().layout.annotations]
-    assert told == ["20 % below all thresholds", "20 % above all thresholds"]
+    notes = [note.text for note in BAND.plot().layout.annotations]
+    assert notes == ["20 % below all thresholds", "20 % above all thresholds"]
     whole = PredictiveDistribution([1.0, 2.0], [0.0, 0.5, 1.0])
     assert whole.plot().layout.annotations == ()
 

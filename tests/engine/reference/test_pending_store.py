@@ -63,9 +63,9 @@ class Done(NamedTuple):
     dropped: NDArray[np.int64]
 
 
-def done(ledger: Either, events: Events) -> Done:
+def done(held: Either, events: Events) -> Done:
     """Process a batch."""
-    ledger.recycle()
+    held.recycle()
     ids = [event[0] for event in events]
     kinds = np.array([event[1] for event in events], np.uint8)
     models = np.array([event[2] for event in events], np.uint32)
@@ -74,26 +74,26 @@ def done(ledger: Either, events: Events) -> Done:
     keys = np.arange(len(events), dtype=np.uint32) * (kinds == 0)
     steps = np.full((6, 2 * len(events)), -1, np.int64)
     learns, learned = np.empty(2 * len(events), np.uint8), np.empty(2 * len(events))
-    count, unknown, gone = ledger.take(
+    count, unknown, gone = held.take(
         ids, kinds, models, keys.astype(np.uint32), times, values, steps, learns, learned
     )
     dropped = np.full((3, gone), -1, np.int64)
-    ledger.dropped(*dropped)
+    held.dropped(*dropped)
     return Done(steps[:, :count], learns[:count], learned[:count], unknown, dropped)
 
 
-def take(ledger: Either, events: Events) -> tuple[list[Any], list[Any], list[Any]]:
+def take(held: Either, events: Events) -> tuple[list[Any], list[Any], list[Any]]:
     """Process a batch: return steps and dropped observations without slots, and unknown labels."""
-    taken = done(ledger, events)
+    taken = done(held, events)
     rows = np.vstack([taken.steps[[0, 2, 3, 4, 5]], taken.learns, taken.learned])
     return rows.T.tolist(), taken.unknown, taken.dropped[[0, 2]].T.tolist()
 
 
 def entries(
-    ledger: Either, store: int, most: int = 10**6
+    held: Either, store: int, most: int = 10**6
 ) -> tuple[list[str], list[list[Any]], NDArray[np.int64]]:
     """Read a store, `most` entries at a time: ids, columns, slots."""
-    count = ledger.count(store)
+    count = held.count(store)
     slots, times, stored = (np.empty(count, np.int64) for _ in range(3))
     models, keys, values = np.empty(count, np.uint32), np.empty(count, np.uint32), np.empty(count)
     columns = (slots, models, keys, times, stored, values)
@@ -102,7 +102,7 @@ def entries(
     while len(ids) < count:
         part = slice(len(ids), len(ids) + most)
         views: Any = (one[part] for one in columns)
-        some, behind = ledger.entries(store, behind, *views)
+        some, behind = held.entries(store, behind, *views)
         ids += some
     return ids, [column.tolist() for column in columns[1:]], slots
 
@@ -110,12 +110,12 @@ def entries(
 ROOMY = (1, 5, 5, 2, 10**6, 10**6, 10**6, 10**6)
 
 
-def restored(ledger: Either, most: int) -> Either:
+def restored(held: Either, most: int) -> Either:
     """Make another store of the same kind with the same entries, `most` at a time."""
-    other = type(ledger)(*ROOMY)
-    other.set_clocks(ledger.clocks())
+    other = type(held)(*ROOMY)
+    other.set_clocks(held.clocks())
     for store in (PENDING, EARLY, FINISHED):
-        ids, columns, _ = entries(ledger, store)
+        ids, columns, _ = entries(held, store)
         kinds = (np.uint32, np.uint32, np.int64, np.int64, np.float64)
         arrays = [np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
         for first in range(0, len(ids), most):
@@ -150,25 +150,25 @@ def test_same_lives(limits: tuple[int, ...], batches: list[Events], restart: int
 @given(batches=st.lists(EVENTS, max_size=6))
 def test_slots_of_pending_observations_differ(batches: list[Events]) -> None:
     """Pending observations have distinct slots below the capacity; slot 0 is never used."""
-    ledger = _core.PendingStore(0, 20, 5, FOREVER, 10, 10, 5, 10**6)
+    held = _core.PendingStore(0, 20, 5, FOREVER, 10, 10, 5, 10**6)
     for events in batches:
-        take(ledger, events)
-        slots = entries(ledger, PENDING)[2].tolist()
+        take(held, events)
+        slots = entries(held, PENDING)[2].tolist()
         assert len({*slots, 0}) == len(slots) + 1
-        assert all(slot < ledger.capacity() for slot in slots)
+        assert all(slot < held.capacity() for slot in slots)
 
 
 @pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
 @given(batches=st.lists(EVENTS, max_size=6))
 def test_what_was_dropped_is_no_longer_pending(kind: type[Either], batches: list[Events]) -> None:
     """A dropped observation was pending or came in the batch, and keeps its slot and key."""
-    ledger = kind(0, 20, 5, FOREVER, 2, 10, 5, 10**6)
+    held = kind(0, 20, 5, FOREVER, 2, 10, 5, 10**6)
     for events in batches:
-        _, columns, slots = entries(ledger, PENDING)
-        taken = done(ledger, events)
+        _, columns, slots = entries(held, PENDING)
+        taken = done(held, events)
         waited = [*slots.tolist(), *taken.steps[1].tolist()]
         keys = dict(zip(waited, [*columns[1], *taken.steps[2].tolist()], strict=True))
-        still = entries(ledger, PENDING)[2].tolist()
+        still = entries(held, PENDING)[2].tolist()
         for row, slot, key in taken.dropped.T.tolist():
             assert keys[slot] == key
             assert 0 <= row < len(events)
@@ -179,65 +179,65 @@ def test_what_was_dropped_is_no_longer_pending(kind: type[Either], batches: list
 def test_what_is_loaded_is_what_was_written(events: Events, more: Events, most: int) -> None:
     """A store loaded with another's entries continues as the other does."""
     for kind in (_core.PendingStore, PendingStore):
-        ledger = kind(*ROOMY)
-        take(ledger, events)
-        other = restored(ledger, most)
+        held = kind(*ROOMY)
+        take(held, events)
+        other = restored(held, most)
         for store in (PENDING, EARLY, FINISHED):
-            whole = entries(ledger, store)
-            assert entries(other, store)[:2] == entries(ledger, store, most)[:2] == whole[:2]
+            whole = entries(held, store)
+            assert entries(other, store)[:2] == entries(held, store, most)[:2] == whole[:2]
         assert entries(other, PENDING)[2].tolist() == [*range(1, other.count(PENDING) + 1)]
-        assert take(other, more) == take(ledger, more)
+        assert take(other, more) == take(held, more)
         for store in (PENDING, EARLY, FINISHED):
-            assert entries(other, store)[:2] == entries(ledger, store)[:2]
+            assert entries(other, store)[:2] == entries(held, store)[:2]
 
 
 @pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
 def test_more_entries_than_there_are(kind: type[Either]) -> None:
     """More entries than there are after a position raise an error, as does a wrong position."""
-    ledger = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
-    take(ledger, [("a", 0, 0, 1, 0.0)])
+    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    take(held, [("a", 0, 0, 1, 0.0)])
     numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
     for behind in (0, 1, 7):
         with pytest.raises(IndexError):
-            ledger.entries(PENDING, behind, times, numbers, numbers, times, times, np.zeros(2))
+            held.entries(PENDING, behind, times, numbers, numbers, times, times, np.zeros(2))
 
 
 @pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
 def test_an_id_that_is_there_twice(kind: type[Either]) -> None:
     """Entries that no store could have written are refused."""
-    ledger = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="twice"):
-        ledger.load(PENDING, ["a", "a"], numbers, numbers, times, times, np.zeros(2))
+        held.load(PENDING, ["a", "a"], numbers, numbers, times, times, np.zeros(2))
 
 
 def test_an_invalid_id_changes_nothing() -> None:
     """An id that UTF-8 cannot encode is an error before any event is processed."""
-    ledger = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    held = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     with pytest.raises(UnicodeEncodeError):
-        take(ledger, [("a", 0, 0, 1, 0.0), ("\ud800", 0, 0, 2, 0.0)])
-    assert (ledger.clock, ledger.count(PENDING), sum(ledger.counts)) == (None, 0, 0)
+        take(held, [("a", 0, 0, 1, 0.0), ("\ud800", 0, 0, 2, 0.0)])
+    assert (held.clock, held.count(PENDING), sum(held.counts)) == (None, 0, 0)
 
 
 def test_columns_of_different_lengths() -> None:
     """The native store reads nothing beyond a column that is too short."""
-    ledger = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    held = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     short, numbers = np.zeros(1, np.int64), np.zeros(2, np.uint32)
     steps, learns = np.zeros((5, 4), np.int64), np.zeros(4, np.uint8)
     kinds = np.zeros(2, np.uint8)
     with pytest.raises(ValueError, match="length"):
-        ledger.take(
+        held.take(
             ["a", "b"], kinds, numbers, numbers, short, np.zeros(2), steps, learns, np.zeros(4)
         )
     with pytest.raises(IndexError):
-        ledger.count(3)
+        held.count(3)
 
 
 @pytest.mark.large(1_000_000, reference=1)
 def test_a_million_pending_observations_are_small(size: int) -> None:
     """An entry with an id of 16 characters takes at most 120 bytes of the store."""
-    ledger = _core.PendingStore(0, 10**9, 5, FOREVER, 10**7, 10, 10, 10**9)
+    held = _core.PendingStore(0, 10**9, 5, FOREVER, 10**7, 10, 10, 10**9)
     for first in range(0, size, 10_000):
-        take(ledger, [(f"{i:016d}", 0, 0, i, 0.0) for i in range(first, first + 10_000)])
-    assert ledger.count(PENDING) == size
-    assert sys.getsizeof(ledger) / size <= 120
+        take(held, [(f"{i:016d}", 0, 0, i, 0.0) for i in range(first, first + 10_000)])
+    assert held.count(PENDING) == size
+    assert sys.getsizeof(held) / size <= 120

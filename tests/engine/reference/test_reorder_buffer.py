@@ -128,9 +128,9 @@ def test_order(life: Life) -> None:
             break
         last = max(last, ended[number][0])
         expected.append((7 * predicted, last, ended[number][1]))
-    told = [one for one in expected if not math.isnan(one[2])]
-    assert [*zip(*(column.ravel().tolist() for column in out), strict=True)] == told
-    assert queue.skipped == len(expected) - len(told)
+    labelled = [one for one in expected if not math.isnan(one[2])]
+    assert [*zip(*(column.ravel().tolist() for column in out), strict=True)] == labelled
+    assert queue.skipped == len(expected) - len(labelled)
 
 
 def test_a_row_that_is_none_is_named() -> None:

@@ -60,16 +60,16 @@ def same(one: Event, other: Event) -> bool:
 def refused(p: Processor, event: Event) -> str:
     """Return the reason for which an event is refused, having made sure that nothing changed."""
     before, clock = dict(p.counters), p.clock
-    letter = only(p.process(event))
-    assert isinstance(letter, DeadLetter)
-    assert same(letter.event, event)
-    assert letter.row == 0
-    assert letter.detail
+    dead_letter = only(p.process(event))
+    assert isinstance(dead_letter, DeadLetter)
+    assert same(dead_letter.event, event)
+    assert dead_letter.row == 0
+    assert dead_letter.detail
     assert p.clock == clock
     changed = Counter(p.counters) - Counter(before)
     kind = "observations" if isinstance(event, Observation) else "labels_in"
-    assert changed == {kind: 1, f"dead:{letter.reason}": 1}
-    return letter.reason
+    assert changed == {kind: 1, f"dead:{dead_letter.reason}": 1}
+    return dead_letter.reason
 
 
 def identities(p: Processor, waiting: int) -> None:

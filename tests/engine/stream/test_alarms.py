@@ -133,12 +133,12 @@ class Oracle:
 
 def waits(processor: Processor) -> set[tuple[str, str]]:
     """Return which observations wait, by model and id."""
-    ledger = processor._state.join.store  # noqa: SLF001 - nothing public says it
+    store = processor._state.join.store  # noqa: SLF001 - nothing public says it
     models = [*processor._state.join.validator.models]  # noqa: SLF001
-    count = ledger.count(0)
+    count = store.count(0)
     numbers = [np.empty(count, np.int64) for _ in range(3)]
     of, keys, values = np.empty(count, np.uint32), np.empty(count, np.uint32), np.empty(count)
-    ids, _ = ledger.entries(0, 0, numbers[0], of, keys, numbers[1], numbers[2], values)
+    ids, _ = store.entries(0, 0, numbers[0], of, keys, numbers[1], numbers[2], values)
     return {(models[model], id_) for model, id_ in zip(of.tolist(), ids, strict=True)}
 
 
@@ -147,7 +147,7 @@ def test_oracle(settings: Settings, events: list[Event]) -> None:
     """Whatever comes, is late, expires or is too many: evidence and alarms are those of the bets.
 
     The oracle takes of each observation and each label what the processor puts out, and of
-    the end of a wait what the ledger holds.
+    the end of a wait what the store holds.
     """
     processor, oracle = Processor(settings), Oracle(settings)
     for event in events:

@@ -33,10 +33,10 @@ def batched(processor: Processor, events: list[Event], cuts: list[int]) -> list[
     for start, end in pairwise([0, *sorted(cuts), len(events)]):
         batch = events[start:end]
         outputs += (said := processor.process_many(batch))
-        for letter in said:
-            if isinstance(letter, DeadLetter) and letter.row is not None:
-                cause = batch[letter.row]
-                assert same(letter.event, cause) or letter.reason == "learner-failed"
+        for dead_letter in said:
+            if isinstance(dead_letter, DeadLetter) and dead_letter.row is not None:
+                cause = batch[dead_letter.row]
+                assert same(dead_letter.event, cause) or dead_letter.reason == "learner-failed"
     return outputs
 
 

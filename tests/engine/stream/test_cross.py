@@ -77,9 +77,9 @@ def test_it_goes_on_from_a_snapshot() -> None:
 @pytest.mark.parametrize("score", [[0.1, 0.2], [0.1, 0.2, 1.5], [0.1, "x", 0.2], 1.5, {}])
 def test_scores_that_cannot_be_used(score: Any) -> None:  # noqa: ANN401
     """There is one score for all folds, or one for each, and all are probabilities."""
-    (letter,) = Processor(SETTINGS).process(Observation("a", 1, score=score))
-    assert isinstance(letter, DeadLetter)
-    assert letter.reason == "bad-score"
+    (dead_letter,) = Processor(SETTINGS).process(Observation("a", 1, score=score))
+    assert isinstance(dead_letter, DeadLetter)
+    assert dead_letter.reason == "bad-score"
 
 
 def test_no_copy_learns_its_own_fold() -> None:

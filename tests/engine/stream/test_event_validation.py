@@ -128,8 +128,10 @@ def test_row_of_a_dead_letter() -> None:
     p = processor()
     bad: dict[int, Event] = {1: obs("a", score=None), 3: lab("", value=1), 4: lab("b", value=7)}
     events = [bad.get(i, obs(f"{i}")) for i in range(6)]
-    letters = [o for o in p.process_many(events) if isinstance(o, DeadLetter)]
-    assert [(letter.row, letter.event) for letter in letters] == list(bad.items())
+    dead_letters = [o for o in p.process_many(events) if isinstance(o, DeadLetter)]
+    assert [(dead_letter.row, dead_letter.event) for dead_letter in dead_letters] == list(
+        bad.items()
+    )
     assert only(p.process(bad[1])).row == 0
 
 

@@ -81,11 +81,11 @@ def through(entry: JournalEntry) -> JournalEntry:
 
 def comparable(outputs: Outputs, rejected: Sequence[tuple[int, str]] = ()) -> tuple[Any, ...]:
     """Return outputs as values, without dead letters of rejected events."""
-    letters = [one for one in outputs.dead_letters if (one[1].row, one[1].reason) not in rejected]
+    refused = [one for one in outputs.dead_letters if (one[1].row, one[1].reason) not in rejected]
     return (
         list(map(plain, outputs.predictions)),
         None if outputs.outcomes is None else list(map(plain, outputs.outcomes)),
-        [(row, letter.detail, letter.row, plain(letter)) for row, letter in letters],
+        [(row, one.detail, one.row, plain(one)) for row, one in refused],
         outputs.predicted.tolist(),
         outputs.settled.tolist(),
     )
@@ -94,8 +94,8 @@ def comparable(outputs: Outputs, rejected: Sequence[tuple[int, str]] = ()) -> tu
 def followed(live: Processor, other: Processor, batch: list[Event]) -> None:
     """Let one processor take a batch, and the other apply it; outputs and state are the same."""
     outputs, entry = live.process_logged(Events.of(batch))
-    letters = [(one.row, one.reason) for _, one in outputs.dead_letters]
-    assert [one for one in letters if one in entry.rejected] == entry.rejected
+    found = [(one.row, one.reason) for _, one in outputs.dead_letters]
+    assert [one for one in found if one in entry.rejected] == entry.rejected
     assert comparable(other.apply(through(entry))) == comparable(outputs, entry.rejected)
     assert other.state_bytes() == live.state_bytes()
     written = dict(zip_longest(COUNTERS, entry.counters, fillvalue=0))
@@ -288,8 +288,8 @@ def test_dead_letters_of_different_events() -> None:
     early, late = obs("b", 10, x={"fail": "learn"}), obs("c", 20, x={"fail": "learn"})
     batch: list[Event] = [lab("a", 0), early, lab("b", 10), lab("d", 10), late, lab("c", 20)]
     outputs, entry = live.process_logged(Events.of(batch))
-    found = [(row, letter.reason) for row, letter in other.apply(entry).dead_letters]
-    assert found == [(row, letter.reason) for row, letter in outputs.dead_letters]
+    found = [(row, one.reason) for row, one in other.apply(entry).dead_letters]
+    assert found == [(row, one.reason) for row, one in outputs.dead_letters]
     assert [row for row, _ in found] == [1, 2, 4, 5]
 
 

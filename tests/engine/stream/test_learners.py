@@ -56,11 +56,11 @@ def test_learner_that_cannot_learn() -> None:
     p = Processor(learner=Scorer())
     p.process(obs("a", x={"fail": "learn-1"}))
     label = lab("a", value=1)
-    z, settled, letter = p.process_many([obs("z", x={"a": 1.0}), label])
+    z, settled, dead_letter = p.process_many([obs("z", x={"a": 1.0}), label])
     assert isinstance(z, Prediction)
     assert isinstance(settled, Outcome)
-    assert isinstance(letter, DeadLetter)
-    assert (letter.reason, letter.event, letter.row) == ("learner-failed", label, 1)
+    assert isinstance(dead_letter, DeadLetter)
+    assert (dead_letter.reason, dead_letter.event, dead_letter.row) == ("learner-failed", label, 1)
     said = only(p.process(obs("b", x={"a": 1.0})))
     assert (said.n_labels, said.score) == (
         1,
@@ -75,11 +75,11 @@ def test_learner_that_cannot_learn_an_early_label() -> None:
     """So it is for a label that waited; the row is that of the observation."""
     p = Processor(learner=Scorer(), outcomes=False)
     p.process(lab("a", 3, value=1))
-    said, letter = p.process_many([obs("z", x=[]), obs("a", 5, x={"fail": "learn-1"})])[1:]
+    said, dead_letter = p.process_many([obs("z", x=[]), obs("a", 5, x={"fail": "learn-1"})])[1:]
     assert isinstance(said, Prediction)
-    assert isinstance(letter, DeadLetter)
-    assert (letter.reason, letter.row) == ("learner-failed", 1)
-    assert letter.event == lab("a", 3, value=1)
+    assert isinstance(dead_letter, DeadLetter)
+    assert (dead_letter.reason, dead_letter.row) == ("learner-failed", 1)
+    assert dead_letter.event == lab("a", 3, value=1)
     assert p.counters["labels"] == 1
 
 

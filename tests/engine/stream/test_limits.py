@@ -56,8 +56,8 @@ def test_too_many_early_labels() -> None:
     """Beyond `max_early` the label that came first is a dead letter."""
     p = processor(max_early=2)
     outputs = p.process_many([lab("a"), lab("b"), lab("c")])
-    letter = only(outputs)
-    assert (letter.reason, letter.event.id, letter.row) == ("unknown-id", "a", None)
+    dead_letter = only(outputs)
+    assert (dead_letter.reason, dead_letter.event.id, dead_letter.row) == ("unknown-id", "a", None)
     assert counted(
         p, **{"labels_in": 3, "early_labels": 3, "unknown_labels": 1, "dead:unknown-id": 1}
     )

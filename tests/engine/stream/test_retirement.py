@@ -90,8 +90,8 @@ def test_junk_goes() -> None:
     before = p.counters
     said = p.process_many([obs(id_, 5 * DAY, model=m) for id_, m in (("a", "new"), ("b", "fraud"))])
     assert kinds(said) == ["unknown-id"] * 3 + ["Prediction"] * 2
-    letters = [one for one in said if isinstance(one, DeadLetter)]
-    assert [(one.event.id, one.event.model, one.row) for one in letters] == [
+    dead_letters = [one for one in said if isinstance(one, DeadLetter)]
+    assert [(one.event.id, one.event.model, one.row) for one in dead_letters] == [
         ("early", f"junk-{i}", None) for i in (1, 2, 3)
     ]
     changed = {name: n - before[name] for name, n in p.counters.items() if n != before[name]}
@@ -247,8 +247,8 @@ def test_others_answer_as_if_it_had_never_come(kind: str) -> None:
     for noisy, honest in zip(lives(kind), lives(kind, noisy=False), strict=True):
         assert of_honest(p.process_many(noisy)) == of_honest(quiet.process_many(honest))
     assert p.counters["retired"] > 5
-    judged = [monitor.state() for monitor in p.monitors[:3]]
-    assert judged == [monitor.state() for monitor in quiet.monitors]
+    monitored = [monitor.state() for monitor in p.monitors[:3]]
+    assert monitored == [monitor.state() for monitor in quiet.monitors]
 
 
 KEY = b"a secret of tests"

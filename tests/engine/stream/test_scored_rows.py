@@ -21,12 +21,14 @@ def test_scored_rows_are_those_of_the_outcomes(settings: Settings, events: list[
     processor = Processor(msgspec.structs.replace(settings, max_jump=2**53))
     outputs = processor.process_batch(Events.of(events))
     assert outputs.settled_batch is not None
-    told = [*(outputs.outcomes or ())]
+    found = [*(outputs.outcomes or ())]
     keys = processor.keys
     assert [keys[key] for key in outputs.settled_batch.keys.tolist()] == [
-        (one.model, one.segment) for one in told
+        (one.model, one.segment) for one in found
     ]
-    assert outputs.settled_batch.delays.tolist() == [one.time - one.prediction_time for one in told]
+    assert outputs.settled_batch.delays.tolist() == [
+        one.time - one.prediction_time for one in found
+    ]
 
 
 def test_settled_batch_only_with_monitors_or_outcomes() -> None:
@@ -42,9 +44,9 @@ def test_a_loss_that_is_infinite() -> None:
     """What had the probability 0 and came costs an infinite loss, without a warning."""
     processor = Processor(Settings(calibrator="none", scores="probability"))
     events: list[Event] = [Observation("a", 1, score=1.0), Label("a", 2, value=0)]
-    judged = processor.process_batch(Events.of(events)).settled_batch
-    assert judged is not None
-    scored = judged.scored
+    settled = processor.process_batch(Events.of(events)).settled_batch
+    assert settled is not None
+    scored = settled.scored
     assert [*scored.forecasts] == ["raw", "calibrated"]
     for one in scored.forecasts.values():
         assert (one.losses.tolist(), one.squares.tolist()) == ([math.inf], [1.0])
@@ -54,6 +56,6 @@ def test_a_loss_of_nothing_is_no_negative_zero() -> None:
     """What was certain and came costs 0."""
     processor = Processor(Settings(calibrator="none", scores="probability"))
     events: list[Event] = [Observation("a", 1, score=1.0), Label("a", 2, value=1)]
-    judged = processor.process_batch(Events.of(events)).settled_batch
-    assert judged is not None
-    assert not np.signbit(judged.scored.forecasts["raw"].losses[0])
+    settled = processor.process_batch(Events.of(events)).settled_batch
+    assert settled is not None
+    assert not np.signbit(settled.scored.forecasts["raw"].losses[0])

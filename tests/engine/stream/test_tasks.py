@@ -428,9 +428,9 @@ def test_labels_outside_the_support(value: float) -> None:
     """A label beyond the ends that were given is a bad record, alone and in a batch."""
     p = numbers(distributions="full", support=(0.0, 10.0))
     p.process_many([obs("a", score=1.0), obs("b", score=1.0)])
-    letter = only(p.process(lab("a", value=value)))
-    assert letter.reason == "bad-label"
-    assert "outside the support (0.0, 10.0)" in letter.detail
+    dead_letter = only(p.process(lab("a", value=value)))
+    assert dead_letter.reason == "bad-label"
+    assert "outside the support (0.0, 10.0)" in dead_letter.detail
     said = p.process_many([lab("b", value=10), lab("a", value=value), lab("a", value=-0.0)])
     assert kinds(said) == ["RegressionOutcome", "bad-label", "RegressionOutcome"]
     assert only(p.process(obs("c", score=1.0))).cdf["support"] == [0.0, 10.0]

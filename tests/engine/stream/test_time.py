@@ -67,10 +67,14 @@ def test_early_labels_expire_into_dead_letters(lateness: int) -> None:
     p = processor(label_timeout=10, allowed_lateness=lateness)
     p.process(lab("a", 100, value=True, recorded=101))
     assert kinds(p.process(obs("b", 110 + lateness))) == ["Prediction"]
-    letter, _ = p.process(obs("c", 111 + lateness))
-    assert isinstance(letter, DeadLetter)
-    assert (letter.reason, letter.event, letter.row) == ("unknown-id", lab("a", 100), None)
-    assert letter.detail
+    dead_letter, _ = p.process(obs("c", 111 + lateness))
+    assert isinstance(dead_letter, DeadLetter)
+    assert (dead_letter.reason, dead_letter.event, dead_letter.row) == (
+        "unknown-id",
+        lab("a", 100),
+        None,
+    )
+    assert dead_letter.detail
     assert (p.counters["unknown_labels"], p.counters["dead:unknown-id"]) == (1, 1)
 
 

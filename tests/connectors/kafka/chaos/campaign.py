@@ -52,7 +52,7 @@ def flowing(traffic: Traffic, count: int, rate: float, fault: Callable[[], None]
     def play() -> None:
         try:
             traffic.play(count, rate)
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - raised below
             failed.append(error)
 
     thread = threading.Thread(target=play)

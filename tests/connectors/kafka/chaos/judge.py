@@ -85,12 +85,12 @@ def committed(application: Application) -> dict[tuple[str, int], tuple[int, int]
 def history(application: Application) -> dict[int, list[ChangelogRecord]]:
     """Return the changelog records of each task; a gap raises a StateError."""
     assemblers: dict[int, Assembler] = defaultdict(lambda: Assembler(0))
-    told: dict[int, list[ChangelogRecord]] = {n: [] for n in range(application.partitions)}
+    changelog: dict[int, list[ChangelogRecord]] = {n: [] for n in range(application.partitions)}
     for record in application.broker.consume(application.topics["changelog"]):
         one = assemblers[record.partition].add(record.value)
         if one is not None:
-            told[record.partition].append(one)
-    return told
+            changelog[record.partition].append(one)
+    return changelog
 
 
 def restored(
@@ -129,27 +129,27 @@ class _Inputs:
         return sorted(offset for w, p, offset in self.records if (w, p) == (which, partition))
 
 
-def order(told: Sequence[ChangelogRecord]) -> list[tuple[int, int]]:
+def order(changelog: Sequence[ChangelogRecord]) -> list[tuple[int, int]]:
     """Return input and offset of each record in the order in which they were applied."""
     return [
         (which, offset)
-        for one in told
+        for one in changelog
         for which, offset in zip(
             one.inputs, np.frombuffer(one.offsets, "<i8").tolist(), strict=True
         )
     ]
 
 
-def _each_once(told: Sequence[ChangelogRecord], inputs: _Inputs, partition: int) -> None:
+def _each_once(changelog: Sequence[ChangelogRecord], inputs: _Inputs, partition: int) -> None:
     """Assert that every offset of both inputs was applied once, in ascending order."""
-    applied = order(told)
+    applied = order(changelog)
     for which in (0, 1):
         offsets = [offset for w, offset in applied if w == which]
         _same(offsets, inputs.offsets(which, partition), f"input {which}[{partition}]")
-    for one, next_offsets in pairwise(told):
+    for one, next_offsets in pairwise(changelog):
         assert all(a <= b for a, b in zip(one.next_offsets, next_offsets.next_offsets, strict=True))
     ends = [(inputs.offsets(which, partition) or [-1])[-1] + 1 for which in (0, 1)]
-    assert not applied or [*told[-1].next_offsets] == ends
+    assert not applied or [*changelog[-1].next_offsets] == ends
 
 
 class _Replayed:
@@ -174,9 +174,9 @@ class _Replayed:
             self.dead += sorted(dead)
 
 
-def _dead(told: Sequence[ChangelogRecord]) -> list[tuple[int, str]]:
+def _dead(changelog: Sequence[ChangelogRecord]) -> list[tuple[int, str]]:
     found, start = [], 0
-    for one in told:
+    for one in changelog:
         found += [(start + row, reason) for row, reason in one.dead]
         start += len(one.inputs)
     return found
@@ -201,7 +201,7 @@ def judge(
     task
         Task of the application.
     """
-    inputs, told = _Inputs(application), history(application)
+    inputs, changelog = _Inputs(application), history(application)
     there = {
         sink: application.broker.consume(application.topics[sink])
         for sink in ("predictions", "outcomes", "dead_letters")
@@ -214,10 +214,12 @@ def judge(
     _poison_once(there["dead_letters"], poison)
     from_snapshots = 0
     for number in range(application.partitions):
-        _each_once(told[number], inputs, number)
-        records = [inputs.records[which, number, offset] for which, offset in order(told[number])]
+        _each_once(changelog[number], inputs, number)
+        records = [
+            inputs.records[which, number, offset] for which, offset in order(changelog[number])
+        ]
         replayed = _Replayed(application, records)
-        _same(_dead(told[number]), replayed.dead, f"dead[{number}]")
+        _same(_dead(changelog[number]), replayed.dead, f"dead[{number}]")
         for sink, records in there.items():
             found = [
                 (one.key, one.value, [*one.headers], one.timestamp)
@@ -274,10 +276,10 @@ def _states_equal(application: Application, number: int, task: Task, expected: _
     return len(kept)
 
 
-def _poison_once(letters: Sequence[Record], poison: Mapping[tuple[str, int, int], str]) -> None:
+def _poison_once(records: Sequence[Record], poison: Mapping[tuple[str, int, int], str]) -> None:
     """Assert that each bad record has one dead letter, and only unmatched labels have others."""
     found: Counter[tuple[str, int, int, str]] = Counter()
-    for one in letters:
+    for one in records:
         said = json.loads(one.value or b"")
         if "offset" in said:
             found[said["topic"], said["partition"], said["offset"], said["reason"]] += 1

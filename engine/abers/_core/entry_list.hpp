@@ -116,10 +116,10 @@ class Slots {
   std::size_t count_ = 0;
 };
 
-class Waiting {
+class EntryList {
  public:
   // Whether values count the bytes of features.
-  explicit Waiting(bool has_features) : entries_(1), has_features_(has_features) {}
+  explicit EntryList(bool has_features) : entries_(1), has_features_(has_features) {}
 
   std::size_t count() const { return count_; }
   std::size_t capacity() const { return entries_.size(); }

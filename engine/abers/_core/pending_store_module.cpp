@@ -1,4 +1,4 @@
-// Python's way into the ledger.
+// Python's way into the pending store.
 //
 // A name is taken out of a Python text without a copy, and its hash is Python's,
 // which is keyed at random for each process: nobody outside can make names collide. Nothing that
@@ -8,7 +8,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
-#include "ledger.hpp"
+#include "pending_store.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -52,7 +52,7 @@ double sized(double bytes) {
 // Takes events, and writes the steps they bring about: their number, the unknown labels, and how
 // many observations were dropped.
 nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
-    Ledger& ledger, const Texts& ids, const Column<const std::uint8_t>& kinds,
+    PendingStore& pending, const Texts& ids, const Column<const std::uint8_t>& kinds,
     const Column<const std::uint32_t>& models, const Column<const std::uint32_t>& keys,
     const Column<const std::int64_t>& times, const Column<const double>& values, const Table& steps,
     const Column<std::uint8_t>& learns, const Column<double>& learned) {
@@ -67,16 +67,16 @@ nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
     events[i] = {name_of(nb::handle(ids[i]).ptr(), models.data()[i]), is_label, keys.data()[i],
                  times.data()[i], is_label ? value : sized(value)};
   }
-  ledger.steps.clear();
-  ledger.unknowns.clear();
-  ledger.dropped.clear();
+  pending.steps.clear();
+  pending.unknowns.clear();
+  pending.dropped.clear();
   for (std::size_t i = 0; i < n; ++i) {
-    if (i + kAhead < n) ledger.fetch(events[i + kAhead].name);
-    ledger.take(static_cast<std::int64_t>(i), events[i]);
+    if (i + kAhead < n) pending.fetch(events[i + kAhead].name);
+    pending.take(static_cast<std::int64_t>(i), events[i]);
   }
   std::int64_t* out = steps.data();
-  for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
-    const Settled& step = ledger.steps[i];
+  for (std::size_t i = 0; i < pending.steps.size(); ++i) {
+    const Settled& step = pending.steps[i];
     learns.data()[i] = step.learns;
     learned.data()[i] = step.value;
     out[kRow * 2 * n + i] = step.row;
@@ -87,38 +87,38 @@ nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
     out[kClock * 2 * n + i] = step.clock;
   }
   Unknowns unknowns;
-  for (const Unknown& label : ledger.unknowns) {
+  for (const Unknown& label : pending.unknowns) {
     unknowns.append(nb::make_tuple(label.row, nb::str(label.id.data(), label.id.size()),
                                    label.model, label.time, label.value));
   }
-  return nb::make_tuple(ledger.steps.size(), unknowns, ledger.dropped.size());
+  return nb::make_tuple(pending.steps.size(), unknowns, pending.dropped.size());
 }
 
 // Writes out the observations that the last batch dropped.
-void dropped(const Ledger& ledger, const Column<std::int64_t>& rows,
+void dropped(const PendingStore& pending, const Column<std::int64_t>& rows,
              const Column<std::int64_t>& slots, const Column<std::int64_t>& keys) {
-  const std::size_t n = ledger.dropped.size();
+  const std::size_t n = pending.dropped.size();
   require(rows.size() == n && slots.size() == n && keys.size() == n);
   for (std::size_t i = 0; i < n; ++i) {
-    rows.data()[i] = ledger.dropped[i].row;
-    slots.data()[i] = ledger.dropped[i].slot;
-    keys.data()[i] = ledger.dropped[i].key;
+    rows.data()[i] = pending.dropped[i].row;
+    slots.data()[i] = pending.dropped[i].slot;
+    keys.data()[i] = pending.dropped[i].key;
   }
 }
 
-Ledger::Store which(std::size_t number) {
-  if (number >= Ledger::kStores) throw nb::index_error("no such store");
-  return static_cast<Ledger::Store>(number);
+PendingStore::Store which(std::size_t number) {
+  if (number >= PendingStore::kStores) throw nb::index_error("no such store");
+  return static_cast<PendingStore::Store>(number);
 }
 
 // Writes out as many entries of a store as the columns hold, oldest first, from behind a slot, or
 // from the first with 0; their ids, and the slot of the last.
 nb::typed<nb::tuple, Texts, std::uint32_t> entries(
-    const Ledger& ledger, std::size_t number, std::uint32_t behind,
+    const PendingStore& pending, std::size_t number, std::uint32_t behind,
     const Column<std::int64_t>& slots, const Column<std::uint32_t>& models,
     const Column<std::uint32_t>& keys, const Column<std::int64_t>& times,
     const Column<std::int64_t>& stored, const Column<double>& values) {
-  const Waiting& store = ledger.store(which(number));
+  const EntryList& store = pending.store(which(number));
   const std::size_t n = slots.size();
   require(models.size() == n && keys.size() == n && times.size() == n && stored.size() == n &&
           values.size() == n);
@@ -141,20 +141,20 @@ nb::typed<nb::tuple, Texts, std::uint32_t> entries(
 }
 
 // Adds what `entries` gave to a store that was empty; the slots are 1, 2, …
-void load(Ledger& ledger, std::size_t number, const Texts& ids,
+void load(PendingStore& pending, std::size_t number, const Texts& ids,
           const Column<const std::uint32_t>& models, const Column<const std::uint32_t>& keys,
           const Column<const std::int64_t>& times, const Column<const std::int64_t>& stored,
           const Column<const double>& values) {
   const std::size_t n = ids.size();
   require(models.size() == n && keys.size() == n && times.size() == n && stored.size() == n &&
           values.size() == n);
-  Waiting& store = ledger.store(which(number));
+  EntryList& store = pending.store(which(number));
   for (std::size_t i = 0; i < n; ++i) {
     const Name name = name_of(nb::handle(ids[i]).ptr(), models.data()[i]);
     if (store.find(name)) throw nb::value_error("an id is there twice");
     const double value = values.data()[i];
     store.add(name, keys.data()[i], times.data()[i], stored.data()[i],
-              number == Ledger::kPending ? sized(value) : value);
+              number == PendingStore::kPending ? sized(value) : value);
   }
 }
 
@@ -166,9 +166,9 @@ using Clocks = nb::typed<nb::list, nb::typed<nb::tuple, std::int64_t, bool, std:
                                              std::int64_t, std::int64_t, Proposals>>;
 
 // Lists the clocks, by number of the model.
-Clocks clocks(const Ledger& ledger) {
+Clocks clocks(const PendingStore& pending) {
   Clocks found;
-  for (const Clock& clock : ledger.clocks) {
+  for (const Clock& clock : pending.clocks) {
     Proposals candidates;
     for (const Candidate& one : clock.candidates) {
       candidates.append(
@@ -181,7 +181,7 @@ Clocks clocks(const Ledger& ledger) {
 }
 
 // Has these clocks instead.
-void set_clocks(Ledger& ledger, const Clocks& given) {
+void set_clocks(PendingStore& pending, const Clocks& given) {
   std::vector<Clock> made;
   for (const nb::handle row : given) {
     const auto one = nb::cast<nb::tuple>(row);
@@ -200,20 +200,20 @@ void set_clocks(Ledger& ledger, const Clocks& given) {
     }
     made.push_back(std::move(clock));
   }
-  ledger.clocks = std::move(made);
+  pending.clocks = std::move(made);
 }
 
 // The latest clock of all models, if there is one.
-std::optional<std::int64_t> latest(const Ledger& ledger) {
+std::optional<std::int64_t> latest(const PendingStore& pending) {
   std::int64_t latest = kNoClock;
-  for (const Clock& clock : ledger.clocks) latest = std::max(latest, clock.time);
+  for (const Clock& clock : pending.clocks) latest = std::max(latest, clock.time);
   return latest == kNoClock ? std::nullopt : std::optional(latest);
 }
 
 }  // namespace
 
-void bind_ledger(nb::module_& m) {
-  nb::class_<Ledger>(m, "PendingStore")
+void bind_pending_store(nb::module_& m) {
+  nb::class_<PendingStore>(m, "PendingStore")
       .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t,
                     std::size_t, std::size_t, std::size_t>(),
            "lateness"_a, "wait"_a, "memory"_a, "jump"_a, "max_pending"_a, "max_early"_a,
@@ -221,27 +221,30 @@ void bind_ledger(nb::module_& m) {
       .def_prop_ro("clock", &latest)
       .def("clocks", &clocks)
       .def("set_clocks", &set_clocks, "clocks"_a)
-      .def("restart", &Ledger::restart, "model"_a)
-      .def_rw("counts", &Ledger::counts)
+      .def("restart", &PendingStore::restart, "model"_a)
+      .def_rw("counts", &PendingStore::counts)
       .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a,
            "steps"_a, "learns"_a, "learned"_a)
       .def("dropped", &abers::dropped, "rows"_a, "slots"_a, "keys"_a)
-      .def("recycle", &Ledger::recycle)
+      .def("recycle", &PendingStore::recycle)
       .def("capacity",
-           [](const Ledger& ledger) { return ledger.store(Ledger::kPending).capacity(); })
+           [](const PendingStore& pending) {
+             return pending.store(PendingStore::kPending).capacity();
+           })
       .def(
           "count",
-          [](const Ledger& ledger, std::size_t store) {
-            return ledger.store(which(store)).count();
+          [](const PendingStore& pending, std::size_t store) {
+            return pending.store(which(store)).count();
           },
           "store"_a)
       .def("entries", &abers::entries, "store"_a, "behind"_a, "slots"_a, "models"_a, "keys"_a,
            "times"_a, "stored"_a, "values"_a)
       .def("load", &abers::load, "store"_a, "ids"_a, "models"_a, "keys"_a, "times"_a, "stored"_a,
            "values"_a)
-      .def("__sizeof__", [](const Ledger& ledger) {
-        return sizeof(ledger) + ledger.store(Ledger::kPending).bytes() +
-               ledger.store(Ledger::kEarly).bytes() + ledger.store(Ledger::kFinished).bytes();
+      .def("__sizeof__", [](const PendingStore& pending) {
+        return sizeof(pending) + pending.store(PendingStore::kPending).bytes() +
+               pending.store(PendingStore::kEarly).bytes() +
+               pending.store(PendingStore::kFinished).bytes();
       });
 }
 

@@ -1,5 +1,5 @@
-// The ledger of a stream: which observations wait for labels, which labels for observations, and
-// which ids are done with.
+// The pending store of a stream: which observations wait for labels, which labels wait for
+// observations, and which ids are finished.
 //
 // The contract is that of `abers/reference/pending_store.py`, which is the
 // specification; events come in order of arrival, and time is their own: each model has a clock
@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "clocks.hpp"
-#include "waiting.hpp"
+#include "entry_list.hpp"
 
 namespace abers {
 
@@ -71,11 +71,11 @@ enum Count : std::size_t {
   kCounts
 };
 
-class Ledger {
+class PendingStore {
  public:
-  Ledger(std::int64_t lateness, std::int64_t wait, std::int64_t memory, std::int64_t jump,
-         std::size_t max_pending, std::size_t max_early, std::size_t max_finished,
-         std::size_t max_bytes)
+  PendingStore(std::int64_t lateness, std::int64_t wait, std::int64_t memory, std::int64_t jump,
+               std::size_t max_pending, std::size_t max_early, std::size_t max_finished,
+               std::size_t max_bytes)
       : lateness_(lateness),
         wait_(wait),
         memory_(memory),
@@ -85,8 +85,8 @@ class Ledger {
         max_finished_(max_finished),
         max_bytes_(max_bytes) {}
 
-  Ledger(const Ledger&) = delete;
-  Ledger& operator=(const Ledger&) = delete;
+  PendingStore(const PendingStore&) = delete;
+  PendingStore& operator=(const PendingStore&) = delete;
 
   // Stores of `store` and `load`.
   enum Store : std::size_t { kPending, kEarly, kFinished, kStores };
@@ -100,22 +100,22 @@ class Ledger {
 
   // Tells of an event that comes soon.
   void fetch(const Name& name) const {
-    for (const Waiting& store : stores_) store.fetch(name);
+    for (const EntryList& store : stores_) store.fetch(name);
   }
 
   // Lets the slots that were left be used again.
   void recycle() {
-    for (Waiting& store : stores_) store.recycle();
+    for (EntryList& store : stores_) store.recycle();
   }
 
   // Begins anew with the clock of a model; what waits then waits as if it came by then.
   void restart(std::uint32_t model) {
     clocks.at(model) = {};
-    for (Waiting& store : stores_) store.stamp_all(model, kUnstamped);
+    for (EntryList& store : stores_) store.stamp_all(model, kUnstamped);
   }
 
-  Waiting& store(Store which) { return stores_[which]; }
-  const Waiting& store(Store which) const { return stores_[which]; }
+  EntryList& store(Store which) { return stores_[which]; }
+  const EntryList& store(Store which) const { return stores_[which]; }
 
   std::array<std::int64_t, kCounts> counts{};
   std::vector<Clock> clocks;      // by number of the model
@@ -124,9 +124,9 @@ class Ledger {
   std::vector<Dropped> dropped;   // since they were cleared
 
  private:
-  Waiting& pending() { return stores_[kPending]; }
-  Waiting& early() { return stores_[kEarly]; }
-  Waiting& finished() { return stores_[kFinished]; }
+  EntryList& pending() { return stores_[kPending]; }
+  EntryList& early() { return stores_[kEarly]; }
+  EntryList& finished() { return stores_[kFinished]; }
 
   void tick(const Event& event) {
     const std::uint32_t model = event.name.model;
@@ -149,14 +149,14 @@ class Ledger {
         break;
       case Tick::kBegun:
         counts[kAheadEvents] += static_cast<std::int64_t>(clock.candidates.size());
-        for (Waiting& store : stores_) store.stamp_all(model, clock.time);
+        for (EntryList& store : stores_) store.stamp_all(model, clock.time);
         break;
     }
     if (event.time < clock.time - lateness_) ++counts[kLateEvents];
   }
 
   void stamp(const Name& name, std::int64_t stored) {
-    for (Waiting& store : stores_) {
+    for (EntryList& store : stores_) {
       if (const std::uint32_t slot = store.find(name)) store.stamp(slot, stored);
     }
   }
@@ -233,7 +233,7 @@ class Ledger {
   }
 
   // The oldest entry of a model if its span is over, otherwise 0.
-  static std::uint32_t over(const Waiting& store, std::uint32_t model, std::int64_t span,
+  static std::uint32_t over(const EntryList& store, std::uint32_t model, std::int64_t span,
                             std::int64_t now) {
     const std::uint32_t oldest = store.oldest_of(model);
     return oldest && store[oldest].stored + span < now ? oldest : 0;
@@ -274,7 +274,7 @@ class Ledger {
   std::size_t max_finished_;
   std::size_t max_bytes_;
   std::int64_t row_ = 0;
-  std::array<Waiting, kStores> stores_{Waiting(true), Waiting(false), Waiting(false)};
+  std::array<EntryList, kStores> stores_{EntryList(true), EntryList(false), EntryList(false)};
 };
 
 }  // namespace abers
