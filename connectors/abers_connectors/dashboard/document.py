@@ -6,14 +6,14 @@ models, written once. Both are made here, so they show the same in the same word
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 import abers
 from abers import plotting
-from abers_connectors.dashboard.model_view import HIGHEST, power
+from abers.monitoring import event_time
+from abers_connectors.dashboard.power import HIGHEST, power
 from abers_connectors.replay.score_text import left_out, number, score_cell, score_labels
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ _EVIDENCE_NOTE = (
     "however often you look."
 )
 _LAST_ALARMS = 5
-_FIRST_DATE = 100_000_000_000  # milliseconds: smaller event times are row numbers, not dates
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -167,7 +166,4 @@ def _alarms(alarms: Sequence[tuple[int, Alarm]]) -> Iterator[str]:
 
 def triggered(labels: int, alarm: Alarm) -> str:
     """Return a sentence: when an alarm was triggered, and what it means."""
-    moment = f"event time {alarm.time:,}"
-    if alarm.time >= _FIRST_DATE:
-        moment = f"{datetime.fromtimestamp(alarm.time / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return f"Triggered at {moment}, after about {labels:,} labels: {alarm.message}"
+    return f"Triggered at {event_time(alarm.time)}, after about {labels:,} labels: {alarm.message}"

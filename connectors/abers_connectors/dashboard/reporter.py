@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from abers_connectors.dashboard.history import ModelHistory
 from abers_connectors.dashboard.observer import Observer
 from abers_connectors.dashboard.report import FinishedReplay
 from abers_connectors.files.formats import is_stream
@@ -20,7 +19,6 @@ from abers_connectors.sinks.destination import OutputStream, WholeFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abers.stream import Outputs
     from abers_connectors.replay.run import Run
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
@@ -58,21 +56,13 @@ class Reporter:
     def watch(self, running: Run) -> None:
         """Observe what passes from now on."""
         self._processor = processor = running.processor
-        self._history = history = ModelHistory(processor.settings)
-        self._observer = observer = Observer()
-        observer.hold({0: processor})
-
-        def take(outputs: Outputs) -> None:
-            if outputs.settled_batch is not None:
-                alarms = [alarm for _, alarm in outputs.alarms]
-                history.take(outputs.settled_batch, processor.monitors, alarms)
-            observer.take(processor, outputs)
-
-        running.observers.append(take)
+        self._observer = Observer()
+        self._observer.hold({0: processor})
+        running.observers.append(self._observer.take)
 
     def write(self, title: str, source: Source, summary: Summary, delay: int | None) -> None:
         """Write the report of the run that was observed; see `FinishedReplay`."""
-        known = self._processor, summary, self._history, self._observer
+        known = self._processor, summary, self._observer
         self._file.write(self._encode(FinishedReplay(title, delay, source, *known)))
         self._file.close()
 

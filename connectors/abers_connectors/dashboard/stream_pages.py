@@ -45,8 +45,9 @@ class ServicePage:
 
     def take(self, task: StreamTask, result: BatchResult) -> None:
         """Add what was committed."""
+        del task
         if result.outputs is not None:
-            self._observer.take(task.processor, result.outputs)
+            self._observer.take(result.outputs)
 
     def refresh(self, tasks: Sequence[StreamTask]) -> None:
         """Make a frame of the tasks, if one is due."""
@@ -110,7 +111,8 @@ class ReplayPage:
 
     def take(self, processor: Processor, outputs: Outputs) -> None:
         """Add the outputs of one of the processors."""
-        self._observer.take(processor, outputs)
+        del processor
+        self._observer.take(outputs)
         self.refresh()
 
     def refresh(self) -> None:

@@ -13,6 +13,7 @@ from abers.monitoring.calibration_e_process import CalibrationEProcess
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.distribution_e_process import DistributionEProcess
 from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
+from abers.monitoring.event_time import event_time, is_date
 from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
 from abers.monitoring.measures import Measure, Number, means
@@ -26,7 +27,15 @@ from abers.monitoring.reliability import Reliability
 from abers.monitoring.scored_rows import BinaryForecasts, ClassForecasts, Forecasts, ScoredRows
 from abers.monitoring.scores import Bin, PrequentialScores
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
-from abers.monitoring.windows import Window, WindowedMonitor, figures_over_time
+from abers.monitoring.time_figures import axis_dates, figures_over_time
+from abers.monitoring.trail import Trail
+from abers.monitoring.windows import (
+    Totals,
+    Window,
+    WindowedMonitor,
+    joined_windows,
+    recent_windows,
+)
 
 __all__ = [
     "BAND_LEVEL",
@@ -69,16 +78,23 @@ __all__ = [
     "ScoredRows",
     "SequentialTest",
     "TaskMonitor",
+    "Totals",
+    "Trail",
     "Window",
     "WindowedMonitor",
+    "axis_dates",
     "consistency_bands",
     "corp",
+    "event_time",
     "evidence_numbers",
     "experts",
     "figures_over_time",
+    "is_date",
+    "joined_windows",
     "means",
     "measure",
     "others_total",
+    "recent_windows",
     "strongest",
     "task_monitor",
 ]

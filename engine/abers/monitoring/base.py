@@ -158,8 +158,24 @@ class Monitor(ABC):
     def watch(self, mixture: Mixture) -> None:  # noqa: B027 - few monitors read one
         """Read a mixture that makes the predictions, beside the predictions themselves."""
 
-    def shrink(self) -> None:  # noqa: B027 - most monitors have nothing to drop
-        """Drop what only figures need: a window of a stream has no figures of its own."""
+    def totals(self) -> tuple[Any, ...]:
+        """Return the state without what only figures need, which `restore` takes too.
+
+        All numbers in it are sums over predictions, so that of a part of a stream is the
+        `difference` of two.
+        """
+        return self.state()
+
+    @classmethod
+    def difference(cls, later: Sequence[Any], earlier: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the totals of the predictions between two totals of a stream."""
+        return tuple(_difference(*pair) for pair in zip(later, earlier, strict=True))
+
+
+def _difference(later: Any, earlier: Any) -> Any:  # noqa: ANN401 - numbers in lists and tuples
+    if isinstance(later, list | tuple):
+        return [_difference(*pair) for pair in zip(later, earlier, strict=True)]
+    return None if later is None else later - earlier
 
 
 def others_total(many: Sequence[TaskMonitor]) -> list[Monitor]:
@@ -250,10 +266,13 @@ class TaskMonitor(Monitor):
         """Return the state: that of the scores, then that of each other monitor."""
         return (*self._state(), *(one.state() for one in self.others))
 
-    def shrink(self) -> None:
-        """Drop what only figures need."""
-        for other in self.others:
-            other.shrink()
+    def totals(self) -> tuple[Any, ...]:
+        """Return the totals of the scores, then those of each other monitor."""
+        return (*self._totals(), *(one.totals() for one in self.others))
+
+    def _totals(self) -> tuple[Any, ...]:
+        """Return the totals of the scores; unless overridden, their state."""
+        return self._state()
 
     def _figures(self, bands: BandMaker) -> list[Figure]:
         """Return the figures of the scores."""

@@ -64,12 +64,6 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
         raw = {} if self.raw is None else {"raw": self.raw}
         return raw | {"calibrated": self.calibrated}
 
-    def shrink(self) -> None:
-        """Drop the reliability diagrams, which only figures need."""
-        super().shrink()
-        for scores in self.scores().values():
-            scores.reliability = None
-
     def _add(self, scored: ScoredRows) -> None:
         for view, scores in self.scores().items():
             scores.update_many(*scored.forecasts[view])
@@ -79,6 +73,10 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
     def _numbers(self) -> list[Number]:
         numbers = [one for view, part in self.scores().items() for one in part.summary(view)]
         return [*numbers, Number(_MEAN_WIDTH, self.mean_width)]
+
+    def _totals(self) -> tuple[Any, ...]:
+        """Return the state without the reliability diagrams."""
+        return (self.width_sum, self.calibrated.totals(), self.raw and self.raw.totals())
 
     def _state(self) -> tuple[Any, ...]:
         return (self.width_sum, self.calibrated.state(), self.raw and self.raw.state())

@@ -11,27 +11,25 @@ from tests.connectors.sources.memory import MemorySource
 
 from abers.stream import Observation, Processor, Settings
 from abers_connectors.dashboard.document import cards
-from abers_connectors.dashboard.history import ModelHistory
-from abers_connectors.dashboard.model_view import ModelView
+from abers_connectors.dashboard.observer import Observer
 from abers_connectors.mapping.rows import LabelledObservation
 from abers_connectors.replay.run import Run
 from abers_connectors.sinks.memory import MemorySink
 from abers_connectors.sources.delayed_labels import DelayedLabels
 
 if TYPE_CHECKING:
-    from abers.stream import Outputs
     from abers_connectors.dashboard.document import Card
 
 FIGURES = {
     "binary": [
-        *("reliability", "experts", "over-log_loss", "over-brier", "over-width"),
-        "over-outside_interval",
+        *("reliability", "experts", "evidence", "experts-over-time", "losses-over-time"),
+        *("over-log_loss", "over-brier", "over-width", "over-outside_interval"),
     ],
     "multiclass": [
-        *("experts", "over-log_loss", "over-brier", "over-accuracy", "over-width"),
-        "over-outside_interval",
+        *("experts", "evidence", "experts-over-time", "losses-over-time", "over-log_loss"),
+        *("over-brier", "over-accuracy", "over-width", "over-outside_interval"),
     ],
-    "regression": ["coverage", "over-pinball", "over-width", "fan-by-score", "fan"],
+    "regression": ["coverage", "evidence", "over-pinball", "over-width", "fan-by-score", "fan"],
 }
 
 
@@ -40,7 +38,8 @@ def figures(task: str) -> dict[str, Card]:
     classes = ("a", "b", "c") if task == "multiclass" else ()
     scores = "any" if task == "regression" else "probability"
     processor = Processor(Settings(task=task, classes=classes, scores=scores))  # type: ignore[arg-type] # texts
-    history = ModelHistory(processor.settings)
+    observer = Observer()
+    observer.hold({0: processor})
     rows = observed(task, 260)
     pairs = [
         LabelledObservation(Observation(r["id"], r["time"], score=r["score"]), r["label"])
@@ -48,16 +47,8 @@ def figures(task: str) -> dict[str, Card]:
     ]
     source = DelayedLabels(MemorySource(pairs), count=7)
     ran = Run(source, processor, {"predictions": MemorySink()})
-
-    def take(outputs: Outputs) -> None:
-        assert outputs.settled_batch is not None
-        history.take(outputs.settled_batch, [], [])
-
-    ran.observers.append(take)
     assert [*ran.run()]
-    assert processor.monitor is not None
-    view = ModelView.of(processor.monitor, history)
-    return {one.name: one for one in cards(view) if one.figure}
+    return {one.name: one for one in cards(observer.whole().view()) if one.figure}
 
 
 @pytest.mark.parametrize("task", [*FIGURES])
@@ -111,8 +102,8 @@ def test_a_view_without_a_number_is_not_drawn() -> None:
 
 def test_an_infinite_mean_is_a_gap() -> None:
     """An infinite point is missing in a figure, and a dash in its table."""
-    worked = Worked(Settings(task="regression", quantiles=(0.25, 0.5, 0.75)))
-    worked.learn(*((float(n % 11), float(n % 7)) for n in range(60)))
+    worked = Worked(Settings(task="regression", quantiles=(0.01, 0.5, 0.99)))
+    worked.learn(*((float(n % 11), float(n % 7)) for n in range(300)))
     view = worked.observer.view(("", ""))
     assert view is not None
     (pinball,) = (one for one in cards(view) if one.name == "over-pinball")
