@@ -114,6 +114,10 @@ def cards(view: ModelView, title: str = "") -> Iterator[Card]:
 
 
 def _figure_card(one: Figure) -> Card:
+    if one.missing:
+        noun = "label is" if one.missing == 1 else "labels are"
+        words = f"{one.missing:,} more {noun} needed before this figure can be drawn."
+        return Card(f"{one.id}-placeholder", one.title, words, Table([], []))
     drawing: Drawing = getattr(plotting, one.kind).drawing(**one.data, title=one.title)
     # The heading stands above. Zoomed and hidden traces stay from one second to the next.
     margin = drawing.layout["margin"] | {"t": 16, "b": 80}

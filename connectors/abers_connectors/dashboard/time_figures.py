@@ -13,6 +13,7 @@ from abers.monitoring import (
     axis_dates,
     event_time,
     figures_over_time,
+    missing_labels,
     recent_windows,
 )
 from abers_connectors.dashboard.models import CHANGE
@@ -71,6 +72,7 @@ def _evidence(history: JoinedHistory, change: Evidence) -> Figure:
             [n, event_time(time), f"{height:.2f}"]
             for n, time, height in zip(labels, times, heights, strict=True)
         ],
+        missing_labels(labels),
     )
 
 
@@ -121,6 +123,7 @@ def _over_time(  # noqa: PLR0913 - the parts of a figure
             [n, event_time(time), *row]
             for n, time, *row in zip(labels, times, *lines.values(), strict=True)
         ],
+        missing_labels(labels),
     )
 
 
@@ -140,18 +143,20 @@ def _last_labels(history: JoinedHistory, labels: int) -> Iterator[Figure]:
     scores = history.last[:, 1].tolist()
     heading = f"Last {count:,} labels and their predictions"
     caption = (
-        "Points are labels, bars are central intervals, the widest palest. An interval without an "
-        "end reaches the edge. Of the labels, nine in ten should lie inside the 90 % interval."
+        "Points are labels. The blue areas are the central intervals that were predicted, the "
+        "widest palest; one without an end reaches the edge."
     )
-    for name, title, x, x_name in (
-        ("fan-by-score", f"{heading}, by score", scores, "raw score"),
-        ("fan", heading, numbers, "number of the label"),
+    by_score = {"x": scores, "x_name": "raw score", "scores": scores}
+    in_order = {"x": numbers, "x_name": "number of the label"}
+    for name, title, kind, data in (
+        ("fan-by-score", f"{heading}, by score", "fan_chart", by_score),
+        ("fan", heading, "interval_bars", in_order),
     ):
         yield Figure(
             name,
             title,
-            "fan_chart",
-            {"x": x, "x_name": x_name, "y_name": "label", "scores": scores, **shared},
+            kind,
+            {**data, "y_name": "label", **shared},
             caption,
             ["number", "label", "raw score", *(f"quantile {q:g}" for q in levels)],
             rows,

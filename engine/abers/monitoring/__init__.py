@@ -27,7 +27,7 @@ from abers.monitoring.reliability import Reliability
 from abers.monitoring.scored_rows import BinaryForecasts, ClassForecasts, Forecasts, ScoredRows
 from abers.monitoring.scores import Bin, PrequentialScores
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
-from abers.monitoring.time_figures import axis_dates, figures_over_time
+from abers.monitoring.time_figures import axis_dates, figures_over_time, missing_labels
 from abers.monitoring.trail import Trail
 from abers.monitoring.windows import (
     Totals,
@@ -93,6 +93,7 @@ __all__ = [
     "joined_windows",
     "means",
     "measure",
+    "missing_labels",
     "others_total",
     "recent_windows",
     "strongest",

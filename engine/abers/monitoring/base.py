@@ -49,6 +49,8 @@ class Figure(NamedTuple):
         How to read it, in one or two sentences.
     columns, rows
         The same as a table. A cell is a string, a number to be formatted, or None.
+    missing
+        Number of labels that must come before the figure says anything; it is not drawn before.
     """
 
     id: str
@@ -58,6 +60,7 @@ class Figure(NamedTuple):
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str | float | None]]
+    missing: int = 0
 
 
 def consistency_bands(view: str, diagram: Diagram) -> Bands:

@@ -144,3 +144,5 @@ class MultiClassMonitor(ProbabilityMonitor[MultiClassScores]):
 
     measures = (*ProbabilityMonitor.measures, LOG_LOSS, BRIER, _ACCURACY)
     kind = MultiClassScores
+    title = "Reliability of the most probable class"
+    right = "that class"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from abers.monitoring.base import Figure
 from abers.monitoring.event_time import event_time, is_date
+from abers.monitoring.trail import FIRST_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from abers.monitoring.measures import Number
     from abers.monitoring.windows import Window
 
-__all__ = ["axis_dates", "figures_over_time"]
+__all__ = ["axis_dates", "figures_over_time", "missing_labels"]
 
 M = TypeVar("M", bound="Monitor")
 _Table: TypeAlias = "dict[tuple[str, str], Number]"
@@ -72,7 +73,13 @@ def _over_time(
             [*row[:2], *(spans[at] if spans else []), *row[2:]]
             for at, row in enumerate(zip(ends, sizes, *columns.values(), strict=True))
         ],
+        missing_labels(ends),
     )
+
+
+def missing_labels(ends: Sequence[int]) -> int:
+    """Return how many labels must come before there are two points, and so a line."""
+    return max(FIRST_SIZE + 1 - ends[-1], 0) if ends else FIRST_SIZE + 1
 
 
 def axis_dates(times: Sequence[int]) -> list[int] | None:

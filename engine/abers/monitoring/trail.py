@@ -9,9 +9,10 @@ from abers.serialization import require
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Trail"]
+__all__ = ["FIRST_SIZE", "Trail"]
 
-_FIRST_SIZE = 40  # labels: few enough for a short stream, and enough to cost little
+FIRST_SIZE = 40
+"""Labels in the first windows: few enough for a short stream, and enough to cost little."""
 
 
 class _Point(Protocol):
@@ -55,7 +56,7 @@ class Trail(Generic[P]):
 
     def __init__(self, joined: Callable[[P, P], P], most: int) -> None:
         self.points: list[P] = []
-        self._joined, self._most, self.size = joined, most, _FIRST_SIZE
+        self._joined, self._most, self.size = joined, most, FIRST_SIZE
 
     def reach(self, labels: int) -> None:
         """Make the windows long enough for so many labels."""

@@ -129,7 +129,10 @@ class ModelHistory:
 
     def note(self, monitor: TaskMonitor, alarms: Sequence[Alarm]) -> None:
         """Add the alarms of a batch, and evidence and experts if a window ended in it."""
-        self.alarms += [(self.windowed.count, one) for one in alarms]
+        labels = self.windowed.count
+        self.alarms += [(labels, one) for one in alarms]
+        for alarm in alarms if labels else ():  # its evidence is a peak between two windows
+            self.evidence.note(EvidencePoint(labels, self.windowed.last, alarm.log_wealth))
         if self._completed:
             self._completed = False
             for one in self._evidence(monitor):
