@@ -63,8 +63,8 @@ class ReportPage:
         notice = None
         if left_out:
             notice = (
-                f"The {len(models)} models with most labels have figures of their own. {left_out:,} "
-                "more are only in the numbers of all together."
+                f"The {len(models)} models with most labels have figures of their own. "
+                f"{left_out:,} more are only in the numbers of all together."
             )
         return self._assets.render(
             live=None,
