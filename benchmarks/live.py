@@ -114,7 +114,7 @@ class _Stream:
         taken, began, used = 0, perf_counter(), process_time()
         while perf_counter() < began + least:
             events = self._batch()
-            self._observer.take(self._processor.process_batch(events))
+            self._observer.take(self._processor, self._processor.process_batch(events))
             self._feed.tick()
             taken += len(events)
         return _Turn(perf_counter() - began, process_time() - used, taken)

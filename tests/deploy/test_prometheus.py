@@ -119,7 +119,7 @@ def test_panels_ask_the_source_there_is() -> None:
 
 def test_panels_can_be_read() -> None:
     """Each panel has a description and a unit, no two overlap, and lines of models are few."""
-    cells = set()
+    cells: set[tuple[int, int]] = set()
     for panel in BOARD["panels"]:
         at = panel["gridPos"]
         mine = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}

@@ -14,6 +14,7 @@ from abers_connectors.dashboard.band_cache import BandCache
 from abers_connectors.dashboard.model_history import joined_history
 from abers_connectors.dashboard.model_view import ModelView
 from abers_connectors.dashboard.models import model_monitors, model_statuses
+from abers_connectors.dashboard.reference_period import ReferencePeriod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from abers.stream.history import ModelHistory
     from abers_connectors.dashboard.model_history import JoinedHistory
     from abers_connectors.dashboard.models import Key, ModelStatus
+    from abers_connectors.dashboard.reference_period import Reference
+    from abers_connectors.replay.options import Period
 
 __all__ = ["ObservedModel", "Observer"]
 
@@ -37,16 +40,24 @@ class ObservedModel(NamedTuple):
 
     monitor: TaskMonitor
     history: JoinedHistory
+    reference: Reference | None = None
 
     def view(self, bands: BandMaker = consistency_bands) -> ModelView:
         """Return what a page shows."""
-        return ModelView.of(self.monitor, self.history, bands)
+        found = ModelView.of(self.monitor, self.history, bands)
+        if self.reference is None:
+            return found
+        return found._replace(figures=[*self.reference.beside(found.figures)])
 
 
 class Observer:
-    """Reads the models of processors; their scores and histories are those of the processors."""
+    """Reads the models of processors; their scores and histories are those of the processors.
 
-    def __init__(self) -> None:
+    A reference period is drawn beside them.
+    """
+
+    def __init__(self, reference: Period | None = None) -> None:
+        self._reference = None if reference is None else ReferencePeriod(reference)
         self._processors: dict[int, Processor] = {}
         self._bands: dict[Key, BandCache] = {}
         self._delays = np.empty(0)
@@ -55,13 +66,15 @@ class Observer:
         """Set the current processors, by partition number."""
         self._processors = dict(processors)
 
-    def take(self, outputs: Outputs) -> None:
+    def take(self, processor: Processor, outputs: Outputs) -> None:
         """Add the outputs of a processor, once they are committed."""
         if outputs.retired:
             self._bands.clear()
         if outputs.settled_batch is not None:
             delays = np.maximum(outputs.settled_batch.delays[-_DELAYS:], 0) / 1000
             self._delays = np.concatenate([self._delays, delays])[-_DELAYS:]
+            if self._reference is not None:
+                self._reference.take(processor, outputs.settled_batch)
 
     def delay(self) -> float | None:
         """Return the median delay of the last labels, in seconds of event time."""
@@ -83,22 +96,20 @@ class Observer:
             return None
         while len(self._bands) >= _BANDS and key not in self._bands:
             del self._bands[next(iter(self._bands))]
-        return self._model(found).view(self._bands.setdefault(key, BandCache()))
+        return self._model(found, [key]).view(self._bands.setdefault(key, BandCache()))
 
     def first(self) -> dict[Key, ObservedModel]:
         """Return the models of a report, the one with most labels first."""
         keys = [one.key for one in self.models()[:_MODELS]]
-        return {key: self._model(self._found(key)) for key in keys}
+        return {key: self._model(self._found(key), [key]) for key in keys}
 
     def whole(self) -> ObservedModel:
         """Return all models together, of which there is at least one."""
-        return self._model(
-            [
-                pair
-                for one in self._processors.values()
-                for pair in zip(one.histories, one.monitors, strict=False)
-            ]
-        )
+        processors = self._processors.values()
+        found = [
+            pair for one in processors for pair in zip(one.histories, one.monitors, strict=False)
+        ]
+        return self._model(found, [key for one in processors for key in one.keys])
 
     def _found(self, key: Key) -> list[tuple[ModelHistory, TaskMonitor]]:
         """Return the history and the monitor of a key in each processor that has it."""
@@ -109,8 +120,12 @@ class Observer:
                     found.append((history, monitor))
         return found
 
-    def _model(self, found: Sequence[tuple[ModelHistory, TaskMonitor]]) -> ObservedModel:
+    def _model(
+        self, found: Sequence[tuple[ModelHistory, TaskMonitor]], keys: Sequence[Key]
+    ) -> ObservedModel:
         monitors = [monitor for _, monitor in found]
         settings = next(iter(self._processors.values())).settings
         levels = settings.quantiles if settings.task == "regression" else ()
-        return ObservedModel(type(monitors[0]).total(monitors), joined_history(found, levels))
+        reference = None if self._reference is None else self._reference.of(dict.fromkeys(keys))
+        total = type(monitors[0]).total(monitors)
+        return ObservedModel(total, joined_history(found, levels), reference)

@@ -98,12 +98,12 @@ class FinishedReplay(NamedTuple):
     def numbers(self) -> dict[str, Any]:
         """Return the report as its JSON has it."""
         monitor = self.processor.monitor
-        whole = NO_FINDINGS if monitor is None else _findings(*self.observer.whole())
+        whole = NO_FINDINGS if monitor is None else _findings(*self.observer.whole()[:2])
         found = whole | {"labels": self.summary.labels} | self.facts()
         models, left_out = self.models()
         if models:
             found["models"] = [
-                _findings(*one) | {"model": model, "segment": segment}
+                _findings(one.monitor, one.history) | {"model": model, "segment": segment}
                 for (model, segment), one in models.items()
             ]
             found["models_left_out"] = left_out

@@ -6,6 +6,7 @@ not at all; a pipe or a device is written to at the end.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import msgspec
@@ -19,6 +20,7 @@ from abers_connectors.sinks.destination import OutputStream, WholeFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from abers_connectors.replay.options import Period
     from abers_connectors.replay.run import Run
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
@@ -29,11 +31,13 @@ __all__ = ["Reporter"]
 class Reporter:
     """Observer of a run that writes a report of it, in a `with` block.
 
+    A page has the reference period beside the whole run.
+
     The suffix of the path makes it a page or JSON; another suffix is a ParameterError, and a page
     without plotly or Jinja2 a MissingExtraError.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, reference: Period | None = None) -> None:
         self._encode: Callable[[FinishedReplay], bytes] = _json
         if report_format(path) == "html":
             from abers_connectors.dashboard.report_page import (  # noqa: PLC0415 - imports the extra
@@ -41,7 +45,7 @@ class Reporter:
             )
 
             self._encode = ReportPage().encode
-        self.path = path
+        self.path, self._reference = path, reference
         self._file = OutputStream(path) if is_stream(path) else WholeFile(path)
 
     def __enter__(self) -> Self:
@@ -56,9 +60,9 @@ class Reporter:
     def watch(self, running: Run) -> None:
         """Observe what passes from now on."""
         self._processor = processor = running.processor
-        self._observer = Observer()
+        self._observer = Observer(self._reference)
         self._observer.hold({0: processor})
-        running.observers.append(self._observer.take)
+        running.observers.append(partial(self._observer.take, processor))
 
     def write(self, title: str, source: Source, summary: Summary, delay: int | None) -> None:
         """Write the report of the run that was observed; see `FinishedReplay`."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers.stream import Outputs, Processor
+    from abers_connectors.replay.options import Period
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.task import BatchResult, StreamTask
 
@@ -45,9 +46,8 @@ class ServicePage:
 
     def take(self, task: StreamTask, result: BatchResult) -> None:
         """Add what was committed."""
-        del task
         if result.outputs is not None:
-            self._observer.take(result.outputs)
+            self._observer.take(task.processor, result.outputs)
 
     def refresh(self, tasks: Sequence[StreamTask]) -> None:
         """Make a frame of the tasks, if one is due."""
@@ -77,8 +77,8 @@ class ReplayPage:
     is only processed in smaller batches, so that there is something to see.
     """
 
-    def __init__(self, title: str) -> None:
-        self._observer = Observer()
+    def __init__(self, title: str, reference: Period | None = None) -> None:
+        self._observer = Observer(reference)
         self._feed = Feed(Path(title).name, self._observer, self._counts)
         self._processors: Sequence[Processor] = ()
         self._dead: Mapping[str, int] = {}
@@ -111,8 +111,7 @@ class ReplayPage:
 
     def take(self, processor: Processor, outputs: Outputs) -> None:
         """Add the outputs of one of the processors."""
-        del processor
-        self._observer.take(outputs)
+        self._observer.take(processor, outputs)
         self.refresh()
 
     def refresh(self) -> None:

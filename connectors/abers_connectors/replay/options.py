@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ParameterError
 from abers_connectors.config.layers import Layers
@@ -12,7 +12,10 @@ from abers_connectors.config.layers import Layers
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ReplayOptions", "given", "has_topics", "report_format", "require_in_file"]
+__all__ = ["Period", "ReplayOptions", "given", "has_topics", "report_format", "require_in_file"]
+
+Period: TypeAlias = tuple[int, int]
+"""First event time in milliseconds, and the first one after it."""
 
 _DELAY = 50  # observations
 
@@ -38,6 +41,7 @@ class ReplayOptions(NamedTuple):
     speed: str = "max"
     compare: str | None = None
     report: str | None = None
+    reference: str | None = None
     live: bool = False
     save_state: str | None = None
 

@@ -24,7 +24,7 @@ from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
-    from abers_connectors.replay.options import ReplayOptions
+    from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.sources.base import Source
 
 __all__ = ["ReplayPlan", "plan_replay"]
@@ -36,6 +36,7 @@ class ReplayPlan(NamedTuple):
     job: Job
     pace: Pace | None  # None for as fast as possible
     delay: int | None  # of the labels, in observations; None if a configuration sets it
+    reference: Period | None = None  # to draw beside the whole stream
 
 
 def plan_replay(options: ReplayOptions) -> ReplayPlan:
@@ -52,7 +53,8 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
     if since is not None or until is not None:
         job = job._replace(source=_within(job.source, since, until))
     pace = None if speed is None else Pace(speed)
-    return ReplayPlan(job, pace, None if options.configured else options.label_delay)
+    delay = None if options.configured else options.label_delay
+    return ReplayPlan(job, pace, delay, _reference(options))
 
 
 def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
@@ -62,6 +64,25 @@ def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
     return since, until
+
+
+def _reference(options: ReplayOptions) -> Period | None:
+    """Return the times of --reference; raise a ParameterError if they are no period."""
+    if options.reference is None:
+        return None
+    first, dots, end = options.reference.partition("..")
+    if not dots:
+        example = "2024-01-01T00:00:00Z..2024-02-01T00:00:00Z"
+        msg = f"--reference {options.reference}: write START..END, such as {example}"
+        raise ParameterError(msg)
+    times = _time("reference", first), _time("reference", end)
+    if times[0] is None or times[1] is None or times[0] >= times[1]:
+        msg = f"--reference {options.reference}: the end is not after the start; give a later one"
+        raise ParameterError(msg)
+    if options.report is None and not options.live:
+        msg = "--reference is drawn in a report or a live page; add --report FILE or --live"
+        raise ParameterError(msg)
+    return times[0], times[1]
 
 
 def _time(option: str, text: str | None) -> int | None:

@@ -57,8 +57,8 @@ def reliability_figure(
         {"views": lines, "bands": drawn, "counts": counts},
         f"Of the predictions with a probability of 0.8, eight in ten should have {right}: the "
         "dotted line. Where a line is above it, the probabilities are too low; below, too high. "
-        f"A calibrated forecast stays in its band in {10 * BAND_LEVEL:.0f} of 10 cases. The bars "
-        "below show how many predictions had each probability.",
+        f"A calibrated forecast stays in its band in {10 * BAND_LEVEL:.0f} of 10 cases. The steps "
+        "below show which share of the predictions had each probability.",
         ["view", "forecast from", "to", "share of labels 1", "labels"],
         rows,
         max(_LEAST - labels, 0),

@@ -60,7 +60,7 @@ def figure(title: str, x: str, y: str, **more: Any) -> Drawing:  # noqa: ANN401 
         "template": "none",
         "title": {"text": title, "x": 0.0, "xref": "paper", "font": {"size": 16}},
         "xaxis": {"title": {"text": x, "standoff": 6}, **axis},
-        "yaxis": {"title": {"text": y}, "hoverformat": ".4~g", **axis},
+        "yaxis": {"title": {"text": y, "standoff": 8}, "hoverformat": ".4~g", **axis},
         "font": {"color": INK, "family": "system-ui, sans-serif", "size": 13},
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",

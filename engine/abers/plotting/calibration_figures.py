@@ -135,36 +135,38 @@ def corp(
 
 
 def _histogram(drawn: Drawing, counts: Mapping[str, ArrayLike]) -> Drawing:
-    """Draw the numbers of forecasts in equal bins of [0, 1], below the diagram."""
+    """Draw the shares of forecasts in equal bins of [0, 1], below the diagram."""
     if not counts:
         return drawn
     for name, column in counts.items():
         heights = array(column)
-        n = len(heights)
+        n, total = len(heights), max(float(heights.sum()), 1.0)
+        shares, step = heights / total, f"from %{{x:.2f}} to {1 / n:g} above for {1 / n:g}"
         colour = COLOURS.get(name.partition(",")[0], REFERENCE)
         drawn.add(
             {
                 "type": "scatter",
                 "mode": "lines",
                 "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash(name)},
-                "fill": "tozeroy",
+                "fill": "none" if "," in name else "tozeroy",
                 "fillcolor": faint(colour, 0.12),
                 "x": (np.arange(n + 1) / n).tolist(),
-                "y": [*heights.tolist(), float(heights[-1])],
+                "y": [*shares.tolist(), float(shares[-1])],
+                "customdata": [*heights.tolist(), float(heights[-1])],
                 "yaxis": "y2",
                 "name": name,
                 "showlegend": False,
-                "hovertemplate": f"%{{y:,}} predictions in the bin of width {1 / n:g} from %{{x}}",
+                "hovertemplate": f"%{{customdata:,}} predictions, %{{y:.1%}}, {step}",
             }
         )
     drawn.layout["yaxis2"] = drawn.layout["yaxis"] | {
-        "title": {"text": "predictions"},
+        "title": {"text": "share"},
         "domain": [0.0, 0.17],
         "rangemode": "tozero",
         "range": None,
         "dtick": None,
         "nticks": 3,
-        "hoverformat": ",",
+        "tickformat": ".0%",
     }
     drawn.layout["xaxis"]["anchor"] = "y2"
     return drawn.axes(y={"domain": [0.28, 1.0]})
@@ -261,7 +263,9 @@ def _diagonal() -> dict[str, Any]:
 
 def _points(x: Floats, y: Floats, name: str, size: int, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return the trace of the points of a view, joined by a line."""
-    marker = {"symbol": _MARKERS.get(name.partition(",")[0], "square"), "size": size}
+    if "," in name:  # of another time: no markers, which would hide those of the present
+        return line(x.tolist(), y.tolist(), name, mode="lines", **more)
+    marker = {"symbol": _MARKERS.get(name, "square"), "size": size}
     return line(x.tolist(), y.tolist(), name, mode="lines+markers", marker=marker, **more)
 
 

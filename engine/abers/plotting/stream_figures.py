@@ -128,7 +128,7 @@ def evidence(  # noqa: PLR0913 - the parts of a figure
     >>> [trace.name for trace in drawn.data]
     ['evidence of a change', 'threshold', 'alarm']
     """
-    drawn = figure(title, "", "evidence, powers of ten", showlegend=True)
+    drawn = figure(title, "", "powers of ten", showlegend=True)
     drawn.add(line(labels, heights, "evidence of a change", MAIN))
     ends = [labels[0], labels[-1]] if labels else []
     dashed = {"dash": "dash", "width": 2}

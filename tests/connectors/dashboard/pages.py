@@ -42,7 +42,7 @@ class Worked:
 
     def take(self, *events: Event) -> None:
         """Process events as one batch."""
-        self.observer.take(self.processor.process_batch(Events.of([*events])))
+        self.observer.take(self.processor, self.processor.process_batch(Events.of([*events])))
 
     def learn(self, *pairs: tuple[Any, Any], model: str = "", batch: int = 1) -> None:
         """Process observations with their labels, a minute apart, in batches."""

@@ -59,7 +59,7 @@ def test_live_page_and_metrics() -> None:
     status.update_evidence([shard])
     assert work.outputs is not None
     observer.hold({0: shard.processor})
-    observer.take(work.outputs)
+    observer.take(shard.processor, work.outputs)
     (key,) = shard.processor.keys
     view = observer.view(key)
     assert view is not None

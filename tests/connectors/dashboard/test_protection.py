@@ -155,7 +155,7 @@ def test_live_page_and_metrics() -> None:
     status.update_evidence([task])
     assert result.outputs is not None
     observer.hold({0: task.processor})
-    observer.take(result.outputs)
+    observer.take(task.processor, result.outputs)
     view = observer.view(task.processor.keys[0])
     assert view is not None
     shown = {one.name: one for one in cards(view)}
