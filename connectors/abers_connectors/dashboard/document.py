@@ -139,7 +139,7 @@ def _scores(view: ModelView) -> Table:
     for part in ("miscalibration", "discrimination", "uncertainty") if view.brier else ():
         parts = [view.brier.get(name) for name in ("raw", "calibrated")]
         rows.append([part, *(number(one and getattr(one, part)) for one in parts)])
-    return Table(["", "raw score", "calibrated"], rows)
+    return Table(["score", "raw score", "calibrated"], rows)
 
 
 def _tests(tests: Iterable[Evidence]) -> Table:
