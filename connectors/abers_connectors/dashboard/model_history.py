@@ -70,7 +70,7 @@ def joined_history(
         joined_windows([history.windowed.windows(monitor) for history, monitor in some], most),
         [max(group, key=attrgetter("log_wealth")) for group in _groups(evidence, most)],
         [group[-1] for group in _groups(mixed, most)],
-        [*_alarms([history for history, _ in some], evidence)],
+        [*_alarms([history for history, _ in some], [one for one, _ in trails], evidence)],
         np.concatenate([_part(history.last, len(some)) for history, _ in some]),
         levels,
     )
@@ -119,16 +119,21 @@ def _groups(points: Sequence[Q], most: int) -> list[list[Q]]:
 
 
 def _alarms(
-    histories: Sequence[ModelHistory], evidence: Sequence[EvidencePoint]
+    histories: Sequence[ModelHistory],
+    trails: Sequence[Sequence[EvidencePoint]],
+    together: Sequence[EvidencePoint],
 ) -> Iterator[tuple[int, Alarm]]:
-    """Yield the alarms of all histories, each behind the labels of all at its time."""
+    """Yield the alarms of all histories, each behind the labels of all when it was raised."""
     if len(histories) == 1:
         yield from histories[0].alarms
         return
-    found = [(labels, alarm) for one in histories for labels, alarm in one.alarms]
-    for labels, alarm in sorted(found, key=lambda one: (one[1].time, one[0])):
-        before = bisect_right(evidence, alarm.time, key=attrgetter("time"))
-        yield max(labels, evidence[before - 1].labels if before else 0), alarm
+    found = []
+    for history, trail in zip(histories, trails, strict=True):
+        for labels, alarm in history.alarms:
+            raised = next(one.time for one in trail if one.labels >= labels)
+            upto = bisect_right(together, raised, key=attrgetter("time"))
+            found.append((together[upto - 1].labels, alarm))
+    yield from sorted(found, key=lambda one: (one[0], one[1].time))
 
 
 def _part(last: Floats, among: int) -> Floats:

@@ -60,7 +60,7 @@ def series(
 
 
 def _over_time(drawn: Drawing, labels: Sequence[float], dates: Sequence[int] | None) -> Drawing:
-    """Give a figure its axis: dates, with the labels in hover texts, or the labels so far."""
+    """Set the axis: dates, with the labels in hover texts, or the labels so far."""
     if dates is None:
         return drawn.axes(x={"title": {"text": "labels so far", "standoff": 6}})
     where = dict(zip(labels, dates, strict=True))

@@ -9,7 +9,7 @@ from tests.connectors.dashboard.pages import Worked
 from tests.connectors.dashboard.replays import observed
 from tests.connectors.sources.memory import MemorySource
 
-from abers.stream import Observation, Processor, Settings
+from abers.stream import Events, Label, Observation, Processor, Settings
 from abers_connectors.dashboard.document import cards
 from abers_connectors.dashboard.observer import Observer
 from abers_connectors.mapping.rows import LabelledObservation
@@ -26,7 +26,14 @@ FIGURES = {
         *("over-log_loss", "over-brier", "over-width", "over-outside_interval"),
     ],
     "multiclass": [
-        *("experts", "evidence", "experts-over-time", "losses-over-time", "over-log_loss"),
+        *(
+            "reliability",
+            "experts",
+            "evidence",
+            "experts-over-time",
+            "losses-over-time",
+            "over-log_loss",
+        ),
         *("over-brier", "over-accuracy", "over-width", "over-outside_interval"),
     ],
     "regression": ["coverage", "evidence", "over-pinball", "over-width", "fan-by-score", "fan"],
@@ -112,3 +119,39 @@ def test_an_infinite_mean_is_a_gap() -> None:
     assert calibrated["y"][0] is None
     assert calibrated["y"][-1] is not None
     assert [pinball.table.rows[at][-1] == "-" for at in (0, -1)] == [True, False]
+
+
+@pytest.mark.parametrize(("labels", "missing"), [(5, (15, 36)), (39, (0, 2)), (40, (0, 1))])
+def test_a_figure_says_how_many_labels_are_missing(labels: int, missing: tuple[int, int]) -> None:
+    """Before a figure says anything, a sentence with the number of labels stands in its place."""
+    worked = Worked()
+    worked.learn(*((n % 10 / 10, n % 3 % 2) for n in range(labels)))
+    view = worked.observer.view(("", ""))
+    assert view is not None
+    found = {one.name: one for one in cards(view)}
+    for name, more in zip(("reliability", "over-brier"), missing, strict=True):
+        assert (name in found) == (more == 0)
+        if more:
+            card = found[f"{name}-placeholder"]
+            noun = "label is" if more == 1 else "labels are"
+            assert card.description == f"{more} more {noun} needed before this figure can be drawn."
+            assert card.figure is None
+
+
+def test_figures_over_time_have_dates() -> None:
+    """Where event times are dates, the axis has them, and hover texts have the labels so far."""
+    processor, observer = Processor(Settings(scores="probability")), Observer()
+    observer.hold({0: processor})
+    start = 1_704_067_200_000
+    for n in range(120):
+        at, label = start + 3_600_000 * n, n % 2
+        events = Events.of([Observation(f"i{n}", at, score=0.5), Label(f"i{n}", at, value=label)])
+        observer.take(processor, processor.process_batch(events))
+    found = {one.name: one for one in cards(observer.whole().view())}
+    for name in ("evidence", "over-brier", "experts-over-time"):
+        drawn = found[name].figure
+        assert drawn is not None
+        assert drawn.layout["xaxis"]["type"] == "date"
+        assert drawn.data[0]["x"][-1] == start + 3_600_000 * 119
+        assert drawn.data[0]["customdata"][-1] == 120
+    assert "2024-01-05 23:00:00 UTC" in found["over-brier"].table.rows[-1]
