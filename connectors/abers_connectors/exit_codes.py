@@ -90,8 +90,12 @@ def logged(log: Logger) -> Iterator[None]:
 
 
 @contextmanager
-def sentences(parameter: int = USAGE, say: Callable[[str], object] = _error) -> Iterator[None]:
-    """Turn an error into its message and exit code, that of a wrong parameter as given."""
+def sentences(
+    parameter: int = USAGE,
+    say: Callable[[str], object] = _error,
+    reword: Callable[[str], str] = str,
+) -> Iterator[None]:
+    """Turn an error into its reworded message and exit code, that of a wrong parameter as given."""
     try:
         from abers.exceptions import (
             AbersError,
@@ -108,16 +112,16 @@ def sentences(parameter: int = USAGE, say: Callable[[str], object] = _error) -> 
     try:
         yield
     except ParameterError as error:
-        fail(str(error), parameter, say)
+        fail(reword(str(error)), parameter, say)
     except DeadLettersError as error:
-        fail(str(error), DATA, say)
+        fail(reword(str(error)), DATA, say)
     except BrokerError as error:
-        fail(str(error), UNAVAILABLE, say)
+        fail(reword(str(error)), UNAVAILABLE, say)
     except (ConfigError, StateError) as error:
         problems = error.problems if isinstance(error, ConfigError) else [str(error)]
-        _fail_all(problems, CONFIG, say)
+        _fail_all(map(reword, problems), CONFIG, say)
     except AbersError as error:
-        fail(str(error), FAILURE, say)
+        fail(reword(str(error)), FAILURE, say)
     except BrokenPipeError:  # the reader has gone, as in `abers replay … | head`
         drop_output()
         raise typer.Exit(128 + signal.SIGPIPE) from None

@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from abers.stream import Processor
+    from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.summary import Means, Summary
 
 __all__ = [
     "Watched",
     "console",
     "say",
+    "say_all",
+    "show_delays",
     "show_models",
     "show_next",
     "show_outputs",
@@ -49,6 +52,7 @@ __all__ = [
 _ALARMS = 10  # alarms to print in full
 _MODELS = 20  # rows in the table of models
 _SEVERAL = 2
+_SHORT = 2  # scores in a narrow table
 _REST = {
     "early_labels": "arrived before their observation",
     "duplicate_observations": "of a known id, ignored",
@@ -93,6 +97,12 @@ def say(message: str) -> None:
     console().print(printable(message), markup=False, soft_wrap=True)
 
 
+def say_all(messages: Iterable[str]) -> None:
+    """Print sentences, a line each."""
+    for message in messages:
+        say(message)
+
+
 def text_cell(text: str) -> Text:
     """Return a cell or a title in which a [name] is not markup."""
     return Text(printable(text))
@@ -129,9 +139,9 @@ def watching(
         yield watched
 
 
-def show_summary(summary: Summary, title: str, delay: int | None = None) -> None:
-    """Print the table at the end of a run of an input, with the delay of labels in observations."""
-    late = "" if delay is None else f", labels {delay:,} late"
+def show_summary(summary: Summary, title: str, delay: Lateness | None = None) -> None:
+    """Print the table at the end of a run of an input, with the delay of its labels."""
+    late = "" if delay is None else f", labels {delay}"
     table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE)
     table.add_column()
     table.add_column("raw score", justify="right")
@@ -154,7 +164,7 @@ def show_summary(summary: Summary, title: str, delay: int | None = None) -> None
         say(sentence)
 
 
-def _sentences(summary: Summary, delay: int | None) -> Iterator[str]:
+def _sentences(summary: Summary, delay: Lateness | None) -> Iterator[str]:
     """Yield the sentences below the table."""
     if sentence := trusted(summary.experts):
         yield sentence
@@ -174,7 +184,7 @@ def _sentences(summary: Summary, delay: int | None) -> Iterator[str]:
         yield "No label has arrived; if each record has its own, set input.delay."
     if delay is not None and not summary.observations:
         yield "No observation lies between --since and --until."
-    elif delay is not None and summary.observations <= delay:
+    elif delay is not None and summary.observations <= (delay.observations or 0):
         yield "No prediction used a label, because the stream ended before the first one;"
         yield "try a smaller --delay."
 
@@ -200,6 +210,22 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     for name, one in found.items():
         if sentence := trusted(one.experts):
             say(f"{name}: {sentence}")
+
+
+def show_delays(found: Mapping[Lateness, Summary], title: str) -> None:
+    """Print the table of a replay at several delays, to standard output."""
+    first = next(iter(found.values()))
+    names = [*score_labels(first.calibrated or {}, briefly=True).items()][:_SHORT]
+    table = Table(Column("labels", no_wrap=True), title=text_cell(title), box=box.SIMPLE)
+    for _, text in names:
+        if first.raw is not None:
+            table.add_column(f"{text} raw", justify="right")
+        table.add_column(f"{text} calibrated", justify="right")
+    for delay, one in found.items():
+        shown = [one.calibrated] if first.raw is None else [one.raw, one.calibrated]
+        cells = [score_cell(means, name, one.labels) for name, _ in names for means in shown]
+        table.add_row(str(delay), *cells)
+    console(stderr=False).print(table)
 
 
 def show_models(processors: Collection[Processor]) -> None:
@@ -249,10 +275,8 @@ def _show_dead(dead: Mapping[str, int], path: str) -> None:
     say(f"{count} in {path}: {reasons}.")
 
 
-def show_next(stream: Sequence[str]) -> None:
-    """Print commands to try next, of the arguments that named the input."""
+def show_next(steps: Iterable[Sequence[str]]) -> None:
+    """Print commands to try next, each by its arguments."""
     command = "abers" if shutil.which("abers") == sys.argv[0] else sys.argv[0]
     say("Try next:")
-    say(f"  {command} replay {shlex.join(stream)} --window 500 --output windowed.jsonl")
-    say(f"  {command} replay Bananas --learner tree --report bananas.html --output bananas.jsonl")
-    say(f"  {command} replay YOURS.csv --score COLUMN --label COLUMN")
+    say_all(f"  {command} replay {shlex.join(one)}" for one in steps)

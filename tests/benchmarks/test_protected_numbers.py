@@ -19,9 +19,23 @@ def test_chick_weights(delay: int) -> None:
     mean, std, first = fitted(stream.x, stream.y, delay)
     y = stream.y[first:]
     base = mean[:, np.newaxis] + std[:, np.newaxis] * study.AT
-    held, tracker, _ = study.protected(base, y, delay, stream.support)
-    found = held.expert_losses()["protected"] / len(y)
-    assert found < study.of_normal(mean, std, y, stream.support)
-    assert found < study.of_ivapr(mean, y, delay, stream.support)
-    assert held.lanes == delay + 1
-    assert abs(tracker.coverage - study.LEVEL) <= tracker.bound
+    found = study.protected(base, y, delay, stream.support)
+    scores = {
+        "base": study.of_normal(mean, std, y, stream.support),
+        "IVAPR": study.of_ivapr(mean, y, delay, stream.support),
+        "protected": found.held.expert_losses()["protected"] / len(y),
+    }
+    study.require("", scores, found)
+    assert found.held.lanes == delay + 1
+    assert found.bound == (study.SLACK + delay + 1) / len(y)
+    with pytest.raises(RuntimeError, match="not below"):
+        study.require("", scores | {"base": 0.0}, found)
+    with pytest.raises(RuntimeError, match="not within"):
+        study.require("", scores, found._replace(bound=0.0))
+
+
+def test_the_worst_labels_in_sequence() -> None:
+    """The smallest share of hits is over 500 labels in sequence, or over all if there are fewer."""
+    hits = np.repeat([1.0, 0.0, 1.0], [600, 100, 300])
+    assert study.worst(hits) == 400 / 500
+    assert study.worst(hits[550:650]) == 50 / 100

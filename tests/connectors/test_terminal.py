@@ -6,10 +6,12 @@ import re
 
 import pytest
 
+from abers_connectors.config.value_types import Lateness
 from abers_connectors.replay.summary import Means, Summary
 from abers_connectors.terminal import show_next, show_outputs, show_summary
 
 CALIBRATED: Means = {"log_loss": 0.25, "log_loss_infinite": 0, "brier": 0.125, "ece": 0.0625}
+LATE = Lateness(observations=50)
 RAW: Means = {"log_loss": None, "log_loss_infinite": 3, "brier": 0.5, "ece": 0.25}
 
 
@@ -45,7 +47,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     """It has the metrics of both views, the counts and the speed; the infinite is counted."""
-    show_summary(summary(), "Phishing", delay=50)
+    show_summary(summary(), "Phishing", delay=LATE)
     rows = shown(capsys)
     assert rows["raw score"] == ["calibrated"]
     assert rows["log loss"] == ["inf (3 of 1,250)", "0.2500"]
@@ -55,7 +57,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows["observations"] == ["1,250"]
     assert rows["labels"] == ["1,250"]
     assert rows["events a second"] == ["12,346"]
-    assert "Phishing, labels 50 late" in rows
+    assert "Phishing, labels 50 observations late" in rows
 
 
 def test_the_table_of_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +65,7 @@ def test_the_table_of_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
     raw: Means = {"crps": 0.5, "crps_infinite": 0, "pinball": 0.25, "pinball_infinite": 0}
     ends: Means = {"coverage_90": 0.875, "width_90": 2.5, "coverage_62.5": 0.5, "width_62.5": None}
     calibrated: Means = {"crps": 0.375, "crps_infinite": 1, "pinball": None, "pinball_infinite": 9}
-    show_summary(summary(raw=raw, calibrated=calibrated | ends), "ChickWeights", delay=50)
+    show_summary(summary(raw=raw, calibrated=calibrated | ends), "ChickWeights", delay=LATE)
     rows = shown(capsys)
     assert rows["CRPS"] == ["0.5000", "0.3750"]
     assert rows["pinball loss"] == ["0.2500", "-"]
@@ -80,11 +82,13 @@ def test_the_table_of_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("delay", "remedy"),
     [
-        (50, "if these scores are probabilities, add --scores probability."),
+        (LATE, "if these scores are probabilities, add --scores probability."),
         (None, 'if these scores are probabilities, set task.scores = "probability".'),
     ],
 )
-def test_a_dash_and_why(capsys: pytest.CaptureFixture[str], delay: int | None, remedy: str) -> None:
+def test_a_dash_and_why(
+    capsys: pytest.CaptureFixture[str], delay: Lateness | None, remedy: str
+) -> None:
     """Scores that are not declared probabilities have no metrics; the remedy is shown."""
     show_summary(summary(raw=None), "scores.csv", delay=delay)
     rows = shown(capsys)
@@ -102,15 +106,15 @@ def test_without_monitors(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_labels_too_late_for_any_prediction(capsys: pytest.CaptureFixture[str]) -> None:
     """If the delay is as long as the stream, the table says so and what to do."""
-    show_summary(summary(observations=50), "scores.csv", delay=50)
+    show_summary(summary(observations=50), "scores.csv", delay=LATE)
     assert "try a smaller --delay." in shown(capsys)
-    show_summary(summary(observations=51), "scores.csv", delay=50)
+    show_summary(summary(observations=51), "scores.csv", delay=LATE)
     assert "try a smaller --delay." not in shown(capsys)
 
 
 def test_a_part_of_history_without_observations(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing lies between two times, it is not the delay that is blamed."""
-    show_summary(summary(observations=0), "scores.csv", delay=50)
+    show_summary(summary(observations=0), "scores.csv", delay=LATE)
     rows = shown(capsys)
     assert "No observation lies between --since and --until." in rows
     assert "try a smaller --delay." not in rows
@@ -129,8 +133,8 @@ def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """A path is neither read as markup nor broken over two lines."""
-    show_summary(summary(), "[bold].csv", delay=50)
-    assert "[bold].csv, labels 50 late" in shown(capsys)
+    show_summary(summary(), "[bold].csv", delay=LATE)
+    assert "[bold].csv, labels 50 observations late" in shown(capsys)
     path = "[bold]" + "long-name/" * 12 + "out.jsonl"
     show_outputs(summary(), {"predictions": path})
     assert path in capsys.readouterr().err
@@ -165,6 +169,6 @@ def test_what_became_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_what_to_try_next(capsys: pytest.CaptureFixture[str]) -> None:
     """The commands can be copied: they have the words that named the stream, quoted."""
-    show_next(["my scores.csv", "--score=p"])
+    show_next([["my scores.csv", "--score=p", "--report=report.html"]])
     err = capsys.readouterr().err
-    assert "replay 'my scores.csv' --score=p --window 500 --output windowed.jsonl\n" in err
+    assert "replay 'my scores.csv' --score=p --report=report.html\n" in err

@@ -18,7 +18,8 @@ from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
 from abers.reference.clock import NO_CLOCK
 from abers.serialization import is_keyed
-from abers.stream import make_task, snapshot
+from abers.stream import Settings, make_task, snapshot
+from abers_connectors.config.units import duration
 from abers_connectors.replay.score_text import number, score_labels
 from abers_connectors.replay.summary import Means, finite
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
     from abers.stream.tasks.base import Task
 
 __all__ = ["Held", "Inspected", "inspected", "show_inspected"]
+
+_SPANS = (
+    *("label_timeout", "allowed_lateness", "max_clock_skew", "dedup_ttl", "max_jump"),
+    *("retire_after", "max_age", "half_life"),
+)
+"""Settings in milliseconds."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -135,11 +142,18 @@ def show_inspected(found: Inspected) -> None:
         "remembered ids": f"{found.remembered_ids:,}",
         "learners": f"{found.learner_bytes:,} bytes",
         "seal": "under the key" if found.sealed else "a checksum, no key",
-        "settings": ", ".join(f"{k}={v}" for k, v in found.settings.items() if v is not None),
-        "counters": ", ".join(f"{k}={v:,}" for k, v in found.counters.items() if v),
     }
     for name, text in rows.items():
         table.add_row(name, text_cell(text))
+    table.add_section()
+    for name, count in found.counters.items():
+        if count:
+            table.add_row(name.replace("_", " "), f"{count:,}")
+    table.add_section()
+    usual = msgspec.structs.asdict(Settings())
+    for name, value in found.settings.items():
+        if value != usual[name]:
+            table.add_row(f"setting {name}", text_cell(_setting_text(name, value)))
     screen.print(table)
     held = Table("model", "segment", box=box.SIMPLE)
     names = score_labels({name: None for one in found.held for name in one.scores}, briefly=True)
@@ -151,18 +165,42 @@ def show_inspected(found: Inspected) -> None:
     screen.print(held)
 
 
+def _setting_text(name: str, value: Any) -> str:  # noqa: ANN401 - any setting
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return duration(value) if name in _SPANS else str(value)
+
+
 def _position_text(position: Any) -> str:  # noqa: ANN401 - any position
-    """Describe a position: the checkpoint of a Kafka partition, or the value itself."""
+    """Describe a position: the checkpoint of a Kafka partition, or the records that were read."""
     try:
         at = Checkpoint.from_position(position)
     except StateError:
-        return str(position)
+        return _records_text(position)
     observations, labels = at.next_offsets
     return (
         f"{at.application_id}[{at.partition}] before batch {at.batch}; the changelog "
         f"continues @{at.changelog_offset}, observations @{observations}"
         + ("" if labels == NO_OFFSET else f", labels @{labels}")
     )
+
+
+def _records_text(position: Any) -> str:  # noqa: ANN401 - any position
+    """Describe how far each input was read, wherever that stands in a position."""
+    if not isinstance(position, dict):
+        return str(position)
+    found, open_parts = [], [position.get("source", position)]
+    while open_parts:
+        part = open_parts.pop(0)
+        if "records" in part:
+            found.append(f"{part['records']:,} records")
+        elif isinstance(part.get("known") or part.get("at"), dict):
+            open_parts.append(part.get("known") or part["at"])
+        open_parts += [one for one in part.get("inputs", ()) if isinstance(one, dict)]
+    read = f"after {' and '.join(found)}" if found else "at the beginning"
+    files = position.get("files") or {}
+    names = [files[name] for name in ("input.observations", "input.labels") if files.get(name)]
+    return f"{read} of {' and '.join(names)}" if names else read
 
 
 def _moment(milliseconds: int) -> str:

@@ -14,17 +14,19 @@ from abers_connectors import terminal
 from abers_connectors.dashboard.reporter import Reporter
 from abers_connectors.dashboard.stream_pages import ReplayPage
 from abers_connectors.replay.comparison import compare, windows
+from abers_connectors.replay.delays import replay_delays
 from abers_connectors.replay.summary import summarize_run
 from abers_connectors.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
+    from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.job import Job
-    from abers_connectors.replay.options import Period
+    from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.replay.pace import Pace
     from abers_connectors.replay.run import Run
     from abers_connectors.sources.base import Source
 
-__all__ = ["compare_calibrators", "run_job"]
+__all__ = ["compare_calibrators", "compare_delays", "run_job"]
 
 
 def run_job(  # noqa: PLR0913 - the options of a command
@@ -33,7 +35,7 @@ def run_job(  # noqa: PLR0913 - the options of a command
     *,
     as_json: bool,
     pace: Pace | None = None,
-    delay: int | None = None,
+    delay: Lateness | None = None,
     report: str | None = None,
     live: bool = False,
     reference: Period | None = None,
@@ -43,7 +45,7 @@ def run_job(  # noqa: PLR0913 - the options of a command
 
     The summary comes after the outputs have appeared under their names. As JSON it goes to standard
     output unless an output goes there. Without a pace the run is as fast as possible; the delay of
-    the labels is in observations. A live page stays until the command is interrupted. Both draw a
+    the labels is part of the title. A live page stays until the command is interrupted. Both draw a
     reference period beside the whole stream. Alarms are posted to the URL of the webhook.
     """
     job.require_apart(report)
@@ -89,6 +91,15 @@ def compare_calibrators(job: Job, names: str, title: str, *, as_json: bool) -> N
         terminal.show_comparison(found, title)
         for sentence in windows(names, job.settings):
             terminal.say(sentence)
+
+
+def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool) -> None:
+    """Run a replay at several delays of the labels, and print a table, or JSON."""
+    found = replay_delays(options, delays, partial(_finish, hidden=False))
+    if as_json:
+        typer.echo(msgspec.json.encode({str(delay): one for delay, one in found.items()}))
+    else:
+        terminal.show_delays(found, options.stream)
 
 
 def _finish(running: Run, source: Source, *, hidden: bool) -> None:

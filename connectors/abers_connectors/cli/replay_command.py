@@ -31,7 +31,7 @@ _Scores = Annotated[
     input_option(
         None,
         "Kind of the scores in a file. Probabilities are also scored themselves, beside the "
-        "calibrated ones. Default: any.",
+        "calibrated ones. Default: probability if those of a file lie in [0, 1], else any.",
         show_default=False,
     ),
 ]
@@ -46,8 +46,12 @@ _Probability = Annotated[
     ),
 ]
 _Delay = Annotated[
-    int | None,
-    time_option("N", "Release a label after N further observations (default 50).", min=0),
+    str | None,
+    time_option(
+        "DELAY",
+        "Release a label after N further observations (default 50), or after a duration of event "
+        'time such as "6h" or "7d". A column of label times needs none.',
+    ),
 ]
 _Since = Annotated[
     str | None,
@@ -63,8 +67,8 @@ def replay(  # noqa: PLR0913 - the options of the command
             metavar="STREAM",
             help="A built-in river dataset (binary: Bananas, Phishing, Shuttle; multiclass: "
             "ImageSegments; regression: AirlinePassengers, ChickWeights, SP500Stocks, "
-            "TrumpApproval, WaterFlow), a file of scores and labels (.csv, .jsonl, .parquet), or "
-            "a configuration (.toml).",
+            "TrumpApproval, WaterFlow), a file of scores and labels (.csv, .jsonl or .ndjson, also "
+            "with .gz or .zst, or .parquet), or a configuration (.toml).",
         ),
     ],
     *,
@@ -78,13 +82,15 @@ def replay(  # noqa: PLR0913 - the options of the command
         ),
     ] = None,
     score: Annotated[
-        str | None, input_option("COLUMN", "Score column of a file (default score).")
+        str | None,
+        input_option("COLUMN", "Score column of a file (default score, prob, y_prob, …)."),
     ] = None,
     label: Annotated[
         str | None,
         input_option(
             "COLUMN",
-            "Label column of a file (default label): 0 or 1, false or true, or numbers.",
+            "Label column of a file (default label, y_true, target, …): 0 or 1, false or true, "
+            "or numbers; see --positive for text.",
         ),
     ] = None,
     id_: Annotated[
@@ -95,8 +101,24 @@ def replay(  # noqa: PLR0913 - the options of the command
         str | None,
         input_option(
             "COLUMN",
-            "Event time column of a file, in milliseconds or RFC 3339 (default time, or else the "
-            "row number).",
+            "Event time column of a file, in milliseconds or RFC 3339 (default time, timestamp, …, "
+            "or else the row number).",
+        ),
+    ] = None,
+    label_time: Annotated[
+        str | None,
+        input_option("COLUMN", "Column of a file with the time at which the label became known."),
+    ] = None,
+    positive: Annotated[
+        list[str] | None,
+        input_option("LABEL", "Label that means 1; all others mean 0. May be given several times."),
+    ] = None,
+    timezone: Annotated[
+        str | None,
+        input_option(
+            "ZONE",
+            'Time zone of times without an offset, such as "2013-04-01 05:00:00": a name such as '
+            '"Europe/Berlin" or "UTC".',
         ),
     ] = None,
     task: _Task = None,
@@ -146,6 +168,14 @@ def replay(  # noqa: PLR0913 - the options of the command
             "Ends between which all labels of a regression lie; protected needs them.",
         ),
     ] = None,
+    coverage: Annotated[
+        float | None,
+        calibrator_option(
+            "LEVEL",
+            "With protected numbers: also predict an interval that covers this share of the "
+            "labels, with a bound on any stream.",
+        ),
+    ] = None,
     compare: Annotated[
         str | None,
         calibrator_option(
@@ -155,6 +185,14 @@ def replay(  # noqa: PLR0913 - the options of the command
         ),
     ] = None,
     delay: _Delay = None,
+    delays: Annotated[
+        str | None,
+        time_option(
+            "DELAYS",
+            "Replay once for each delay, separated by commas, such as 0,50,6h, and print one table "
+            "instead of writing outputs.",
+        ),
+    ] = None,
     since: _Since = None,
     until: _Until = None,
     speed: Annotated[
@@ -165,9 +203,9 @@ def replay(  # noqa: PLR0913 - the options of the command
         str | None,
         output_option(
             "FILE",
-            "Predictions, as JSON Lines, CSV or Parquet by the suffix; - (the default without a "
-            "configuration, and with topics) is standard output. A file appears when it is "
-            "complete. With topics also kafka:TOPIC.",
+            "Write the predictions, as JSON Lines, CSV or Parquet by the suffix; - (the default "
+            "with topics) is standard output. A file appears when it is complete. With topics also "
+            "kafka:TOPIC.",
             "--output",
             "-o",
         ),
@@ -205,10 +243,17 @@ def replay(  # noqa: PLR0913 - the options of the command
     Every observation is scored and calibrated before its label is known. The final table scores
     these predictions as they were issued.
     """
-    columns = {"score": score, "label": label, "id": id_, "time": time}
+    columns = {
+        "score": score,
+        "label": label,
+        "id": id_,
+        "time": time,
+        "label_time": label_time,
+    }
     with sentences():
+        from abers_connectors.replay.defaults import as_option
         from abers_connectors.replay.options import ReplayOptions, has_topics
-        from abers_connectors.replay.plan import plan_replay
+        from abers_connectors.replay.plan import plan_replay, require_table_alone
 
         options = ReplayOptions(
             stream=stream,
@@ -218,10 +263,13 @@ def replay(  # noqa: PLR0913 - the options of the command
             columns=columns,
             scores=scores,
             task=task,
+            positive=positive or (),
+            timezone=timezone,
             calibrator=calibrator,
             probability=probability,
             distributions=distributions,
             support=support,
+            coverage=coverage,
             forgetting={"window": window, "max_age": max_age, "half_life": half_life},
             from_=from_,
             since=since,
@@ -238,10 +286,20 @@ def replay(  # noqa: PLR0913 - the options of the command
 
             replay_topics(options, as_json=as_json)
             return
+        if delays is not None:
+            require_table_alone("delays", options)
         plan = plan_replay(options)
-    with sentences(parameter=CONFIG if options.configured and compare is None else USAGE):
-        from abers_connectors.cli.replay import compare_calibrators, run_job
+    parameter = CONFIG if options.configured and compare is None else USAGE
+    with sentences(parameter, reword=str if options.configured else as_option):
+        from abers_connectors import terminal
+        from abers_connectors.cli.replay import compare_calibrators, compare_delays, run_job
+        from abers_connectors.replay.next_steps import next_steps
 
+        if not as_json:
+            terminal.say_all(plan.notes)
+        if delays is not None:
+            compare_delays(options, delays, as_json=as_json)
+            return
         if compare is not None:
             compare_calibrators(plan.job, compare, stream, as_json=as_json)
             return
@@ -256,11 +314,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             as_json=as_json,
         )
         if not as_json and not options.configured:
-            from abers_connectors import terminal
-
-            named = columns | {"task": task, "scores": scores}
-            given = [f"--{name}={value}" for name, value in named.items() if value]
-            terminal.show_next([stream, *given])
+            terminal.show_next(next_steps(options, plan))
 
 
 def report(  # noqa: PLR0913 - the options of the command
@@ -295,6 +349,7 @@ def report(  # noqa: PLR0913 - the options of the command
     No predictions are written. For columns, learners and forgetting: abers replay --report.
     """
     with sentences():
+        from abers_connectors.replay.defaults import as_option
         from abers_connectors.replay.options import ReplayOptions, has_topics
         from abers_connectors.replay.plan import plan_replay
 
@@ -313,9 +368,13 @@ def report(  # noqa: PLR0913 - the options of the command
         if has_topics(options):
             fail(f"a report reads files, and {stream} has topics", USAGE)
         plan = plan_replay(options)
-    with sentences(parameter=CONFIG if options.configured else USAGE):
+    parameter = CONFIG if options.configured else USAGE
+    with sentences(parameter, reword=str if options.configured else as_option):
+        from abers_connectors import terminal
         from abers_connectors.cli.replay import run_job
 
+        if not as_json:
+            terminal.say_all(plan.notes)
         job = plan.job._replace(outputs={})
         run_job(
             job,

@@ -97,11 +97,11 @@ def _files_read(config: Config) -> dict[str, str]:
 def _labels(given: sections.InputSection) -> str:
     if given.labels is not None:
         return "without labels"
+    if given.fields.label_time is not None:
+        return f"each with its label, which comes at the time {given.fields.label_time}"
     if given.delay is None:
         return "with labels among them"
-    count, span = given.delay
-    late = duration(span or 0) if count is None else counted(count, "observation")
-    return f"each with its label, which is released {late} later"
+    return f"each with its label, which comes {given.delay}"
 
 
 def _topics_read(kafka: sections.KafkaSection) -> dict[str, str]:

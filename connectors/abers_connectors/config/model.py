@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError, model_validator
 
@@ -84,8 +85,18 @@ class Config(Section):
         """Return the name of the learner, by default the usual one of the task, or None."""
         return (self.learner.name or USUAL[self.task.kind]) if self.learner else None
 
+    @property
+    def labelled(self) -> bool:
+        """Whether each record of the first input is an observation with its label."""
+        return self.input.delay is not None or self.input.fields.label_time is not None
+
     def reads(self) -> ValueReaders:
-        """Return how scores and labels are read."""
+        """Return how values are read."""
+        zone = self.input.timezone
+        time = values.time_reader(None if zone is None else ZoneInfo(zone))
+        return self._task_reads()._replace(time=time)
+
+    def _task_reads(self) -> ValueReaders:
         if self.task.kind == "multiclass":
             return values.multiclass(self.task.classes)
         if self.task.kind == "regression":

@@ -24,7 +24,7 @@ from abers_connectors.config.raw_values import INPUTS, OUTPUTS, Found, RawValues
 from abers_connectors.config.sections import dead_letters_beside
 from abers_connectors.config.value_types import shown
 from abers_connectors.files.aliases import FileUse, clashes
-from abers_connectors.files.formats import STANDARD, file_format
+from abers_connectors.files.formats import STANDARD, default_format, file_format
 from abers_connectors.mapping.fields import constant
 from abers_connectors.sinks.registry import SINKS
 from abers_connectors.sources.registry import SOURCES
@@ -80,6 +80,7 @@ def _task(values: RawValues) -> Found:
         "calibrator.grid": ("regression", values.numbers("calibrator.grid")),
         "calibrator.distributions": ("regression", _whole(values)),
         "calibrator.support": ("regression", values.numbers("calibrator.support")),
+        "calibrator.coverage": ("regression", values.get("calibrator.coverage")),
     }
     for path, (owner, given) in owners.items():
         if given and kind != owner:
@@ -115,6 +116,8 @@ def _support(values: RawValues) -> Found:
     protected = values.get("calibrator.kind") == "protected"
     if protected:
         yield from _protected_numbers(values)
+    elif values.get("calibrator.coverage") is not None:
+        yield "calibrator.coverage", f"needs calibrator.kind = {shown('protected')}"
     if not support:
         return
     if not _whole(values) and not protected:
@@ -219,6 +222,13 @@ def _second_input(values: RawValues) -> Found:
             yield "input.label_fields", f"needs a second input; set {labels}"
     elif labels == "input.labels" and values.get("input.delay") is not None:
         yield "input.delay", "cannot be combined with input.labels; remove one of them"
+    if values.get("input.fields.label_time") is not None:
+        for other in (labels, "input.delay", "kafka"):
+            if values.get(other) is not None:
+                yield (
+                    "input.fields.label_time",
+                    f"cannot be combined with {other}; remove one of them",
+                )
 
 
 def _check_inputs(values: RawValues) -> Found:
@@ -240,7 +250,7 @@ def _check_inputs(values: RawValues) -> Found:
 def _check_outputs(values: RawValues) -> Found:
     for path, file in values.names(*OUTPUTS).items():
         try:
-            SINKS.key(file, "jsonl" if file == STANDARD else None)
+            SINKS.key(file, default_format(file))
         except ParameterError:
             suffixes = ".csv or .jsonl (.gz or .zst may follow), or .parquet"
             yield path, f"{shown(file)} has an unknown format; end the name in {suffixes}"

@@ -31,6 +31,7 @@ from abers_connectors.config.value_types import (
     Section,
     Span,
     Start,
+    TimeZone,
     Topic,
     Url,
     Wait,
@@ -56,7 +57,7 @@ __all__ = [
 ]
 
 _SECOND, _DAY = 1000, 86_400_000
-_Weight = Annotated[float, Field(gt=0.0, lt=1.0)]
+_Share = Annotated[float, Field(gt=0.0, lt=1.0)]
 
 
 class TaskSection(Section):
@@ -73,8 +74,9 @@ class CalibratorSection(Section):
 
     kind: Name | None = None
     probability: Literal["protected", "merged"] | None = None
-    raw_weight: _Weight = 0.25
-    base_weight: _Weight = 0.5
+    raw_weight: _Share = 0.25
+    base_weight: _Share = 0.5
+    coverage: _Share | None = None
     folds: Annotated[int, Field(ge=2, le=100)] = 5
     grid: Numbers = ()
     distributions: Literal["none", "scored", "full"] = "none"
@@ -100,6 +102,7 @@ class InputFieldsSection(Section):
     score: Score = "score"
     x: Features | None = None
     label: Name = "label"
+    label_time: Name | None = None
     passthrough: Names = ()
 
 
@@ -120,6 +123,7 @@ class InputSection(Section):
     format: Literal["csv", "jsonl", "parquet"] | None = None
     delay: Delay | None = None
     pos_label: LabelValues = ()
+    timezone: TimeZone | None = None
     max_record_bytes: Count = 1 << 20
     fields: InputFieldsSection = InputFieldsSection()
     label_fields: LabelFieldsSection = LabelFieldsSection()

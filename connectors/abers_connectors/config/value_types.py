@@ -12,11 +12,12 @@ import re
 from datetime import date, time
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, NoReturn, TypeAlias
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
-from abers_connectors.config.units import is_time, milliseconds
+from abers_connectors.config.units import counted, duration, is_time, milliseconds
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.values import time as event_time
 
@@ -44,6 +45,7 @@ __all__ = [
     "Section",
     "Span",
     "Start",
+    "TimeZone",
     "Topic",
     "Url",
     "Wait",
@@ -74,10 +76,16 @@ class Section(BaseModel):
 
 
 class Lateness(NamedTuple):
-    """How late a label comes after its observation; exactly one of the two is set."""
+    """How late a label comes after its observation; without either, at a time of its own."""
 
     observations: int | None = None  # a number of further observations
     span: int | None = None  # milliseconds of event time
+
+    def __str__(self) -> str:
+        """Return it in words, such as "50 observations late" or "6 hours late"."""
+        if self.observations is not None:
+            return f"{counted(self.observations, 'observation')} late"
+        return "at their own times" if self.span is None else f"{duration(self.span)} late"
 
 
 def shown(value: object) -> str:
@@ -211,6 +219,14 @@ def _read_start(value: object) -> object:
     return value if value in ("earliest", "latest") else _read_moment(value)
 
 
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):  # unknown, no relative path, a folder of zones
+        return False
+    return True
+
+
 def _is_url(value: object) -> bool:
     if not isinstance(value, str) or _GRAPHIC.fullmatch(value) is None:
         return False
@@ -250,6 +266,14 @@ Moment: TypeAlias = Annotated[
 Start: TypeAlias = Annotated[
     Literal["earliest", "latest"] | int,
     _read_by(_read_start, f'{{value}} is not a time; write "earliest", "latest", {_TIMES}'),
+]
+TimeZone: TypeAlias = Annotated[
+    str,
+    _require(
+        _is_zone,
+        '{value} is not a known time zone; write a name such as "Europe/Berlin" or "UTC" '
+        "(where the system has no time zones, install the package tzdata)",
+    ),
 ]
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Names: TypeAlias = Annotated[tuple[Name, ...], Field(strict=False)]

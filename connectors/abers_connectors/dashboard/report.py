@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from abers.monitoring import Diagram, Evidence, TaskMonitor
     from abers.stream.processor import Processor
+    from abers_connectors.config.value_types import Lateness
     from abers_connectors.dashboard.model_history import JoinedHistory
     from abers_connectors.dashboard.models import Key
     from abers_connectors.dashboard.observer import ObservedModel, Observer
@@ -64,7 +65,7 @@ class FinishedReplay(NamedTuple):
     """All that is known of a replay at its end, for a report."""
 
     title: str  # command-line arguments that named the stream
-    delay: int | None  # how many observations late the labels were, if that was the rule
+    delay: Lateness | None  # of the labels; None if a configuration sets it
     source: Source
     processor: Processor
     summary: Summary
@@ -86,7 +87,7 @@ class FinishedReplay(NamedTuple):
             "inputs": " and ".join(Path(name).name for name in self.source.name.split(" and ")),
             "task": settings.task,
             "calibrator": settings.calibrator or CALIBRATORS[settings.task][0],
-            "delay": self.delay,
+            "delay": None if self.delay is None else str(self.delay),
             "settings": msgspec.to_builtins(settings),
             "records": summary.records,
             "dead_letters": summary.dead_letters,

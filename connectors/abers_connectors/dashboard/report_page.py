@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ReportPage"]
 
-_SHOWN = ("classes", "quantiles", "folds", "scores", "window", "max_age", "half_life", "learner")
+_SHOWN = (
+    *("classes", "quantiles", "coverage", "folds", "scores", "window", "max_age", "half_life"),
+    "learner",
+)
 
 
 class ReportPage:
@@ -139,7 +142,7 @@ def _facts(facts: Mapping[str, Any], *, support: bool) -> Table:
     if support:  # a CRPS is finite only for a support, so it is named
         known["support"] = facts["settings"]["support"] or "from the smallest to the largest label"
     if facts["delay"] is not None:
-        known["label delay"] = f"{facts['delay']:,} observations"
+        known["labels"] = facts["delay"]
     rows = [[name, _text(value)] for name, value in known.items() if value not in (None, [], ())]
     return Table(["setting", "value"], rows)
 

@@ -20,6 +20,7 @@ from abers_connectors.sinks.destination import OutputStream, WholeFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.options import Period
     from abers_connectors.replay.run import Run
     from abers_connectors.replay.summary import Summary
@@ -64,7 +65,7 @@ class Reporter:
         self._observer.hold({0: processor})
         running.observers.append(partial(self._observer.take, processor))
 
-    def write(self, title: str, source: Source, summary: Summary, delay: int | None) -> None:
+    def write(self, title: str, source: Source, summary: Summary, delay: Lateness | None) -> None:
         """Write the report of the run that was observed; see `FinishedReplay`."""
         known = self._processor, summary, self._observer
         self._file.write(self._encode(FinishedReplay(title, delay, source, *known)))

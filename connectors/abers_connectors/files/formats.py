@@ -20,6 +20,7 @@ __all__ = [
     "PARTS",
     "STANDARD",
     "FileFormat",
+    "default_format",
     "file_format",
     "is_stream",
     "scheme_of",
@@ -87,6 +88,17 @@ def suffix_of(path: str) -> str:
     name = Path(path)
     compressed = name.suffix.lower() in _COMPRESSIONS
     return (name.with_suffix("") if compressed else name).suffix.lower()
+
+
+def default_format(path: str) -> str | None:
+    """Return the format of a stream without a suffix, which is JSON Lines; None for all else.
+
+    Examples
+    --------
+    >>> default_format("-"), default_format("scores.csv")
+    ('jsonl', None)
+    """
+    return "jsonl" if is_stream(path) and not suffix_of(path) else None
 
 
 def scheme_of(name: str) -> str | None:

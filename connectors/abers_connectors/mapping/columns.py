@@ -91,9 +91,15 @@ def labelled(fields: Fields, readers: ValueReaders) -> EventBuilder:
         awaited = _read_labels(columns.get(fields.label), every, readers.label)
         if scores is None or awaited is None:
             return None
-        return replace(head, scores=scores, awaited=awaited)
+        if fields.label_time is None:
+            return replace(head, scores=scores, awaited=awaited)
+        times = _times(columns.get(fields.label_time))
+        if times is None or (times < head.times).any():
+            return None
+        return replace(head, scores=scores, awaited=awaited, awaited_times=times)
 
-    return _compiled(fields, build, fields.score, fields.label)
+    timed = () if fields.label_time is None else (fields.label_time,)
+    return _compiled(fields, build, fields.score, fields.label, *timed)
 
 
 def _compiled(

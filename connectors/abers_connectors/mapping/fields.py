@@ -49,6 +49,7 @@ class Fields:
     score: str | Mapping[str, str] = "score"  # of several classes: one object, or a path by class
     x: str | Sequence[str] | None = None  # of the features, or the fields that are features
     label: str = "label"
+    label_time: str | None = None  # of a record that has an observation and its label
     passthrough: Sequence[str] = ()  # fields that are passed through to the prediction
 
     @property

@@ -111,12 +111,17 @@ def labelled(fields: Fields, readers: ValueReaders | None = None, *, text: bool 
     """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
     readers = readers or values.binary()
     observation = _observation_reader(fields, readers, text=text)
-    value = required(fields.label, readers.label)
+    value, timed = required(fields.label, readers.label), fields.label_time
+    time = (lambda *_: None) if timed is None else required(timed, readers.time)
 
     def row(record: Record, number: int) -> Row:
-        return LabelledObservation(observation(record, number), value(record, number))
+        observed, at = observation(record, number), time(record, number)
+        if at is not None and at < observed.time:
+            raise values.label_before_observation(at, observed.time)
+        return LabelledObservation(observed, value(record, number), at)
 
-    return _new_mapper(fields, readers, row, columns.labelled, fields.scored, (fields.label,))
+    needs = (fields.scored, (fields.label,), *([] if timed is None else [(timed,)]))
+    return _new_mapper(fields, readers, row, columns.labelled, *needs)
 
 
 def _new_mapper(
@@ -137,7 +142,7 @@ def _observation_reader(
     fields: Fields, readers: ValueReaders, *, text: bool
 ) -> FromRecord[Observation]:
     """Compile the conversion of a record to an observation."""
-    identity, time = required(fields.id, values.identity), required(fields.time, values.time)
+    identity, time = required(fields.id, values.identity), required(fields.time, readers.time)
     model, segment = _name(fields.model, "model"), _name(fields.segment, "segment")
     score, x = _score(fields, readers), _features(fields, text=text)
     extra = _present(fields.passthrough, text=text)
@@ -163,7 +168,7 @@ def _observation_reader(
 
 def _label_reader(fields: Fields, readers: ValueReaders) -> FromRecord[Label]:
     """Compile the conversion of a record to a label."""
-    identity, time = required(fields.id, values.identity), required(fields.time, values.time)
+    identity, time = required(fields.id, values.identity), required(fields.time, readers.time)
     model, label = _name(fields.model, "model"), required(fields.label, readers.label)
 
     def event(record: Record, number: int) -> Label:

@@ -19,6 +19,7 @@ class LabelledObservation(NamedTuple):
 
     observation: stream.Observation
     value: Any  # the label, which must not be used before it is released
+    time: int | None = None  # event time of the label; None if a delay decides
 
 
 Row: TypeAlias = "stream.Event | LabelledObservation"
@@ -33,8 +34,9 @@ def events_of(rows: Sequence[Row]) -> stream.Events:
     """
     if not rows or not isinstance(rows[0], LabelledObservation):
         return stream.Events.of(cast("Sequence[stream.Event]", rows))
-    observations, values = zip(*cast("Sequence[LabelledObservation]", rows), strict=True)
-    return replace(stream.Events.of(observations), awaited=column(values))
+    observations, values, times = zip(*cast("Sequence[LabelledObservation]", rows), strict=True)
+    known = None if times[0] is None else column(times)
+    return replace(stream.Events.of(observations), awaited=column(values), awaited_times=known)
 
 
 def row_of(events: stream.Events) -> Row:
@@ -42,4 +44,5 @@ def row_of(events: stream.Events) -> Row:
     (event,) = events
     if events.awaited is None:
         return event
-    return LabelledObservation(cast("stream.Observation", event), events.awaited.tolist()[0])
+    time = None if events.awaited_times is None else events.awaited_times.tolist()[0]
+    return LabelledObservation(cast("stream.Observation", event), events.awaited.tolist()[0], time)

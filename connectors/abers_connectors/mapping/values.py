@@ -8,7 +8,7 @@ BadRecordError that says what is accepted.
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -35,6 +35,7 @@ __all__ = [
     "cross",
     "features",
     "identity",
+    "label_before_observation",
     "label_reader",
     "multiclass",
     "number_or_text",
@@ -43,6 +44,7 @@ __all__ = [
     "score",
     "text",
     "time",
+    "time_reader",
     "unchanged",
 ]
 
@@ -152,14 +154,63 @@ def time(value: Any) -> int:  # noqa: ANN401
 
 def _moment(value: Any) -> int:  # noqa: ANN401
     try:
-        moment = msgspec.convert(value, _WITH_OFFSET)
-        return (moment - _EPOCH) // _MILLISECOND
+        return _milliseconds(msgspec.convert(value, _WITH_OFFSET))
     except (msgspec.ValidationError, OverflowError):
+        local = _local(value) is not None
+        wrong = "has no UTC offset; set input.timezone, or" if local else "is not a time;"
         detail = (
-            f"time {_shown(value)} is not a time with a UTC offset; write whole milliseconds "
+            f"time {_shown(value)} {wrong} write whole milliseconds "
             "since 1970, or RFC 3339 such as 2026-01-31T12:00:00Z"
         )
         raise BadRecordError("bad-time", detail) from None
+
+
+def _milliseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def _local(value: object) -> datetime | None:
+    """Read a date or a time without offset; None for anything else."""
+    if isinstance(value, str):
+        try:
+            return datetime.fromisoformat(value.strip())
+        except ValueError:
+            return None
+    return value if isinstance(value, datetime) else None
+
+
+def time_reader(zone: tzinfo | None) -> Callable[[Any], int]:
+    """Return a reader of event times, in which a time without an offset is one of a time zone.
+
+    Of a local time that occurs twice, when clocks are set back, the first is meant.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> read = time_reader(ZoneInfo("Europe/Berlin"))
+    >>> read("2013-04-01 05:00:00"), read("2013-04-01T03:00:00Z"), read(1364785200000)
+    (1364785200000, 1364785200000, 1364785200000)
+    """
+    if zone is None:
+        return time
+
+    def read(value: Any) -> int:  # noqa: ANN401
+        local = None if math.isfinite(_number(value)) else _local(value)
+        if local is None or local.tzinfo is not None:
+            return time(value)
+        try:
+            return _milliseconds(local.replace(tzinfo=zone))
+        except OverflowError:  # at the ends of the calendar
+            return time(value)
+
+    return read
+
+
+def label_before_observation(label: int, observation: int) -> BadRecordError:
+    """Return the error for a label whose time is before that of its observation."""
+    detail = (
+        f"the label's time {label} is before that of its observation, {observation}; "
+        "repair one of them, or name another field for the label's time"
+    )
+    return BadRecordError("bad-time", detail)
 
 
 def label_reader(positive: Collection[object]) -> Callable[[Any], int]:
@@ -185,6 +236,8 @@ def label_reader(positive: Collection[object]) -> Callable[[Any], int]:
             return 0
         allowed = "a string, a number or a boolean" if positive else "0 or 1, or false or true"
         hint = "" if positive else ", or name the values that mean 1 in input.pos_label"
+        if not positive and math.isfinite(_number(value)):
+            hint += '; for labels that are numbers, set task.kind = "regression"'
         raise BadRecordError("bad-label", f"{_shown(value)} is not a label; write {allowed}{hint}")
 
     def label(value: Any) -> int:  # noqa: ANN401
@@ -276,11 +329,12 @@ def _shown(value: object) -> str:
 
 
 class ValueReaders(NamedTuple):
-    """Readers of the scores and labels of a task; each may raise a BadRecordError."""
+    """Readers of the values of a task; each may raise a BadRecordError."""
 
     label: Callable[[Any], Any]
     score: Callable[[Any], Any]
     type: Any  # JSON type of a score
+    time: Callable[[Any], int] = time
 
 
 def binary(positive: Collection[object] = ()) -> ValueReaders:

@@ -54,8 +54,9 @@ def _settings(settings: Settings, name: str) -> Settings:
     if window is not None and registry.capabilities(name, settings.task).score == "folds":
         window = max(1, window // settings.folds)
     probability = "merged" if name in registry.protected_forms(settings.task) else None
+    coverage = settings.coverage if name == "protected" else None
     return msgspec.structs.replace(
-        settings, calibrator=name, probability=probability, window=window
+        settings, calibrator=name, probability=probability, window=window, coverage=coverage
     )
 
 

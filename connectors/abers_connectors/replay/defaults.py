@@ -17,6 +17,7 @@ from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config import model as configuration
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.mapping.fields import root
+from abers_connectors.replay.column_names import USUAL_NAMES, usual_column
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import given
 from abers_connectors.sources.base import HasFields, SourceOptions
@@ -26,14 +27,16 @@ from abers_connectors.sources.river_datasets import RiverDataset
 from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from abers_connectors.replay.options import ReplayOptions
+    from abers_connectors.sources.base import Source
 
-__all__ = ["job_of_input"]
+__all__ = ["as_option", "columns_of", "job_of_input"]
 
-_DEFAULT_FIELDS = {"score": "score", "label": "label", "id": "id", "time": "time"}
 _OPTIONS = {
+    'set task.kind = "regression"': "add --task regression",
+    'set task.scores = "probability"': "add --scores probability",
     "task.kind": "--task",
     "calibrator.distributions": "--distributions",
     "learner.name": "--learner",
@@ -43,13 +46,17 @@ _OPTIONS = {
     "calibrator.kind": "--calibrator",
     "calibrator.probability": "--probability",
     "calibrator.support": "--support",
+    "calibrator.coverage": "--coverage",
     "task.scores": "--scores",
     "calibrator.window": "--window",
     "calibrator.max_age": "--max-age",
     "calibrator.half_life": "--half-life",
-    **{f"input.fields.{one}": f"--{one}" for one in _DEFAULT_FIELDS},
+    "input.pos_label": "--positive",
+    "input.timezone": "--timezone",
+    **{f"input.fields.{one}": f"--{one.replace('_', '-')}" for one in USUAL_NAMES},
+    "[input.fields]": "--score, --label, --id or --time",
 }
-_KEY = re.compile("|".join(map(re.escape, _OPTIONS)))
+_KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
 _MAX_PENDING = 2**31 - 1  # observations
 
 
@@ -68,9 +75,16 @@ def job_of_input(options: ReplayOptions) -> Job:
 def _job_of_dataset(options: ReplayOptions) -> Job:
     """Return the job of a river dataset; refuse options that are for files."""
     source = RiverDataset(options.stream)
-    of_files = {**options.columns, "scores": options.scores, "task": options.task}
+    of_files = {
+        **options.columns,
+        "scores": options.scores,
+        "task": options.task,
+        "positive": options.positive or None,
+        "timezone": options.timezone,
+    }
     for option in given(of_files):
-        msg = f"--{option} is for files; {options.stream} is scored by its learner, leave it out"
+        name = option.replace("_", "-")
+        msg = f"--{name} is for files; {options.stream} is scored by its learner, leave it out"
         raise ParameterError(msg)
     flags = {
         "input.observations": "-",  # replaced by the data set
@@ -79,9 +93,9 @@ def _job_of_dataset(options: ReplayOptions) -> Job:
         "task.classes": source.classes,
         "learner.name": options.learner or USUAL[source.task],
     }
-    return _job_without_state(options, source.task, flags)._replace(
-        source=DelayedLabels(source, count=options.label_delay), others=()
-    )
+    delay = options.lateness
+    delayed = DelayedLabels(source, count=delay.observations, span=delay.span)
+    return _job_without_state(options, source.task, flags)._replace(source=delayed, others=())
 
 
 def _job_of_file(options: ReplayOptions) -> Job:
@@ -100,36 +114,66 @@ def _job_of_file(options: ReplayOptions) -> Job:
     if options.task == "multiclass":
         msg = "--task multiclass needs the classes and a column for each; write a configuration"
         raise ParameterError(msg)
+    fields = columns_of(options)
+    timed = "label_time" in fields
+    if timed and options.delay is not None:  # the column was named
+        msg = "--delay does not go with a column of label times; leave one of them out"
+        raise ParameterError(msg)
     flags = {
         "input.observations": options.stream,
-        "task.scores": options.scores or "any",
-        **{f"input.fields.{one}": path for one, path in _fields(options).items()},
+        "input.pos_label": options.positive,
+        "input.timezone": options.timezone,
+        **{f"input.fields.{one}": path for one, path in fields.items()},
+        **({"input.delay": None} if timed else {}),
     }
-    return _job_without_state(options, options.task or "binary", flags)
+    task = options.task or "binary"
+    scores = options.scores
+    if scores is None and task == "binary":
+        plain = options._replace(calibrator=None, probability=None)  # which may need probabilities
+        sample = _job_without_state(plain, task, {**flags, "task.scores": "any"})
+        scores = "probability" if _are_probabilities(sample.source) else None
+    return _job_without_state(options, task, {**flags, "task.scores": scores or "any"})
+
+
+def _are_probabilities(source: Source) -> bool:
+    """Return whether the scores of the first batch of a file lie in [0, 1].
+
+    Nothing is read in advance of what can be read only once.
+    """
+    if not Path(source.name).is_file():
+        return False
+    first = next(iter(source.batches()), None)
+    scores = None if first is None or first.bad else first.events.scores
+    if scores is None or scores.dtype.kind != "f":
+        return False
+    return bool(((scores >= 0.0) & (scores <= 1.0)).all())
 
 
 def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, Any]) -> Job:
     """Return the job of the equivalent configuration, without a state."""
     distributions = "scored" if task == "regression" else "none"
+    late = options.lateness.observations or 0
     common = {
         "task.kind": task,
         "calibrator.distributions": "full" if options.distributions else distributions,
         "calibrator.kind": options.calibrator,
         "calibrator.probability": options.probability,
         "calibrator.support": options.support or (),
-        "input.delay": options.label_delay,
+        "calibrator.coverage": options.coverage,
+        "input.delay": options.lateness,
         "output.predictions": options.output or "-",
         "output.on_bad_record": "stop",
         # A label comes after a number of observations, however long that takes.
         "limits.label_timeout": LARGEST_TIME,
         "limits.dedup_ttl": "7d",
-        "limits.max_pending": min(max(1_000_000, options.label_delay + 1), _MAX_PENDING),
+        "limits.max_pending": min(max(1_000_000, late + 1), _MAX_PENDING),
         **{f"calibrator.{one}": _span(text) for one, text in given(options.forgetting).items()},
     }
     try:
-        return unchecked_job(configuration.load(flags={**common, **flags}, environ={}))
+        job = unchecked_job(configuration.load(flags={**common, **flags}, environ={}))
+        return job if options.output else job._replace(outputs={})
     except ConfigError as error:
-        raise ParameterError("\n".join(map(_as_option, error.problems))) from None
+        raise ParameterError("\n".join(map(as_option, error.problems))) from None
 
 
 def _span(text: int | str) -> int | str:
@@ -137,7 +181,7 @@ def _span(text: int | str) -> int | str:
     return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
-def _as_option(problem: str) -> str:
+def as_option(problem: str) -> str:
     """Replace the keys of a configuration by options of the command."""
     return _KEY.sub(lambda key: _OPTIONS[key[0]], problem.removeprefix("command line: "))
 
@@ -153,13 +197,14 @@ def _require_file(name: str) -> None:
         raise ParameterError(msg)
 
 
-def _fields(options: ReplayOptions) -> dict[str, str]:
-    """Return the paths of the fields; a missing id or time is the number of the record.
+def columns_of(options: ReplayOptions) -> dict[str, str]:
+    """Return the column of each field of a file, as it was named or by its usual names.
 
-    All fields are taken to exist where the first record cannot be read in advance, as in a pipe.
+    A missing id or time is the number of the record. All columns are taken to exist where the first
+    record cannot be read in advance, as in a pipe.
     """
-    columns = given(options.columns)
-    wanted = _DEFAULT_FIELDS | columns
+    named = given(options.columns)
+    wanted = {one: names[0] for one, names in USUAL_NAMES.items() if one != "label_time"} | named
     source = open_source(options.stream, SourceOptions())
     if not isinstance(source, HasFields) or not Path(options.stream).is_file():
         return wanted
@@ -167,15 +212,26 @@ def _fields(options: ReplayOptions) -> dict[str, str]:
     if known is None:
         msg = f"{options.stream} holds no observation; it needs a record for each one"
         raise RecordError(msg)
-    for one in {"id", "time"} - columns.keys() - {*known}:
-        wanted[one] = "row"
+    for one in USUAL_NAMES.keys() - named.keys():
+        if column := usual_column(one, known):
+            wanted[one] = column
+        elif one in {"id", "time"}:
+            wanted[one] = "row"
+    if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
+        wanted.pop("label_time", None)  # it means nothing beside row numbers, and a delay beats it
     if not known:  # the run says what is wrong with the record
         return wanted
     for one, column in wanted.items():
-        if (names := root(column)) and not {*names} & {*known}:
-            msg = (
-                f"{options.stream} has no column {column}; its columns are {', '.join(known)}; "
-                f"name the right one with --{one}{did_you_mean(column, known)}"
-            )
-            raise ParameterError(msg)
+        _require_column(one, column, known, options.stream)
     return wanted
+
+
+def _require_column(field: str, column: str, known: Sequence[str], stream: str) -> None:
+    names = root(column)
+    if names and not {*names} & {*known}:
+        option = f"--{field.replace('_', '-')}"
+        msg = (
+            f"{stream} has no column {column}; its columns are {', '.join(known)}; "
+            f"name the right one with {option}{did_you_mean(column, known)}"
+        )
+        raise ParameterError(msg)

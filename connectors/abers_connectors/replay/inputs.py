@@ -1,7 +1,8 @@
 """The sources that a configuration names.
 
 A second input has labels only. Without one, the records of the first are observations with their
-labels if there is a delay, and otherwise observations and labels as they came.
+labels if there is a delay or a field of the label's time, and otherwise observations and labels as
+they came.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
 from abers_connectors.config.rules import format_of
+from abers_connectors.config.value_types import Lateness
 from abers_connectors.mapping import mapper
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
@@ -29,7 +31,8 @@ def open_inputs(config: Config) -> Source:
     if first is None:
         raise ConfigError(["kafka: these are topics, not files; name a file with --from"])
     source = open_input(config, first)
-    if (delay := config.input.delay) is not None:
+    if config.labelled:
+        delay = config.input.delay or Lateness()
         return DelayedLabels(source, count=delay.observations, span=delay.span)
     if second is None:
         return source
@@ -39,8 +42,7 @@ def open_inputs(config: Config) -> Source:
 def open_input(config: Config, name: str) -> Source:
     """Return the source of the second input if that has the name, otherwise of a first input."""
     second = name == config.input.labels
-    delayed = config.input.delay is not None
-    kind = mapper.labels if second else mapper.labelled if delayed else mapper.mixed
+    kind = mapper.labels if second else mapper.labelled if config.labelled else mapper.mixed
     options = SourceOptions(
         fields=config.label_fields() if second else config.fields(),
         kind=kind,

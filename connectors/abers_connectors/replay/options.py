@@ -8,32 +8,45 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ParameterError
 from abers_connectors.config.layers import Layers
+from abers_connectors.config.units import milliseconds
+from abers_connectors.config.value_types import Lateness
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Period", "ReplayOptions", "given", "has_topics", "report_format", "require_in_file"]
+__all__ = [
+    "Period",
+    "ReplayOptions",
+    "given",
+    "has_topics",
+    "lateness",
+    "report_format",
+    "require_in_file",
+]
 
 Period: TypeAlias = tuple[int, int]
 """First event time in milliseconds, and the first one after it."""
 
-_DELAY = 50  # observations
+_DELAY = Lateness(observations=50)
 
 
 class ReplayOptions(NamedTuple):
     """Options of the command, by their names; None where one was not given."""
 
     stream: str
-    delay: int | None = None
+    delay: str | None = None
     output: str | None = None
     learner: str | None = None
     columns: Mapping[str, str | None] = {}  # of a file, by field
     scores: str | None = None
     task: str | None = None
+    positive: Sequence[str] = ()  # labels that mean 1
+    timezone: str | None = None
     calibrator: str | None = None
     probability: str | None = None
     distributions: bool = False
     support: tuple[float, float] | None = None
+    coverage: float | None = None
     forgetting: Mapping[str, int | str | None] = {}  # at most one of window, max_age, half_life
     from_: str | None = None
     since: str | None = None
@@ -51,9 +64,23 @@ class ReplayOptions(NamedTuple):
         return Path(self.stream).suffix == ".toml"
 
     @property
-    def label_delay(self) -> int:
-        """Number of further observations before a label is released, without a configuration."""
-        return _DELAY if self.delay is None else self.delay
+    def lateness(self) -> Lateness:
+        """Delay of labels that have no times of their own, without a configuration."""
+        return _DELAY if self.delay is None else lateness(self.delay)
+
+
+def lateness(text: str, option: str = "--delay") -> Lateness:
+    """Read the delay of labels that an option has: a number of observations, or a duration.
+
+    >>> lateness("500"), lateness("6h")
+    (Lateness(observations=500, span=None), Lateness(observations=None, span=21600000))
+    """
+    if text.isdecimal() and text.isascii():
+        return Lateness(observations=int(text))
+    if (span := milliseconds(text)) is None:
+        msg = f'{option} {text}: write a number of observations, or a duration such as "6h" or "7d"'
+        raise ParameterError(msg)
+    return Lateness(span=span)
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,10 +109,13 @@ def require_in_file(options: ReplayOptions) -> None:
         "learner": options.learner,
         "scores": options.scores,
         "task": options.task,
+        "positive": options.positive or None,
+        "timezone": options.timezone,
         "calibrator": options.calibrator,
         "probability": options.probability,
         "distributions": options.distributions or None,
         "support": options.support,
+        "coverage": options.coverage,
         **options.columns,
         **options.forgetting,
     }

@@ -15,6 +15,7 @@ from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.files.aliases import FileUse, is_same
 from abers_connectors.mapping import values
 from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.replay.assumptions import assumptions, lateness_of
 from abers_connectors.replay.defaults import job_of_input
 from abers_connectors.replay.file_checks import files_of
 from abers_connectors.replay.job import Job, job_of_config
@@ -24,10 +25,13 @@ from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.sources.base import Source
 
-__all__ = ["ReplayPlan", "plan_replay"]
+__all__ = ["ReplayPlan", "plan_replay", "require_table_alone"]
 
 
 class ReplayPlan(NamedTuple):
@@ -35,7 +39,8 @@ class ReplayPlan(NamedTuple):
 
     job: Job
     pace: Pace | None  # None for as fast as possible
-    delay: int | None  # of the labels, in observations; None if a configuration sets it
+    delay: Lateness | None  # of the labels; None if a configuration sets it
+    notes: Sequence[str] = ()  # sentences about what was found and assumed
     reference: Period | None = None  # to draw beside the whole stream
 
 
@@ -45,16 +50,18 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
         msg = "--save-state goes with a configuration that has topics, in [kafka]"
         raise ParameterError(msg)
     since, until = _ends_of_range(options)
-    _require_compare_alone(options)
+    if options.compare is not None:
+        require_table_alone("compare", options)
     if options.report is not None:
         report_format(options.report)  # raises for an unknown one
     speed = parse_speed(options.speed)
     job = _stateless_job(options) if options.configured else job_of_input(options)
+    notes = () if options.configured else [*assumptions(options, job)]
     if since is not None or until is not None:
         job = job._replace(source=_within(job.source, since, until))
     pace = None if speed is None else Pace(speed)
-    delay = None if options.configured else options.label_delay
-    return ReplayPlan(job, pace, delay, _reference(options))
+    delay = None if options.configured else lateness_of(options)
+    return ReplayPlan(job, pace, delay, notes, _reference(options))
 
 
 def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
@@ -93,21 +100,22 @@ def _time(option: str, text: str | None) -> int | None:
         raise ParameterError(msg) from None
 
 
-def _require_compare_alone(options: ReplayOptions) -> None:
-    """Raise a ParameterError for options that do not go with --compare."""
-    if options.compare is None:
-        return
+def require_table_alone(table: str, options: ReplayOptions) -> None:
+    """Raise a ParameterError for options that do not go with --compare or --delays."""
     excluded = {
         "output": options.output,
         "speed": options.speed != "max" or None,
-        "report": options.report,
+        "report": options.report if table == "delays" else None,
         "live": options.live or None,
+        "coverage": options.coverage if table == "compare" else None,
+        "compare": options.compare if table == "delays" else None,
+        "delay": options.delay if table == "delays" else None,
     }
     for option in given(excluded):
-        msg = f"--{option} does not go with --compare, which writes only its table"
+        msg = f"--{option} does not go with --{table}, which writes only its table"
         raise ParameterError(msg)
     named = {"calibrator": options.calibrator, "probability": options.probability}
-    for option in given(named):
+    for option in given(named if table == "compare" else {}):
         msg = f"--{option} does not go with --compare, which names the calibrators itself"
         raise ParameterError(msg)
 

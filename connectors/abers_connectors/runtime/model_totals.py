@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abers.monitoring import TrackedRows
     from abers.stream import Forecasts, ScoredRows
 
     Floats = NDArray[np.float64]
@@ -121,6 +122,8 @@ def _parts(scored: ScoredRows) -> Iterator[_Part]:
         yield ("outcomes", named), 1, None, None
         yield ("expected", named), 1, None, np.full(len(covered), level)
         yield ("covered", named), 1, None, covered.astype(np.float64)
+    if scored.tracked is not None:
+        yield from _of_tracked(scored.tracked)
 
 
 def _of_view(view: str, forecasts: Forecasts) -> Iterator[_Part]:
@@ -132,6 +135,15 @@ def _of_view(view: str, forecasts: Forecasts) -> Iterator[_Part]:
     yield ("brier", view), 1, None, forecasts.squares
     yield ("log_loss", view), 1, None, np.where(finite, forecasts.losses, 0.0)
     yield ("infinite", view), 1, None, (~finite).astype(np.float64)
+
+
+def _of_tracked(tracked: TrackedRows) -> Iterator[_Part]:
+    named = f"{tracked.level:.9g}"
+    yield ("tracked_outcomes", named), 1, None, None
+    yield ("tracked_expected", named), 1, None, np.full(len(tracked.covered), tracked.level)
+    for name in ("covered", "widths", "whole", "empty"):
+        column: Floats = getattr(tracked, name).astype(np.float64)
+        yield (f"tracked_{name}", named), 1, None, column
 
 
 def _of_pit(below: Floats, at: Floats) -> Iterator[_Part]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from abers_connectors.files.formats import STANDARD
+from abers_connectors.files.formats import default_format
 from abers_connectors.files.openers import Openers
 from abers_connectors.sinks.base import SinkOptions
 
@@ -44,6 +44,6 @@ def open_sink(
     A ParameterError is raised if the name is unknown, names Parquet as a stream, or there is no
     such directory; a StateError, if the output has less than the position says.
     """
-    if name == STANDARD and options.format is None:
-        options = replace(options, format="jsonl")
+    if options.format is None:
+        options = replace(options, format=default_format(name))
     return SINKS.find(name, options.format)(name, row_type, options)

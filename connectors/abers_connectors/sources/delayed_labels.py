@@ -1,15 +1,15 @@
 """A labelled stream replayed with delayed labels.
 
-A label is released before the first observation that comes late enough, in the order of the
-observations. A position does not store the pending labels: a resumed stream reads them again, from
-the oldest observation whose label is pending.
+A label is released before the first observation that comes late enough. A position does not store
+the pending labels: a resumed stream reads them again, from the oldest observation whose label is
+pending.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -37,16 +37,17 @@ _START: Position = {"at": None, "known": None, "events": 0, "bad": 0, "out": 0}
 class DelayedLabels:
     """Observations, and the label of each after a delay.
 
-    A label is released after `count` further observations, with the time of the last one, or `span`
-    milliseconds of event time after its observation, with that time. Labels that are pending at the
-    end are released there. If the stream has grown when it is resumed, the others follow.
+    A label is released after `count` further observations, with the time of the last one; or `span`
+    milliseconds of event time after its observation, with that time; or without either at its own
+    time, which each record has. Labels that are pending at the end are released there. If the
+    stream has grown when it is resumed, the others follow.
     """
 
     def __init__(
         self, source: Source, *, count: int | None = None, span: int | None = None
     ) -> None:
-        if (count is None) == (span is None):
-            msg = f"count={count!r}, span={span!r}: give exactly one of them"
+        if count is not None and span is not None:
+            msg = f"count={count!r}, span={span!r}: give one of them, or none"
             raise ParameterError(msg)
         self.name = source.name
         self._source, self._count, self._span = source, count, span
@@ -68,13 +69,13 @@ class DelayedLabels:
             found = pending.add(batch.events[again:])
             marks.add(batch, pending.clock)
             if len(found) or len(batch.bad) > bad_again:
-                yield self._batch(
-                    found, batch, again, batch.bad[bad_again:], marks.position(len(pending))
-                )
+                end = marks.position(len(pending), pending.oldest())
+                yield self._batch(found, batch, again, batch.bad[bad_again:], end)
         labels = pending.rest()
         for first in range(0, len(labels), _TAIL):
             piece = labels[first : first + _TAIL]
-            end = marks.position(len(labels) - first - len(piece))
+            after = first + len(piece)
+            end = marks.position(len(labels) - after, pending.oldest(after))
             yield Batch(piece, (), end, 0, self._origin_of_label(piece))
 
     def part(self, since: int | None, until: int | None) -> DelayedLabels:
@@ -113,13 +114,19 @@ class DelayedLabels:
 
 
 class _PendingLabels:
-    """The pending labels, and their clock: the largest event time, or a count of observations."""
+    """The pending labels, and their clock: the largest event time, or a count of observations.
+
+    A label is due at a clock: that of its observation and the delay, or its own time. They are
+    held by when they are due, and of the same clock in the order of the observations.
+    """
 
     def __init__(self, count: int | None, span: int | None) -> None:
         self._counts = count is not None
-        self._delay = count + 1 if count is not None else span or 0
-        self._out = Events.of([])  # their observations, oldest first
+        self._delay = count + 1 if count is not None else span
+        self._out = Events.of([])  # their observations
         self._due = np.empty(0, np.int64)  # clock at which each is released, ascending
+        self._numbers = np.empty(0, np.int64)  # of the observations, as they were added
+        self._added = 0
         self._time = 0  # of the last observation
         self.clock = 0 if self._counts else _LONG_AGO
 
@@ -128,31 +135,37 @@ class _PendingLabels:
 
     def add(self, events: Events) -> Events:
         """Add observations; return them with the labels released among them."""
-        if not len(events):
+        n, before = len(events), len(self._out)
+        if not n:
             return events
-        clocks, before = self._clocks(events.times), len(self._out)
+        clocks = self._clocks(events.times)
         pending = Events.joined([self._out, events])
-        due = np.concatenate([self._due, clocks + self._delay])
-        # Number of labels released before each observation, never its own.
-        released = np.minimum(
-            np.searchsorted(due, clocks, "right"), before + np.arange(len(events))
-        )
-        count = int(released[-1])
-        # Number of observations before each of these labels.
-        observed = np.searchsorted(released, np.arange(count), "right")
+        due = np.concatenate([self._due, self._due_of(events, clocks)])
+        numbers = np.concatenate([self._numbers, self._added + np.arange(n)])
+        # Number of observations before each label: those before the first that comes late enough,
+        # and always its own.
+        own = np.concatenate([np.zeros(before, np.int64), np.arange(1, n + 1)])
+        observed = np.maximum(np.searchsorted(clocks, due), own)
+        out = np.flatnonzero(observed < n)
+        out = out[np.lexsort((due[out], observed[out]))]
+        held = np.flatnonzero(observed >= n)
+        held = held[np.argsort(due[held], kind="stable")]
         times = np.concatenate([[self._time], events.times])
-        labels = self._labels(pending.take(slice(count)), times[observed])
-        self._out, self._due = pending.take(slice(count, None)), due[count:]
-        self._time, self.clock = int(times[-1]), int(clocks[-1])
-        order = np.empty(count + len(events), np.int64)
-        order[np.arange(len(events)) + released] = np.arange(len(events))
-        order[np.arange(count) + observed] = np.arange(len(events), len(order))
-        return Events.joined([replace(events, awaited=None), labels]).take(order)
+        labels = self._labels(pending.take(out), times[observed[out]])
+        self._out, self._due, self._numbers = pending.take(held), due[held], numbers[held]
+        self._time, self.clock, self._added = int(times[-1]), int(clocks[-1]), self._added + n
+        order = np.argsort(np.concatenate([np.arange(1, n + 1), observed[out]]), kind="stable")
+        return Events.joined([_unlabelled(events), labels]).take(order)
 
     def keep(self, count: int) -> None:
-        """Drop all but the newest labels: the others were released at an earlier end."""
-        first = max(len(self._out) - count, 0)
-        self._out, self._due = self._out.take(slice(first, None)), self._due[first:]
+        """Drop all but the last labels: the others were released at an earlier end."""
+        last = slice(max(len(self._out) - count, 0), None)
+        self._out = self._out.take(last)
+        self._due, self._numbers = self._due[last], self._numbers[last]
+
+    def oldest(self, first: int = 0) -> int:
+        """Return the number of the oldest observation among all labels but the first ones."""
+        return min(self._numbers[first:].tolist(), default=self._added)
 
     def rest(self) -> Events:
         """Return the pending labels."""
@@ -163,16 +176,29 @@ class _PendingLabels:
             return self.clock + 1 + np.arange(len(times))
         return np.maximum(np.maximum.accumulate(times), self.clock)
 
+    def _due_of(self, events: Events, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self._delay is not None:
+            return clocks + self._delay
+        own: Any = events.awaited_times
+        return np.asarray(own, np.int64)
+
     def _labels(self, observations: Events, last: NDArray[np.int64]) -> Events:
-        """Return labels, each at the time of the last observation before it, or after the span."""
+        """Return labels, each at the time of the last observation before it, or at its own."""
+        times: Any = last if self._counts else observations.awaited_times
+        if not self._counts and self._delay is not None:
+            times = observations.times + self._delay
         return Events(
             np.ones(len(observations), bool),
             observations.ids,
-            last if self._counts else observations.times + self._delay,
+            times,
             observations.models,
             observations.segments,
             values=observations.awaited,
         )
+
+
+def _unlabelled(events: Events) -> Events:
+    return replace(events, awaited=None, awaited_times=None)
 
 
 class _SourceMark(NamedTuple):
@@ -197,10 +223,10 @@ class _SourceMarks:
             _SourceMark(batch.position, clock, events + len(batch.events), bad + len(batch.bad))
         )
 
-    def position(self, out: int) -> Position:
+    def position(self, out: int, oldest: int) -> Position:
         """Return where to continue: the last mark before the oldest of `out` pending labels."""
         last = self._marks[-1]
-        while len(self._marks) > 1 and self._marks[1].events <= last.events - out:
+        while len(self._marks) > 1 and self._marks[1].events <= oldest:
             self._marks.popleft()
         first = self._marks[0]
         return {

@@ -11,6 +11,7 @@ from abers.monitoring.base import (
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_e_process import CalibrationEProcess
 from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
+from abers.monitoring.coverage import CoverageMonitor
 from abers.monitoring.distribution_e_process import DistributionEProcess
 from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
 from abers.monitoring.event_time import event_time, is_date
@@ -24,10 +25,17 @@ from abers.monitoring.protection import DistributionProtectionMonitor, Protectio
 from abers.monitoring.registry import MONITORS, measure, task_monitor
 from abers.monitoring.regression import CentralInterval, RegressionMonitor
 from abers.monitoring.reliability import Reliability
-from abers.monitoring.scored_rows import BinaryForecasts, ClassForecasts, Forecasts, ScoredRows
+from abers.monitoring.scored_rows import (
+    BinaryForecasts,
+    ClassForecasts,
+    Forecasts,
+    ScoredRows,
+    TrackedRows,
+)
 from abers.monitoring.scores import Bin, PrequentialScores
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
 from abers.monitoring.time_figures import axis_dates, figures_over_time, missing_labels
+from abers.monitoring.tracker import Tracker
 from abers.monitoring.trail import Trail
 from abers.monitoring.windows import (
     Totals,
@@ -48,6 +56,7 @@ __all__ = [
     "CalibrationEProcess",
     "CentralInterval",
     "ClassForecasts",
+    "CoverageMonitor",
     "Decomposition",
     "Diagram",
     "DistributionEProcess",
@@ -79,6 +88,8 @@ __all__ = [
     "SequentialTest",
     "TaskMonitor",
     "Totals",
+    "TrackedRows",
+    "Tracker",
     "Trail",
     "Window",
     "WindowedMonitor",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from abers.monitoring.measures import Measure
     from abers.monitoring.mixture import Mixture
     from abers.monitoring.scored_rows import ScoredRows
+    from abers.monitoring.tracker import Tracker
 
     BandMaker: TypeAlias = Callable[[str, Diagram], Bands]
 
@@ -161,6 +162,9 @@ class Monitor(ABC):
     def watch(self, mixture: Mixture) -> None:  # noqa: B027 - few monitors read one
         """Read a mixture that makes the predictions, beside the predictions themselves."""
 
+    def watch_tracker(self, tracker: Tracker) -> None:  # noqa: B027 - as above
+        """Read a tracker that moves the intervals of predictions, beside the predictions."""
+
     def totals(self) -> tuple[Any, ...]:
         """Return the state without what only figures need, which `restore` takes too.
 
@@ -235,6 +239,11 @@ class TaskMonitor(Monitor):
         """Let the other monitors read the mixture that makes the predictions."""
         for other in self.others:
             other.watch(mixture)
+
+    def watch_tracker(self, tracker: Tracker) -> None:
+        """Let the other monitors read the tracker that moves the intervals."""
+        for other in self.others:
+            other.watch_tracker(tracker)
 
     def update(self, scored: ScoredRows) -> None:
         """Add predictions whose labels came, in their order."""

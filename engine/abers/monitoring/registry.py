@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from abers.monitoring.binary import BinaryMonitor
+from abers.monitoring.coverage import CoverageMonitor
 from abers.monitoring.multiclass import MultiClassMonitor
 from abers.monitoring.protection import DistributionProtectionMonitor, ProtectionMonitor
 from abers.monitoring.regression import RegressionMonitor
@@ -47,6 +48,7 @@ def task_monitor(
     state: Sequence[Any] | None = None,
     *,
     protected: bool = False,
+    tracked: bool = False,
     **options: Any,  # noqa: ANN401 - those of the class
 ) -> TaskMonitor:
     """Return the monitor of a task, with all others that are registered for it.
@@ -60,6 +62,8 @@ def task_monitor(
         since it was saved are empty.
     protected
         Whether a mixture of experts makes the predictions.
+    tracked
+        Whether predictions have tracked intervals.
     options
         Arguments of the empty monitor of the task.
 
@@ -75,6 +79,7 @@ def task_monitor(
     ['log_loss', 'brier', 'ece', 'log_loss', 'brier', 'ece', 'mean_width']
     """
     kind, others = TASK_MONITORS[task], [*MONITORS[task], *(PROTECTION[task] if protected else [])]
+    others += [CoverageMonitor] if tracked else []
     monitor = kind(**options)
     monitor.others = [other() for other in others]
     if state is None:
@@ -98,7 +103,7 @@ def measure(name: str) -> Measure | None:
     """
     kind, _, value = name.rpartition("_")
     others = chain(*MONITORS.values(), *PROTECTION.values())
-    monitors = [*TASK_MONITORS.values(), *others]
+    monitors: list[type[Monitor]] = [*TASK_MONITORS.values(), *others, CoverageMonitor]
     for one in chain.from_iterable(monitor.measures for monitor in monitors):
         if one.name == name and "{}" not in one.label:
             return one

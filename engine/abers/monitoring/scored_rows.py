@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
 
-__all__ = ["BinaryForecasts", "ClassForecasts", "Forecasts", "ScoredRows"]
+__all__ = ["BinaryForecasts", "ClassForecasts", "Forecasts", "ScoredRows", "TrackedRows"]
 
 
 class BinaryForecasts(NamedTuple):
@@ -96,6 +96,32 @@ class ClassForecasts(NamedTuple):
         return ClassForecasts(self.table[rows], self.labels[rows])
 
 
+class TrackedRows(NamedTuple):
+    """Tracked intervals and whether they covered their labels, a row each.
+
+    Attributes
+    ----------
+    level
+        Share of labels that they are to cover.
+    covered
+        Whether each covered its label.
+    widths
+        In the unit of the label; 0 of an empty interval.
+    whole, empty
+        Whether each is the whole support, and whether it is empty.
+    """
+
+    level: float
+    covered: NDArray[np.bool_]
+    widths: Floats
+    whole: NDArray[np.bool_]
+    empty: NDArray[np.bool_]
+
+    def take(self, rows: Any) -> TrackedRows:  # noqa: ANN401 - a slice, or numbers
+        """Return some of the rows."""
+        return TrackedRows(self.level, *(column[rows] for column in self[1:]))
+
+
 Forecasts: TypeAlias = BinaryForecasts | ClassForecasts
 """Probabilities and their labels in one view, a row each."""
 
@@ -119,6 +145,8 @@ class ScoredRows:
     outside
         Of protected probabilities: whether they lie outside their Venn-Abers intervals; of several
         classes, whether that of any class does.
+    tracked
+        Of a regression: tracked intervals, if there are any.
     crps, pit
         Of predictive distributions: the CRPS, and the CDF just below the label and at it.
 
@@ -139,6 +167,7 @@ class ScoredRows:
     covered: Mapping[float, NDArray[np.bool_]] = field(default_factory=dict)
     crps: Floats | None = None
     pit: tuple[Floats, Floats] | None = None
+    tracked: TrackedRows | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -158,6 +187,7 @@ class ScoredRows:
             {level: column[rows] for level, column in self.covered.items()},
             None if self.crps is None else self.crps[rows],
             None if self.pit is None else (self.pit[0][rows], self.pit[1][rows]),
+            None if self.tracked is None else self.tracked.take(rows),
         )
 
 

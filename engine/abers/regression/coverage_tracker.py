@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CoverageTracker", "TrackedInterval"]
 
 _RATE = 0.05
+_AWAITING = 352  # bytes that Python takes, as measured: two pairs of floats, and a number
 _HEADER = struct.Struct("<dddddQQQ")
 
 
@@ -162,6 +163,11 @@ class CoverageTracker(Saveable):
         return self._labels
 
     @property
+    def covered(self) -> int:
+        """Number of these labels that their served intervals cover."""
+        return self._covered
+
+    @property
     def coverage(self) -> float:
         """Share of these labels that their served intervals cover; NaN without labels."""
         return self._covered / self._labels if self._labels else math.nan
@@ -175,6 +181,11 @@ class CoverageTracker(Saveable):
     def waited(self) -> int:
         """Largest number of observations that ever awaited their labels together."""
         return self._waited
+
+    @property
+    def awaiting_bytes(self) -> int:
+        """Bytes of an observation that awaits its label."""
+        return _AWAITING
 
     @property
     def bound(self) -> float:

@@ -91,9 +91,11 @@ class CalibrationStep:
 
     @staticmethod
     def watching(monitor: TaskMonitor, calibrator: RowCalibrator) -> TaskMonitor:
-        """Let a monitor read the mixture of a calibrator, if it has one, and return the monitor."""
+        """Let a monitor read the mixture and the tracker of a calibrator; return the monitor."""
         if (mixture := calibrator.mixture) is not None:
             monitor.watch(mixture)
+        if (tracker := calibrator.tracker) is not None:
+            monitor.watch_tracker(tracker)
         return monitor
 
     def reset(self, key: int) -> None:

@@ -85,6 +85,8 @@ class Events(Sequence[Event]):
     awaited
         Labels of observations that are not yet released: nothing may read them before. None if
         there are none.
+    awaited_times
+        Event times of these labels; None if a delay decides.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class Events(Sequence[Event]):
     extra: Column | None = None
     recorded: Column | None = None
     awaited: Column | None = None
+    awaited_times: Column | None = None
 
     @classmethod
     def of(cls, events: Sequence[Event]) -> Events:

@@ -208,6 +208,9 @@ class RegressionPrediction(_OutputStruct, frozen=True):
         Mean of the merged distribution, with `distributions` "scored" or "full".
     cdf
         The band as of `PredictiveDistribution.to_dict`, with `distributions` "full".
+    interval_low, interval_high
+        Ends of the tracked interval, with `coverage`; the label may be either of them. If it is
+        empty, these are infinity and -infinity, which are null on the wire.
     """
 
     score: float
@@ -219,6 +222,8 @@ class RegressionPrediction(_OutputStruct, frozen=True):
     extra: dict[str, Any] | None = None
     mean: float | None = None
     cdf: dict[str, list[float | None]] | None = None
+    interval_low: float | None = None
+    interval_high: float | None = None
 
 
 class RegressionOutcome(_OutputStruct, frozen=True):
@@ -234,10 +239,12 @@ class RegressionOutcome(_OutputStruct, frozen=True):
         Event time of the observation.
     label
         The number.
-    score, quantiles, low, high, mean
+    score, quantiles, low, high, mean, interval_low, interval_high
         As of the prediction.
     crps
         CRPS of the merged distribution, with `distributions` "scored" or "full".
+    covered
+        Whether the tracked interval covers the label, with `coverage`.
     """
 
     prediction_time: int
@@ -249,6 +256,9 @@ class RegressionOutcome(_OutputStruct, frozen=True):
     segment: str = ""
     mean: float | None = None
     crps: float | None = None
+    interval_low: float | None = None
+    interval_high: float | None = None
+    covered: bool | None = None
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):

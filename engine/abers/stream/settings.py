@@ -36,7 +36,6 @@ CALIBRATORS = {task: registry.names(task) for task in ("binary", "multiclass", "
 """Names of calibrators by task, the default first."""
 DISTRIBUTIONS = ("none", "scored", "full")
 """Uses of whole distributions, the default first."""
-"""The calibrator of a regression that needs a support, and forgets nothing."""
 PROBABILITIES = ("protected", "merged")
 """Ways to make one probability of an interval and a score."""
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
@@ -65,8 +64,8 @@ _RANGES = {
     "average_run_length": (2, _MAX_ENTRIES),
     "folds": (2, _MOST_FOLDS),
 }
-_OPTIONAL = {"window", "max_age", "half_life", "dedup_ttl", "max_jump", "retire_after"}
-"""Whole numbers that may be None."""
+_OPTIONAL = {"window", "max_age", "half_life", "dedup_ttl", "max_jump", "retire_after", "coverage"}
+"""Numbers that may be None."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,6 +103,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         that of their median.
     base_weight
         Weight of the base in the distribution of "protected" at first, between 0 and 1.
+    coverage
+        Share of labels that one more interval of each prediction of "protected" is to cover, as
+        `abers.regression.CoverageTracker` moves it; None predicts no such interval.
     folds
         Number of folds of the calibrator "cvap".
     scores
@@ -134,8 +136,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Largest number of labels that wait for observations; beyond that the oldest expires.
     max_bytes
         Largest number of bytes of the ids and features of all that waits, of finished ids, and of
-        the forecasts and weights that a protected probability keeps until its label comes; beyond
-        that the oldest finished ids go first, then labels, then observations.
+        what a protected prediction keeps until its label comes; beyond that the oldest finished ids
+        go first, then labels, then observations.
     max_models
         Largest number of models, and of segments of all models.
     retire_after
@@ -170,6 +172,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     probability: Literal["protected", "merged"] | None = None
     raw_weight: float = 0.25
     base_weight: float = 0.5
+    coverage: float | None = None
     folds: int = 5
     scores: Literal["probability", "logit", "any"] = "any"
     window: int | None = None
@@ -210,10 +213,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.distributions not in DISTRIBUTIONS:
             msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
-        for name in ("raw_weight", "base_weight"):
-            weight = getattr(self, name)
-            if type(weight) is not float or not 0.0 < weight < 1.0:
-                msg = f"{name}={shown(weight)} is not a number between 0 and 1, without the ends"
+        for name in ("raw_weight", "base_weight", "coverage"):
+            share = getattr(self, name)
+            if share is None and name in _OPTIONAL:
+                continue
+            if type(share) is not float or not 0.0 < share < 1.0:
+                msg = f"{name}={shown(share)} is not a number between 0 and 1, without the ends"
                 raise ParameterError(msg)
         self._keep("classes", _text, "texts")
         for name in ("quantiles", "grid", "support"):
@@ -303,6 +308,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         if self.support:
             self._require_support()
+        named = (self.task, self.calibrator)
+        if self.coverage is not None and named != ("regression", "protected"):
+            of = "a regression with calibrator = 'protected'"
+            msg = f"coverage={shown(self.coverage)} is for {of}; leave it out"
+            raise ParameterError(msg)
 
     def _require_distribution(self) -> None:
         if self.scores == "probability":

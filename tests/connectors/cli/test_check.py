@@ -112,12 +112,12 @@ def test_the_least() -> None:
         (
             {"input__delay": 50},
             "observations",
-            "stream.jsonl, each with its label, which is released 50 observations later",
+            "stream.jsonl, each with its label, which comes 50 observations late",
         ),
         (
             {"input__delay": "0s"},
             "observations",
-            "stream.jsonl, each with its label, which is released 0 seconds later",
+            "stream.jsonl, each with its label, which comes 0 seconds late",
         ),
         (
             {"input__labels": "stream.csv"},

@@ -158,8 +158,8 @@ def small(clock: int | None) -> Inspected:
         bytes=12345,
         sealed=True,
         version="0.1.0",
-        settings={"window": 7, "learner": None},
-        position={"source": {"records": 3}},
+        settings={"window": 7, "learner": None, "max_age": 3_600_000},
+        position={"source": {"records": 3}, "files": {"input.observations": "in.csv"}},
         clock=clock,
         counters={"observations": 3, "labels": 0},
         waiting_for_labels=2,
@@ -176,8 +176,11 @@ def test_a_state_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "[b]abers.state, 12,345 bytes, written by abers 0.1.0" in out
     assert "0 (1970-01-01 00:00:00+00:00)" in out
-    assert re.search(r"settings +window=7 *\n", out)
-    assert re.search(r"counters +observations=3 *\n", out)
+    assert re.search(r"setting window +7 *\n", out)
+    assert re.search(r"setting max_age +1 hour *\n", out)
+    assert "setting learner" not in out  # the default
+    assert re.search(r"observations +3 *\n", out)
+    assert re.search(r"position +after 3 records of in.csv *\n", out)
     assert re.search(r"fraud +1,000 +0.5000 +0.2500 +- *\n", out)
     show_inspected(small(2**53 - 1))
     assert "(no date)" in capsys.readouterr().out
@@ -189,12 +192,26 @@ def test_a_state_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_position_of_a_partition(
     capsys: pytest.CaptureFixture[str], labels: int, more: str
 ) -> None:
-    """The position of a Kafka partition is shown in words, that of files as it is."""
+    """The position of a Kafka partition is shown in words."""
     place = {"app": "a", "partition": 3, "batch": 7, "changelog": 12, "following": [10, labels]}
     show_inspected(msgspec.structs.replace(small(0), position=place))
     out = " ".join(capsys.readouterr().out.split())
     assert (
         f"a[3] before batch 7; the changelog continues @12, observations @10{more} waiting" in out
     )
-    show_inspected(small(0))
-    assert "{'source': {'records': 3}}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("position", "text"),
+    [
+        ({"inputs": [{"known": {"records": 3}}, {"at": {"records": 1200}}]}, "3 records and 1,200"),
+        ({"at": {"records": 2}, "known": {"records": 5}, "clock": 7}, "after 5 records"),
+        ({"at": None, "known": None}, "at the beginning"),
+    ],
+)
+def test_the_position_of_files(
+    capsys: pytest.CaptureFixture[str], position: dict[str, Any], text: str
+) -> None:
+    """The position of a run over files is the number of records read of each."""
+    show_inspected(msgspec.structs.replace(small(0), position={"source": position}))
+    assert text in " ".join(capsys.readouterr().out.split())

@@ -108,14 +108,22 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
     [
         (["replay"], 2, r"Missing argument 'STREAM'"),
         (["replay", "scores.csv", "--dely", "3"], 2, r"No such option: --dely.*--delay"),
-        (["replay", "scores.csv", "--delay", "-1"], 2, r"Invalid value for '--delay'"),
+        (
+            ["replay", "scores.csv", "--delay", "-1"],
+            2,
+            r"--delay -1: write a number of observations",
+        ),
         (["replay", "phishin"], 2, r"Bananas, .*Phishing, .*did you mean Phishing\?"),
         (["replay", "score.csv"], 2, r"score.csv: no such file; did you mean scores.csv\?"),
         (["replay", "scores.csv", "--score", "scor"], 2, r"no column scor;.* --score; did .*\?"),
         (["replay", "scores.csv", "--learner", "tree"], 2, r"--learner is for data sets"),
         (["replay", "scores.csv", "--calibrator", "ivpa"], 2, r"--calibrator: .*mean \"ivap\"\?"),
         (["replay", "scores.csv", "--calibrator", "ivapr"], 2, r"--calibrator: .*; use \"ivap\""),
-        (["replay", "scores.csv", "--calibrator", "beta"], 2, r"; set --scores = \"probability\""),
+        (
+            ["replay", "scores.csv", "--calibrator", "beta", "--scores", "any"],
+            2,
+            r"needs probabilities; add --scores probability",
+        ),
         (["replay", "scores.csv", "--window", "0"], 2, r"--window: 0 is too small; write"),
         (["replay", "Phishing", "--window", "0"], 2, r"--window: 0 is too small; write"),
         (["replay", "scores.csv", "--window", "5", "--max-age", "5"], 2, r"--max-age: .* --window"),
@@ -171,7 +179,8 @@ def test_what_the_system_refuses(start: Start, file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "name"), [(["--help"], b""), (["replay", "scores.csv"], b"standard output: ")]
+    ("words", "name"),
+    [(["--help"], b""), (["replay", "scores.csv", "-o", "-", "--json"], b"standard output: ")],
 )
 def test_a_full_disk(start: Start, file: Path, words: list[str], name: bytes) -> None:
     """So is a disk without space, whatever was being written."""
@@ -206,7 +215,9 @@ def test_missing_river_names_the_remedy() -> None:
 def test_a_file_needs_no_river(file: Path) -> None:
     """Without river files are replayed all the same."""
     ran = subprocess.run(
-        [sys.executable, "-c", WITHOUT_RIVER, "replay", file], check=False, capture_output=True
+        [sys.executable, "-c", WITHOUT_RIVER, "replay", file, "-o", "-"],
+        check=False,
+        capture_output=True,
     )
     assert ran.returncode == 0
     assert ran.stdout.count(b"\n") == 3
@@ -241,7 +252,7 @@ def test_help_imports_nothing_heavy(words: list[str]) -> None:
 
 def test_predictions_to_standard_output(invoke: Invoke, file: Path) -> None:
     """Standard output holds the predictions and nothing else; the rest is on standard error."""
-    ran = invoke("replay", file.name)
+    ran = invoke("replay", file.name, "--output", "-")
     records = [msgspec.json.decode(line) for line in ran.out.splitlines()]
     assert [record["id"] for record in records] == ["a", "b", "c"]
     assert "calibrated" in ran.err
@@ -271,15 +282,46 @@ def test_json_beside_a_file(invoke: Invoke, file: Path) -> None:
 
 def test_json_beside_predictions(invoke: Invoke, file: Path) -> None:
     """With --json and predictions on standard output the JSON table goes to standard error."""
-    ran = invoke("replay", file.name, "--json")
+    ran = invoke("replay", file.name, "--json", "--output", "-", "--scores", "any")
     assert ran.out.count("\n") == 3
     assert msgspec.json.decode(ran.err)["raw"] is None
+
+
+def test_no_predictions_unless_asked(invoke: Invoke, file: Path) -> None:
+    """Without an output what was found and the table are printed, and no file is made."""
+    before = sorted(file.parent.iterdir())
+    ran = invoke("replay", file.name)
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err.startswith("Columns: score = score, label = label, id = id, time = row number.")
+    assert "Labels are assumed to come 50 observations late, and the results depend" in ran.err
+    assert "calibrated" in ran.err
+    assert sorted(file.parent.iterdir()) == before
+
+
+def test_predictions_to_a_device(invoke: Invoke, file: Path) -> None:
+    """A device without a suffix takes JSON Lines, and stays a device."""
+    ran = invoke("replay", file.name, "--output", "/dev/null")
+    assert ran.code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_table_of_delays(invoke: Invoke, file: Path) -> None:
+    """`--delays` replays once for each delay, and prints a row for each."""
+    ran = invoke("replay", file.name, "--delays", "0,2,1m", "--json")
+    found = msgspec.json.decode(ran.out)
+    assert [*found] == ["0 observations late", "2 observations late", "1 minute late"]
+    ran = invoke("replay", file.name, "--delays", "0,2,1m")
+    assert [line.split()[:3] for line in ran.out.splitlines() if " late" in line] == [
+        ["0", "observations", "late"],
+        ["2", "observations", "late"],
+        ["1", "minute", "late"],
+    ]
 
 
 def test_options_reach_the_calibrator(invoke: Invoke, tmp_path: Path) -> None:
     """Delay and window decide how many labels are held at each prediction."""
     (tmp_path / "scores.csv").write_text("score,label\n" + "0.5,1\n" * 6)
-    ran = invoke("replay", "scores.csv", "--delay", "1", "--window", "3")
+    ran = invoke("replay", "scores.csv", "-o", "-", "--delay", "1", "--window", "3")
     held = [msgspec.json.decode(line)["n_labels"] for line in ran.out.splitlines()]
     assert held == [0, 0, 1, 2, 3, 3]
 
@@ -288,7 +330,7 @@ def test_options_reach_the_calibrator(invoke: Invoke, tmp_path: Path) -> None:
 def test_a_chosen_calibrator(invoke: Invoke, tmp_path: Path, name: str) -> None:
     """`--calibrator` chooses the calibrator: an interval, or one probability."""
     (tmp_path / "scores.csv").write_text("score,label\n" + "0.25,0\n0.75,1\n" * 6)
-    ran = invoke("replay", "scores.csv", "--delay", "0", "--calibrator", name)
+    ran = invoke("replay", "scores.csv", "-o", "-", "--delay", "0", "--calibrator", name)
     last = msgspec.json.decode(ran.out.splitlines()[-1])
     assert (ran.code, last["p0"] < last["p1"]) == (0, name == "ivap")
 
@@ -297,7 +339,7 @@ def test_ages_are_in_the_unit_of_time(invoke: Invoke, tmp_path: Path) -> None:
     """A largest age in milliseconds goes with RFC 3339 times."""
     rows = [f"0.5,1,2026-01-01T00:00:0{second}Z\n" for second in range(5)]
     (tmp_path / "scores.csv").write_text("score,label,time\n" + "".join(rows))
-    ran = invoke("replay", "scores.csv", "--delay", "0", "--max-age", "1000")
+    ran = invoke("replay", "scores.csv", "-o", "-", "--delay", "0", "--max-age", "1000")
     records = [msgspec.json.decode(line) for line in ran.out.splitlines()]
     assert records[0]["time"] == 1_767_225_600_000
     # The labels of the first two come before the clock is known.
@@ -306,7 +348,9 @@ def test_ages_are_in_the_unit_of_time(invoke: Invoke, tmp_path: Path) -> None:
 
 def test_a_bundled_stream_again_gives_the_same_bytes(start: Start) -> None:
     """Two processes with other hashes write byte-identical predictions of a real stream."""
-    runs = [start("replay", "Phishing", *SMALL, PYTHONHASHSEED=seed) for seed in ("1", "2")]
+    runs = [
+        start("replay", "Phishing", "-o", "-", *SMALL, PYTHONHASHSEED=seed) for seed in ("1", "2")
+    ]
     first, second = [run.communicate(timeout=240)[0] for run in runs]
     assert first == second
     assert first.count(b"\n") == 1250
@@ -361,7 +405,7 @@ def test_no_colour_when_asked(start: Start, long_file: Path) -> None:
 
 def test_no_bar_beside_predictions(start: Start, long_file: Path) -> None:
     """A bar would get between predictions on their way to the same terminal."""
-    shown = on_a_terminal(start, "replay", long_file.name, *SMALL)
+    shown = on_a_terminal(start, "replay", long_file.name, "-o", "-", *SMALL)
     assert "observations" in shown
     assert f"{ESCAPE}[2K" not in shown
 
@@ -376,7 +420,7 @@ def test_no_escapes_in_a_pipe(start: Start, file: Path) -> None:
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_slow_reader_gets_everything(start: Start, long_file: Path, unbuffered: str) -> None:
     """However little a pipe takes at a time, nothing is lost."""
-    process = start("replay", long_file.name, *SMALL, PYTHONUNBUFFERED=unbuffered)
+    process = start("replay", long_file.name, "-o", "-", *SMALL, PYTHONUNBUFFERED=unbuffered)
     assert process.stdout is not None
     assert process.stderr is not None
     first = process.stdout.readline()
@@ -390,13 +434,13 @@ def test_a_slow_reader_gets_everything(start: Start, long_file: Path, unbuffered
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_reader_that_has_enough(start: Start, long_file: Path, unbuffered: str) -> None:
-    """When the reader of a pipe goes away, as `head` does, the command ends silently."""
-    process = start("replay", long_file.name, *SMALL, PYTHONUNBUFFERED=unbuffered)
+    """When the reader of a pipe goes away, as `head` does, the command ends without an error."""
+    process = start("replay", long_file.name, "-o", "-", *SMALL, PYTHONUNBUFFERED=unbuffered)
     assert process.stdout is not None
     assert process.stderr is not None
     assert process.stdout.readline().startswith(b'{"v":1,')
     process.stdout.close()
-    assert process.stderr.read() == b""
+    assert b"Error" not in process.stderr.read()
     process.stderr.close()
     assert process.wait() == 141
 

@@ -112,7 +112,10 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
 def test_what_it_shows_can_be_used(entry: Entry) -> None:
     """A key that is only shown is right as it stands there."""
     labels = entry.path.startswith("input.label_fields")
-    needed = {"input.labels": "labels.csv"} if labels else {}
+    needed: dict[str, object] = {"input.labels": "labels.csv"} if labels else {}
+    if entry.path == "calibrator.coverage":
+        needed = {"task.kind": "regression", "calibrator.kind": "protected"}
+        needed["calibrator.support"] = [0, 1]
     without = load(EXAMPLE, flags=needed, environ={})
     assert load(EXAMPLE, flags=needed | {entry.path: entry.value}, environ={}) != without
 

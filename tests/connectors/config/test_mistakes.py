@@ -252,6 +252,24 @@ MISTAKES = {
     f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.half_life = '1d'": (
         'calibrator.half_life: is not for "protected"; remove it'
     ),
+    f"{PROTECTED}\ncalibrator.coverage = 0.8": (
+        'calibrator.support: "protected" needs the ends of all labels; write [lowest, highest]'
+    ),
+    "task.kind = 'regression'\ncalibrator.coverage = 0.8": (
+        'calibrator.coverage: needs calibrator.kind = "protected"'
+    ),
+    "task.kind = 'regression'\ncalibrator.kind = 'ivapr'\ncalibrator.coverage = 0.8": (
+        'calibrator.coverage: needs calibrator.kind = "protected"'
+    ),
+    "calibrator.coverage = 0.8": (
+        'calibrator.coverage: applies only to the task "regression"; remove it'
+    ),
+    f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.coverage = 1.0": (
+        "calibrator.coverage: 1.0 is too large; write less than 1.0"
+    ),
+    f"{PROTECTED}\ncalibrator.support = [0, 1]\ncalibrator.coverage = 0": (
+        "calibrator.coverage: 0 is too small; write more than 0.0"
+    ),
     "calibrator.base_weight = 1.0": "calibrator.base_weight: 1.0 is too large; write less than 1.0",
     "calibrator.base_weight = 0": "calibrator.base_weight: 0 is too small; write more than 0.0",
     f"{WHOLE} support = [1, 0]}}": (
@@ -365,6 +383,16 @@ MISTAKES = {
     ),
     "input = {labels = 'l.csv', delay = 5}": (
         "input.delay: cannot be combined with input.labels; remove one of them"
+    ),
+    "input = {delay = 5, fields = {label_time = 't'}}": (
+        "input.fields.label_time: cannot be combined with input.delay; remove one of them"
+    ),
+    "input = {labels = 'l.csv', fields = {label_time = 't'}}": (
+        "input.fields.label_time: cannot be combined with input.labels; remove one of them"
+    ),
+    "input.timezone = 'Europe/Berln'": (
+        'input.timezone: "Europe/Berln" is not a known time zone; write a name such as '
+        '"Europe/Berlin" or "UTC" (where the system has no time zones, install the package tzdata)'
     ),
     "input.label_fields = {id = 'a'}": "input.label_fields: needs a second input; set input.labels",
     "input.format = 'csv'": (

@@ -81,7 +81,8 @@ TASKS = {
         CLASSES,
         of_classes(),
         (
-            "reliability experts evidence experts-over-time losses-over-time over-log_loss over-brier "
+            "reliability experts evidence experts-over-time losses-over-time over-log_loss "
+            "over-brier "
             "over-accuracy over-width over-outside_interval"
         ),
     ),

@@ -29,7 +29,12 @@ FLAGS = {
     "calibrator.kind": "protected",
     "calibrator.support": [0, 1],
     "calibrator.distributions": "scored",
+    "calibrator.coverage": 0.8,
 }
+TRACKED = (
+    *("tracked_coverage", "tracked_level", "tracked_coverage_bound", "tracked_width"),
+    *("tracked_whole", "tracked_empty"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +77,29 @@ def test_terminal_and_report(
     assert numbers["calibrated"]["price_crps"] == pytest.approx(price)
     assert numbers["calibrated"]["price_crps_per_label"] == pytest.approx(price / N)
     assert numbers["experts_over_time"][-1]["experts"] == found
+
+
+def test_tracked_interval(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Terminal, both reports and the outputs have the coverage, and it is within its bound."""
+    for name in ("report.json", "report.html"):
+        outputs = ["-o", str(tmp_path / "out.jsonl"), "--report", str(tmp_path / name)]
+        replayed(path, "--calibrator", "protected", "--coverage", "0.8", *outputs)
+    words = capsys.readouterr().err
+    for label in ("coverage of the tracked interval", "bound on the distance between the two"):
+        assert label in words
+    numbers = json.loads((tmp_path / "report.json").read_text())["calibrated"]
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    labels = [json.loads(line)["label"] for line in path.read_text().splitlines()]
+    hits = [
+        one["interval_low"] is not None and one["interval_low"] <= y <= one["interval_high"]
+        for one, y in zip(lines, labels, strict=True)
+    ]
+    assert numbers["tracked_coverage"] == sum(hits) / N
+    assert numbers["tracked_coverage_bound"] == (100.0 + 10) / N
+    assert abs(numbers["tracked_coverage"] - 0.8) <= numbers["tracked_coverage_bound"]
+    page = (tmp_path / "report.html").read_text()
+    for text in ("Tracked interval", "Coverage of the tracked interval over time", "coverage"):
+        assert text in page
 
 
 def test_page(path: Path, tmp_path: Path) -> None:
@@ -126,5 +154,13 @@ def test_live_page_and_metrics() -> None:
     numbers = {one.name: one.value for one in monitor.numbers_beside() if not one.labels}
     assert f'abers_lanes{{model="m"}} {numbers["lanes"]:.1f}\n' in text
     assert f'abers_price_crps{{model="m"}} {numbers["price_crps"]}\n' in text
+    assert {*TRACKED} <= numbers.keys()
+    assert "tracked-interval" in shown
+    bound = numbers["tracked_coverage_bound"]
+    assert f'abers_tracked_coverage_bound{{model="m"}} {bound}\n' in text
+    labelled = '{level="0.8",model="m"}'
+    covered = numbers["tracked_coverage"] * monitor.count
+    assert f"abers_tracked_interval_outcomes_total{labelled} {monitor.count:.1f}\n" in text
+    assert f"abers_tracked_interval_covered_total{labelled} {covered:.1f}\n" in text
     for absent in ("abers_expert_log_loss_nats", "abers_price_nats", "per_label"):
         assert absent not in text

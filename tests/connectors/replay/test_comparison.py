@@ -96,6 +96,7 @@ def test_names_that_do_not_go(words: str, message: str) -> None:
         (["--output", "x.jsonl"], "--output does not go with --compare"),
         (["--speed", "10x"], "--speed does not go with --compare"),
         (["--calibrator", "ivap"], "--calibrator does not go with --compare"),
+        (["--coverage", "0.8"], "--coverage does not go with --compare"),
     ],
 )
 def test_options_that_do_not_go(
@@ -105,6 +106,19 @@ def test_options_that_do_not_go(
     ran = invoke("replay", "stream.csv", "--compare", "ivap", *options)
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_only_the_protected_numbers_are_tracked() -> None:
+    """The coverage of a configuration is left out of the calibrators that track none."""
+    settings = Settings(
+        task="regression",
+        calibrator="protected",
+        support=(0.0, 1.0),
+        distributions="scored",
+        coverage=0.8,
+    )
+    found = contestants("ivapr,protected", settings)
+    assert [one.coverage for one in found] == [None, 0.8]
 
 
 @pytest.mark.usefixtures("stream")

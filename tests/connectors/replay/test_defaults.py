@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import defaultdict
 from fractions import Fraction
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from abers import ParameterError, RecordError, VennAbers
-from abers_connectors.replay.defaults import job_of_input
+from abers_connectors.replay.defaults import columns_of, job_of_input
 from abers_connectors.replay.options import ReplayOptions
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ def job(
     **asked: Any,  # noqa: ANN401 - those of `ReplayOptions`
 ) -> Job:
     """Return the job of a stream whose predictions go to a file."""
-    return job_of_input(ReplayOptions(stream, delay, "out.jsonl", **asked))
+    return job_of_input(ReplayOptions(stream, str(delay), "out.jsonl", **asked))
 
 
 def predictions(given: Job) -> list[dict[str, Any]]:
@@ -58,7 +61,7 @@ def predictions(given: Job) -> list[dict[str, Any]]:
 
 def test_a_name_is_a_bundled_stream() -> None:
     """A name without a suffix is a river dataset, scored by a learner."""
-    given = job_of_input(ReplayOptions("Phishing", 50, "-", forgetting={"window": 7}))
+    given = job_of_input(ReplayOptions("Phishing", "50", "-", forgetting={"window": 7}))
     assert given.source.name == "Phishing"
     assert given.settings.learner == "logistic"
     assert given.settings.scores == "probability"
@@ -95,6 +98,13 @@ def test_a_support_goes_into_the_settings() -> None:
     """The ends that the option names are those of the settings."""
     given = job("ChickWeights", calibrator="protected", support=(0.0, 400.0))
     assert given.settings.support == (0.0, 400.0)
+    assert given.settings.coverage is None
+
+
+def test_a_coverage_goes_into_the_settings() -> None:
+    """The level that the option names is that of the settings."""
+    given = job("ChickWeights", calibrator="protected", support=(0.0, 400.0), coverage=0.8)
+    assert given.settings.coverage == 0.8
 
 
 def test_labels_of_a_file_are_what_is_told(file: Path) -> None:
@@ -107,9 +117,18 @@ def test_labels_of_a_file_are_what_is_told(file: Path) -> None:
     assert second["quantiles"]["0.5"] == 0.0
 
 
-@pytest.mark.parametrize(("declared", "scores"), [(None, "any"), ("probability", "probability")])
-def test_a_path_is_a_file(file: Path, *, declared: str | None, scores: str) -> None:
-    """A path is a file, whose scores are probabilities only if that is declared."""
+@pytest.mark.parametrize(
+    ("content", "declared", "scores"),
+    [
+        (CONTENT, None, "probability"),
+        (CONTENT, "any", "any"),
+        (CONTENT.replace("0.75", "1.5"), None, "any"),
+        (CONTENT.replace("0.75", "nonsense"), None, "any"),
+    ],
+)
+def test_a_path_is_a_file(file: Path, content: str, declared: str | None, scores: str) -> None:
+    """A path is a file, whose scores are probabilities if they lie in [0, 1], unless declared."""
+    file.write_text(content)
     given = job(file.name, scores=declared)
     assert given.source.name == "scores.csv"
     assert (given.settings.learner, given.settings.scores) == (None, scores)
@@ -159,6 +178,8 @@ def test_a_declaration_does_not_go_with_a_bundled_stream() -> None:
             '--distributions: applies only to the task "regression"',
         ),
         ("Phishing", {"support": (0.0, 1.0)}, '--support: applies only to the task "regression"'),
+        ("Phishing", {"coverage": 0.8}, '--coverage: applies only to the task "regression"'),
+        ("ChickWeights", {"coverage": 0.8}, '--coverage: needs --calibrator = "protected"'),
         (
             "scores.csv",
             {"task": "regression", "calibrator": "protected"},
@@ -188,7 +209,7 @@ def test_mistakes(file: Path, stream: str, asked: dict[str, Any], message: str) 
     Path("scores.txt").write_text("")
     Path("../folder.csv").mkdir(exist_ok=True)
     with pytest.raises(ParameterError, match=message):
-        job_of_input(ReplayOptions(stream, 0, **{"output": "out.jsonl", **asked}))
+        job_of_input(ReplayOptions(stream, "0", **{"output": "out.jsonl", **asked}))
     assert sorted(path.name for path in file.parent.iterdir()) == ["scores.csv", "scores.txt"]
 
 
@@ -318,7 +339,9 @@ def test_equals_the_naive_loop(
     (folder / "in.csv").write_text("score,label\n" + "".join(f"{s},{y}\n" for s, y in rows))
     forgetting = {} if window is None else {"window": window}
     output = str(folder / "out.jsonl")
-    asked = ReplayOptions(str(folder / "in.csv"), delay, output, forgetting=forgetting)
+    asked = ReplayOptions(
+        str(folder / "in.csv"), str(delay), output, forgetting=forgetting, scores="any"
+    )
     found = predictions(job_of_input(asked))
     expected = naive(rows, delay, window)
     assert found == expected
@@ -327,3 +350,83 @@ def test_equals_the_naive_loop(
         scores, labels = np.array(rows, dtype=float).reshape(-1, 2).T
         p0, p1 = VennAbers().prequential(scores, labels, delay=delay)
         assert [(one["p0"], one["p1"]) for one in found] == list(zip(p0, p1, strict=True))
+
+
+TIMED = """flight,Timestamp,settled_at,y_prob,target
+a,2013-04-01 05:00:00,2013-04-01 05:00:00,0.25,fine
+b,2013-04-01 06:00:00,2013-04-01 08:30:00,0.75,late
+c,2013-04-01 07:00:00,2013-04-01 07:30:00,0.5,late
+d,2013-04-01 08:00:00,2013-04-01 09:00:00,0.5,fine
+e,2013-04-01 09:00:00,2013-04-01 09:00:00,0.5,fine
+"""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_label_times_of_a_file_decide(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """Columns are found by their usual names, and a label comes at its own time."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text(TIMED)
+    table = pyarrow.csv.read_csv("in.csv")
+    if suffix == ".parquet":
+        pyarrow.parquet.write_table(table, "in.parquet")
+    if suffix == ".jsonl":
+        lines = (json.dumps(row, default=str) for row in table.to_pylist())
+        Path("in.jsonl").write_text("\n".join(lines))
+    asked = ReplayOptions(
+        f"in{suffix}", output="out.jsonl", positive=["late"], timezone="Europe/Berlin"
+    )
+    assert columns_of(asked) == {
+        "score": "y_prob",
+        "label": "target",
+        "id": "row",
+        "time": "Timestamp",
+        "label_time": "settled_at",
+    }
+    found = predictions(job_of_input(asked))
+    assert [one["n_labels"] for one in found] == [0, 1, 1, 2, 4]
+    assert found[0]["time"] == 1_364_785_200_000  # 05:00 of Berlin's summer is 03:00 of UTC
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_label_times_in_milliseconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    """Plain columns, which are read as columns, give the same as those read by row."""
+    monkeypatch.chdir(tmp_path)
+    rows = [("a", 5, 5, 0.25, 0), ("b", 6, 8, 0.75, 1), ("c", 7, 7, 0.5, 1), ("d", 8, 9, 0.5, 0)]
+    names = ["id", "time", "label_time", "score", "label"]
+    table = pyarrow.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows])
+    if suffix == ".parquet":
+        pyarrow.parquet.write_table(table, "in.parquet")
+    elif suffix == ".csv":
+        pyarrow.csv.write_csv(table, "in.csv")
+    else:
+        Path("in.jsonl").write_text("\n".join(map(json.dumps, table.to_pylist())))
+    found = predictions(job_of_input(ReplayOptions(f"in{suffix}", output="out.jsonl")))
+    assert [(one["id"], one["n_labels"]) for one in found] == [
+        ("a", 0),
+        ("b", 1),
+        ("c", 1),
+        ("d", 3),
+    ]
+
+
+def test_a_delay_beats_the_label_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A delay is used in place of a column that was only found; with a named one it is an error."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text(TIMED)
+    asked = ReplayOptions("in.csv", "0", "out.jsonl", positive=["late"], timezone="UTC")
+    assert [one["n_labels"] for one in predictions(job_of_input(asked))] == [0, 1, 2, 3, 4]
+    named = asked._replace(columns={"label_time": "settled_at"})
+    with pytest.raises(ParameterError, match="--delay does not go with a column of label times"):
+        job_of_input(named)
+
+
+def test_a_label_before_its_observation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A label that is known before its observation is a bad record, which says so."""
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text("time,label_time,score,label\n5,5,0.5,1\n6,4,0.5,0\n")
+    with pytest.raises(RecordError, match="line 3: the label's time 4 is before that of its obs"):
+        predictions(job_of_input(ReplayOptions("in.csv", output="out.jsonl")))

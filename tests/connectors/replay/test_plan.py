@@ -10,6 +10,7 @@ import pytest
 
 from abers import ParameterError
 from abers.exceptions import ConfigError
+from abers_connectors.config.value_types import Lateness
 from abers_connectors.replay.options import ReplayOptions
 from abers_connectors.replay.plan import ReplayPlan, plan_replay
 
@@ -47,10 +48,12 @@ def ids(plan: ReplayPlan) -> list[str]:
 
 
 def test_a_stream_by_default() -> None:
-    """By default labels are 50 observations late, and the output is standard output."""
+    """By default labels are 50 observations late, which a sentence says, and nothing is written."""
     plan = plan_replay(ReplayOptions("Phishing"))
-    assert (plan.delay, plan.pace) == (50, None)
-    assert plan.job.outputs == {"predictions": "-"}
+    assert (plan.delay, plan.pace) == (Lateness(observations=50), None)
+    assert plan.job.outputs == {}
+    (note,) = plan.notes
+    assert note.startswith("Labels are assumed to come 50 observations late, and the results")
 
 
 def test_a_configuration_says_everything_itself() -> None:
@@ -111,7 +114,7 @@ def test_a_part_of_history(since: str | None, until: str | None, expected: list[
 def test_the_labels_of_a_part_of_history() -> None:
     """Labels belong to the observations of their records, and otherwise go by their times."""
     plan = plan_replay(
-        ReplayOptions("in.jsonl", since="3000", until="5000", output="out.jsonl", delay=3)
+        ReplayOptions("in.jsonl", since="3000", until="5000", output="out.jsonl", delay="3")
     )
     with plan.job.start() as running:
         assert [*running.run()][-1] == 2
@@ -154,7 +157,10 @@ def test_numbers_of_milliseconds() -> None:
     [
         ({"stream": "in.jsonl", "from_": "x.jsonl"}, "--from goes with a configuration; in.jsonl"),
         ({"stream": "Phishing", "from_": "x.jsonl"}, "--from goes with a configuration"),
-        ({"stream": "abers.toml", "delay": 5}, r"--delay does not go .* write it into abers\.toml"),
+        (
+            {"stream": "abers.toml", "delay": "5"},
+            r"--delay does not go .* write it into abers\.toml",
+        ),
         ({"stream": "abers.toml", "learner": "tree"}, "--learner does not go with a conf"),
         ({"stream": "abers.toml", "columns": {"id": "x"}}, "--id does not go with a conf"),
         ({"stream": "abers.toml", "scores": "probability"}, "--scores does not go with"),

@@ -189,6 +189,34 @@ def test_regression(distributions: Literal["none", "scored"]) -> None:
     assert total == pytest.approx(sum(below + at for below, at in ends) / 2)
 
 
+def test_tracked_intervals() -> None:
+    """Labels, hits, widths, and intervals that are whole or empty, by model and level."""
+    events: list[Event] = []
+    for number in range(700):  # all are covered, until the interval is empty
+        events.append(Observation(f"{number}", 2 * number, score=5.0))
+        events.append(Label(f"{number}", 2 * number + 1, value=(0.0, 5.0)[number > 0]))
+    settings = Settings(task="regression", calibrator="protected", support=(0.0, 5.0), coverage=0.5)
+    totals, outcomes = totals_of(Processor(settings), [events[:50], events[50:]])
+    wanted = Sums(float)
+    for one in outcomes:
+        assert isinstance(one, RegressionOutcome)
+        low, high = one.interval_low or 0.0, one.interval_high or 0.0
+        key = "0.5", one.model, 0
+        for name, amount in (
+            ("outcomes", 1.0),
+            ("expected", 0.5),
+            ("covered", float(low <= one.label <= high)),
+            ("widths", max(high - low, 0.0)),
+            ("whole", float((low, high) == (0.0, 5.0))),
+            ("empty", float(low > high)),
+        ):
+            wanted[f"tracked_{name}", *key] += amount
+    kept = {key: one for key, one in sums_of(totals).items() if key[0].startswith("tracked")}
+    found = Sums(float, kept)
+    assert wanted["tracked_empty", "0.5", "default", 0] > 100
+    agree(found, wanted)
+
+
 def test_a_pit_value_on_an_edge() -> None:
     """A PIT value that is one point, on the bound of a bucket, belongs to that bucket."""
     totals, at = ModelTotals(), np.array([0.5, 0.5000001, 0.0, 1.0])

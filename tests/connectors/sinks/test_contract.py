@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import signal
 import stat
@@ -21,7 +22,7 @@ import pytest
 import zstandard
 
 from abers import ParameterError, StateError
-from abers.stream.events import Outcome, Prediction
+from abers.stream.events import Outcome, Prediction, RegressionPrediction
 from abers_connectors.sinks.base import SinkOptions
 from abers_connectors.sinks.dead_letter import DeadLetterRecord
 from abers_connectors.sinks.memory import MemorySink
@@ -114,6 +115,46 @@ class Opener:
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     """Make each resumable sink in turn."""
     return Opener(tmp_path / ("memory" if request.param == "memory" else f"out.{request.param}"))
+
+
+def test_tracked_intervals(tmp_path: Path) -> None:
+    """The whole support is its ends; an empty interval is null in JSON, and infinite elsewhere."""
+    intervals = {"whole": (0.0, 10.0), "empty": (math.inf, -math.inf), "none": (None, None)}
+    rows = [
+        RegressionPrediction(
+            id=name,
+            time=1,
+            model="m",
+            score=1.0,
+            quantiles={},
+            low={},
+            high={},
+            n_labels=0,
+            interval_low=low,
+            interval_high=high,
+        )
+        for name, (low, high) in intervals.items()
+    ]
+    found = {}
+    for form in ("jsonl", "csv", "parquet"):
+        with contextlib.closing(
+            open_sink(str(tmp_path / f"out.{form}"), RegressionPrediction, SinkOptions())
+        ) as sink:
+            sink.write(rows)
+        path = tmp_path / f"out.{form}"
+        if form == "parquet":
+            read = pq.read_table(path).to_pylist()
+        elif form == "csv":
+            read = [*csv.DictReader(io.StringIO(path.read_text(), newline=""))]
+        else:
+            read = [json.loads(line) for line in path.read_text().splitlines()]
+        ends = ("interval_low", "interval_high")
+        found[form] = [tuple(one.get(end, "absent") for end in ends) for one in read]
+    assert found == {
+        "jsonl": [(0.0, 10.0), (None, None), ("absent", "absent")],
+        "csv": [("0.0", "10.0"), ("inf", "-inf"), ("", "")],
+        "parquet": [*intervals.values()],
+    }
 
 
 def test_writing_goes_on_at_any_commit(opener: Opener) -> None:

@@ -105,11 +105,54 @@ def test_origins_of_labels() -> None:
     assert batch.origin(3).where == "stream event 3"
 
 
-@pytest.mark.parametrize("delay", [{}, {"count": 1, "span": 1}])
-def test_one_delay_must_be_given(delay: dict[str, int]) -> None:
-    """Exactly one of count and span must be given."""
-    with pytest.raises(ParameterError, match="give exactly one"):
-        DelayedLabels(MemorySource([]), **delay)
+def test_two_delays_are_an_error() -> None:
+    """At most one of count and span may be given."""
+    with pytest.raises(ParameterError, match="give one of them, or none"):
+        DelayedLabels(MemorySource([]), count=1, span=1)
+
+
+def timed_pairs(times: list[int], delays: list[int]) -> list[LabelledObservation]:
+    """Return labelled observations whose labels have times of their own."""
+    return [
+        one._replace(time=one.observation.time + delay)
+        for one, delay in zip(pairs(times), delays, strict=True)
+    ]
+
+
+def by_own_time(times: list[int], delays: list[int]) -> list[tuple[str, str, int]]:
+    """Release each label before the first later observation that is not before it, in a loop."""
+    found: list[tuple[str, str, int]] = []
+    out: list[tuple[int, int]] = []
+    clock = -1
+    for n, time in enumerate(times):
+        clock = max(clock, time)
+        for due, label in sorted(one for one in out if one[0] <= clock):
+            found.append(("l", f"a{label}", due))
+        out = [one for one in out if one[0] > clock]
+        found.append(("o", f"a{n}", time))
+        out.append((time + delays[n], n))
+    return found + [("l", f"a{n}", due) for due, n in sorted(out)]
+
+
+@given(TIMES, st.data(), st.integers(1, 7), st.integers(1, 7))
+def test_labels_with_times_of_their_own(
+    times: list[int], data: st.DataObject, size: int, other: int
+) -> None:
+    """Each label comes at its own time, in batches of any size, resumed after any of them."""
+    several = st.lists(st.integers(0, 12), min_size=len(times), max_size=len(times))
+    delays = data.draw(several)
+    expected = by_own_time(times, delays)
+    records = timed_pairs(times, delays)
+    batches = list(DelayedLabels(MemorySource(records, size=size)).batches())
+    events = [event for batch in batches for event in batch.events]
+    assert kinds_ids_times(events) == expected
+    done = 0
+    for batch in batches:
+        done += len(batch.events)
+        position = json.loads(json.dumps(batch.position))
+        again = DelayedLabels(MemorySource(records, size=other)).batches(position)
+        rest = [event for one in again for event in one.events]
+        assert kinds_ids_times(events[:done] + rest) == expected
 
 
 @given(TIMES, TIMES, st.integers(0, 8), st.integers(1, 7), st.booleans())

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers
     from abers.base import Calibrator
     from abers.monitoring import EProcess, Mixture, ScoredRows, TaskMonitor
+    from abers.regression import CoverageTracker
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
 
@@ -108,6 +109,11 @@ class RowCalibrator:
             require(same, f"{name} of a calibrator")
 
     @property
+    def tracker(self) -> CoverageTracker | None:
+        """The tracker that moves the intervals of predictions; None if none does."""
+        return None
+
+    @property
     def mixture(self) -> Mixture | None:
         """The mixture of experts that makes the predictions; None if none does."""
         return cast("Mixture", self._calibrator) if self._stateful else None
@@ -162,6 +168,8 @@ class Task(ABC):
         Number of floats of a score, and of a prediction.
     distributions
         Whether a prediction is a predictive distribution too.
+    tracked
+        Whether a prediction has a tracked interval too.
     stateful
         Whether predictions change the state of a calibrator. Then observations have numbers, which
         are the last column of a prediction, and calibrators learn what expires.
@@ -176,6 +184,7 @@ class Task(ABC):
     score_width: int
     prediction_width: int
     distributions = False
+    tracked = False
     stateful = False
 
     def __init__(self, settings: Settings) -> None:
@@ -301,9 +310,9 @@ class Task(ABC):
         del predicted
         return {}
 
-    def outcome_extras(self, rows: Floats) -> dict[str, Column]:
+    def outcome_extras(self, settled: SettledRows) -> dict[str, Column]:
         """Return the last fields of outcomes, which not all outcomes of the task have."""
-        del rows
+        del settled
         return {}
 
     def labels(self, values: Floats) -> Column:
@@ -338,4 +347,4 @@ class Task(ABC):
             **self.fields(settled.rows),
             "segment": settled.segments,
         }
-        return Rows(self.outcome, {**columns, **self.outcome_extras(settled.rows)})
+        return Rows(self.outcome, {**columns, **self.outcome_extras(settled)})

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from abers.monitoring import TaskMonitor
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
-    from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps, PredictionRows
+    from abers.stream.tasks.base import (
+        AnyCalibrator,
+        CalibrationSteps,
+        PredictionRows,
+        SettledRows,
+    )
 
 __all__ = ["RegressionTask"]
 
@@ -52,6 +57,7 @@ class RegressionTask(Task):
         super().__init__(settings)
         self._kind = registry.find(settings.calibrator_name, settings.task)
         self._levels = settings.quantiles
+        self._asked = settings.quantiles  # levels at which calibrators compute quantiles
         self._names = [*map(repr, settings.quantiles)]  # different for any two
         given = {"grid": settings.grid, "support": settings.support}
         self._options = self.forgetting | {name: one for name, one in given.items() if one}
@@ -124,11 +130,9 @@ class RegressionTask(Task):
         """Return quantiles, or whole bands and the rows read off them, one step at a time."""
         scores, held = steps.scores[:, 0], options["held"]
         if not self.distributions:
-            found = calibrator.run(
-                steps.kinds, scores, steps.values, levels=self._levels, **options
-            )
+            found = calibrator.run(steps.kinds, scores, steps.values, levels=self._asked, **options)
             return np.hstack(found), None
-        rows = np.full((len(held), 3 * len(self._levels) + 1), np.nan)
+        rows = np.full((len(held), 3 * len(self._asked) + 1), np.nan)
         bands = np.empty(len(held), object)
         nothing: list[Any] = [None] * len(held)
         columns = (steps.kinds, scores, steps.values, options["times"], steps.numbers)
@@ -136,8 +140,8 @@ class RegressionTask(Task):
         for row, (kind, score, value, time, number) in enumerate(zip(*lists, strict=True)):
             if kind == PREDICT:
                 bands[row] = band = calibrator.predict_one(score, time, number=number)
-                ends = band.quantile_ends(self._levels)
-                rows[row] = np.concatenate((band.quantile(self._levels), *ends, [band.mean]))
+                ends = band.quantile_ends(self._asked)
+                rows[row] = np.concatenate((band.quantile(self._asked), *ends, [band.mean]))
             elif kind == EXPIRE:
                 calibrator.expire_one(number)
             else:
@@ -153,6 +157,7 @@ class RegressionTask(Task):
             protected=self.stateful,
             levels=self._levels,
             distributions=self.distributions,
+            tracked=self.tracked,
         )
         if state is not None and isinstance(monitor, RegressionMonitor):
             require(monitor.levels == self._levels, "levels")
@@ -193,10 +198,11 @@ class RegressionTask(Task):
             extras["cdf"] = objects([band.to_dict() for band in predicted.bands])
         return extras
 
-    def outcome_extras(self, rows: Floats) -> dict[str, Column]:
+    def outcome_extras(self, settled: SettledRows) -> dict[str, Column]:
         """Return the means and the CRPS, if outcomes have them."""
-        at = self._mean_at
-        return {"mean": rows[:, at], "crps": rows[:, -3]} if self.distributions else {}
+        if not self.distributions:
+            return {}
+        return {"mean": settled.rows[:, self._mean_at], "crps": settled.rows[:, -3]}
 
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of scores and predictions."""

@@ -1,0 +1,48 @@
+"""The same replay with labels at several delays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from abers.exceptions import ParameterError
+from abers_connectors.replay.options import lateness
+from abers_connectors.replay.plan import plan_replay
+from abers_connectors.replay.summary import summarize_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abers_connectors.config.value_types import Lateness
+    from abers_connectors.replay.options import ReplayOptions
+    from abers_connectors.replay.run import Run
+    from abers_connectors.replay.summary import Summary
+    from abers_connectors.sources.base import Source
+
+__all__ = ["replay_delays"]
+
+
+def replay_delays(
+    options: ReplayOptions, delays: str, finish: Callable[[Run, Source], None]
+) -> dict[Lateness, Summary]:
+    """Return the summary of a replay at each delay, of delays with commas between them.
+
+    `finish` iterates a run of a source to its end. Nothing is written. Delays with a configuration,
+    or of a stream that can be read only once, are a ParameterError.
+    """
+    if options.configured:
+        msg = f"--delays does not go with a configuration; set input.delay in {options.stream}"
+        raise ParameterError(msg)
+    if Path(options.stream).is_fifo():
+        msg = "--delays reads the stream once for each delay; give a file, no pipe"
+        raise ParameterError(msg)
+    found: dict[Lateness, Summary] = {}
+    for text in delays.split(","):
+        one = lateness(text.strip(), "--delays")
+        job = plan_replay(options._replace(delay=text.strip())).job._replace(outputs={})
+        started = perf_counter()
+        with job.start() as running:
+            finish(running, job.source)
+        found[one] = summarize_run(running, running.events, perf_counter() - started)
+    return found
