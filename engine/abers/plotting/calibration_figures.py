@@ -159,12 +159,11 @@ def _histogram(drawn: Drawing, counts: Mapping[str, ArrayLike]) -> Drawing:
                 "hovertemplate": f"%{{customdata:,}} predictions, %{{y:.1%}}, {step}",
             }
         )
-    drawn.layout["yaxis2"] = drawn.layout["yaxis"] | {
+    plain = {key: one for key, one in drawn.layout["yaxis"].items() if key not in _SQUARE}
+    drawn.layout["yaxis2"] = plain | {
         "title": {"text": "share"},
         "domain": [0.0, 0.17],
         "rangemode": "tozero",
-        "range": None,
-        "dtick": None,
         "nticks": 3,
         "tickformat": ".0%",
     }
