@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
 import tomllib
+from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from tests.deploy.files import DEPLOY, linted, read
@@ -85,7 +88,7 @@ def test_what_is_mounted_is_there() -> None:
     """Every file that a container gets is in deploy/."""
     volumes = [one for service in COMPOSE["services"].values() for one in service["volumes"]]
     files = [one.split(":")[0] for one in volumes if one.startswith(".")]
-    assert len(files) == 6
+    assert len(files) == 7
     assert all((DEPLOY / name).exists() for name in files)
 
 
@@ -106,7 +109,7 @@ def test_who_talks_to_whom() -> None:
 def test_only_this_machine_is_served() -> None:
     """Nothing of an environment without passwords is reachable from other machines."""
     services = COMPOSE["services"].values()
-    assert all(port.startswith("127.0.0.1:") for one in services for port in one["ports"])
+    assert all(port.startswith("127.0.0.1:") for one in services for port in one.get("ports", ()))
 
 
 def test_what_is_written_lasts() -> None:
@@ -116,3 +119,30 @@ def test_what_is_written_lasts() -> None:
     assert f"abers:{config.state.path}" in ABERS["volumes"]
     assert f"VOLUME {config.state.path}" in DOCKERFILE
     assert ABERS["read_only"]
+
+
+def test_the_producer() -> None:
+    """Its records are observations and labels of the configuration, with the same keys."""
+    spec = importlib.util.spec_from_file_location("producer", DEPLOY / "producer.py")
+    assert spec is not None
+    assert spec.loader is not None
+    producer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(producer)
+    config = configured()
+    assert config.kafka is not None
+    fields = config.input.fields
+    written = [*islice(producer.records(1), producer.LATE + 2_000)]
+    seen = set()
+    for several in written:
+        for topic, key, value in several:
+            assert value[fields.id] == key
+            assert datetime.fromisoformat(value[fields.time]).tzinfo is not None
+            if topic == config.kafka.observations:
+                seen.add(key)
+                assert value["score"] == "unknown" or 0.0 <= value["score"] <= 1.0
+            else:
+                assert topic == config.kafka.labels
+                assert type(value[fields.label]) is bool
+                assert key in seen
+    assert sum(len(one) == 2 for one in written) == 2_000
+    assert f"{producer.BOOTSTRAP_SERVERS}" == ABERS["environment"]["ABERS_KAFKA__BOOTSTRAP_SERVERS"]

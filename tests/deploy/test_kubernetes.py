@@ -125,3 +125,30 @@ def test_nobody_is_root() -> None:
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+
+
+OPERATOR = DEPLOY / "kubernetes" / "prometheus-operator"
+
+
+def test_the_prometheus_operator_has_the_rules() -> None:
+    """The rules of the operator are those of deploy/rules.yml, and it selects them."""
+    rules = read(OPERATOR / "prometheusrule.yaml")
+    assert rules["spec"] == read(DEPLOY / "rules.yml")
+    monitor = read(OPERATOR / "podmonitor.yaml")
+    for one, kind in ((rules, "PrometheusRule"), (monitor, "PodMonitor")):
+        assert {*one} == {"apiVersion", "kind", "metadata", "spec"}
+        assert (one["apiVersion"], one["kind"]) == ("monitoring.coreos.com/v1", kind)
+        assert one["metadata"]["name"] == "abers"
+        assert one["metadata"]["labels"]["release"]
+
+
+def test_the_prometheus_operator_reaches_the_pods() -> None:
+    """The monitor of the pods selects them and their port, and names the job of the rules."""
+    spec = read(OPERATOR / "podmonitor.yaml")["spec"]
+    assert {*spec} == {"jobLabel", "selector", "podMetricsEndpoints"}
+    label = STATEFULSET["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"] == label
+    assert label[spec["jobLabel"]] == "abers"  # AbersDown asks for this job
+    (endpoint,) = spec["podMetricsEndpoints"]
+    (listening,) = CONTAINER["ports"]
+    assert endpoint == {"port": listening["name"], "path": "/metrics", "interval": "15s"}

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from ruamel.yaml import YAML
 from tests.connectors.kafka.reads import Read
 from tests.connectors.kafka.works import Served
 from tests.deploy.files import DEPLOY, promtool, read
 from typer.testing import CliRunner
 
 from abers_connectors.cli.main import app
+from abers_connectors.metrics.alert_rules import alert_rules
 from abers_connectors.metrics.service_metrics import registry_of
 from abers_connectors.runtime.status import Status
 
@@ -29,7 +31,9 @@ RULES: list[dict[str, Any]] = [
     rule for group in GROUPS for rule in group["rules"] if "alert" in rule
 ]
 BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "dashboards" / "abers.json").read_text())
-QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
+PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
+VARIABLES = {one["name"]: one for one in BOARD["templating"]["list"]}
+QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
 
 
 def metrics() -> list[Metric]:
@@ -97,22 +101,63 @@ def test_queries_ask_for_what_there_is(query: str) -> None:
 @pytest.mark.prometheus
 def test_panels_can_be_drawn(tmp_path: Path) -> None:
     """Prometheus understands what each panel asks."""
-    rules = [{"record": f"panel:{n}", "expr": query} for n, query in enumerate(QUERIES)]
+    names = re.compile(r"\$(\w+)")
+    assert {name for query in QUERIES for name in names.findall(query)} < {*VARIABLES}
+    queries = [names.sub(".*", query) for query in QUERIES]
+    rules = [{"record": f"panel:{n}", "expr": query} for n, query in enumerate(queries)]
     (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "x", "rules": rules}]}))
     promtool("check", "rules", tmp_path / "rules.yml")
 
 
 def test_panels_ask_the_source_there_is() -> None:
-    """Grafana asks the Prometheus of the environment."""
+    """Grafana asks the chosen data source, at first the Prometheus of the environment."""
     (source,) = read(DEPLOY / "grafana" / "datasource.yaml")["datasources"]
-    assert {panel["datasource"]["uid"] for panel in BOARD["panels"]} == {source["uid"]}
+    assert {panel["datasource"]["uid"] for panel in PANELS} == {"${datasource}"}
+    assert VARIABLES["datasource"]["current"]["value"] == source["uid"]
+    assert [*VARIABLES] == ["datasource", "job", "instance", "model"]
+
+
+def test_panels_can_be_read() -> None:
+    """Each panel has a description and a unit, no two overlap, and lines of models are few."""
+    cells: set[tuple[int, int]] = set()
+    for panel in BOARD["panels"]:
+        at = panel["gridPos"]
+        mine = {(at["x"] + x, at["y"] + y) for x in range(at["w"]) for y in range(at["h"])}
+        assert not cells & mine
+        cells |= mine
+    assert [one["title"] for one in BOARD["panels"]] == [
+        *dict.fromkeys(one["title"] for one in BOARD["panels"])
+    ]
+    for panel in PANELS:
+        assert panel["description"].endswith(".")
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        for target in panel["targets"]:
+            many = "{{model}}" in target["legendFormat"]
+            assert not many or "topk(" in target["expr"] or "> 0" in target["expr"]
+    assert {one["type"] for one in BOARD["panels"]} == {"row", "stat", "timeseries"}
 
 
 def test_alerts_say_what_is_wrong() -> None:
     """Each alert has a sentence, and says whether somebody is woken."""
     for rule in RULES:
         assert rule["annotations"]["summary"]
-        assert rule["labels"]["severity"] in {"page", "ticket"}
+        assert rule["labels"]["severity"] == "ticket"
+
+
+def test_some_alerts_page() -> None:
+    """Alerts that are named wake somebody, all others are tickets; an unknown one is an error."""
+    told = CliRunner().invoke(app, ["prometheus-rules", "--page", "AbersDown, AbersLag"]).stdout
+    severities = {
+        rule["alert"]: rule["labels"]["severity"]
+        for group in YAML(typ="safe").load(told)["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    }
+    assert {name for name, one in severities.items() if one == "page"} == {"AbersDown", "AbersLag"}
+    assert alert_rules(["all"]).count("severity: page") == len(RULES) == len(severities)
+    ran = CliRunner().invoke(app, ["prometheus-rules", "--page", "AbersUp"])
+    assert ran.exit_code != 0
+    assert "--page AbersUp: no such alert" in ran.stderr
 
 
 def test_the_page_has_every_metric_and_alert() -> None:

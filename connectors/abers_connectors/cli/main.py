@@ -171,15 +171,22 @@ def prometheus_rules(
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the rules to a file."),
     ] = None,
+    page: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Alerts of severity page, separated by commas, or all. All others are tickets.",
+        ),
+    ] = "",
 ) -> None:
     """Print recording and alerting rules for Prometheus; see docs/operations.md."""
-    from importlib.resources import files
+    from abers_connectors.metrics.alert_rules import alert_rules
 
-    text = files("abers_connectors").joinpath("rules.yml").read_text("utf-8")
-    if output is None:
-        typer.echo(text, nl=False)
-    else:
-        with sentences():
+    with sentences():
+        text = alert_rules([name.strip() for name in page.split(",") if name.strip()])
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
             from abers_connectors.sinks.destination import write_whole
 
             write_whole(output, text.encode())

@@ -21,7 +21,7 @@ from abers_connectors.sinks.webhook import Webhook
 if TYPE_CHECKING:
     from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.job import Job
-    from abers_connectors.replay.options import ReplayOptions
+    from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.replay.pace import Pace
     from abers_connectors.replay.run import Run
     from abers_connectors.sources.base import Source
@@ -38,20 +38,21 @@ def run_job(  # noqa: PLR0913 - the options of a command
     delay: Lateness | None = None,
     report: str | None = None,
     live: bool = False,
+    reference: Period | None = None,
     webhook: str | None = None,
 ) -> None:
     """Run a job under a progress bar, then print its summary.
 
     The summary comes after the outputs have appeared under their names. As JSON it goes to standard
     output unless an output goes there. Without a pace the run is as fast as possible; the delay of
-    the labels is part of the title. A live page stays until the command is interrupted. Alarms are
-    posted to the URL of the webhook.
+    the labels is part of the title. A live page stays until the command is interrupted. Both draw a
+    reference period beside the whole stream. Alarms are posted to the URL of the webhook.
     """
     job.require_apart(report)
     piped = "-" in job.outputs.values()
     with ExitStack() as stack:
-        reporter = stack.enter_context(Reporter(report)) if report is not None else None
-        page = stack.enter_context(ReplayPage(title)) if live else None
+        reporter = stack.enter_context(Reporter(report, reference)) if report is not None else None
+        page = stack.enter_context(ReplayPage(title, reference)) if live else None
         posts = None if webhook is None else stack.enter_context(closing(Webhook(webhook)))
         started = perf_counter()
         if page is not None and pace is not None:

@@ -216,6 +216,14 @@ def replay(  # noqa: PLR0913 - the options of the command
             "FILE", "Write a report: a self-contained page (.html), or its numbers (.json)."
         ),
     ] = None,
+    reference: Annotated[
+        str | None,
+        output_option(
+            "START..END",
+            "Draw the predictions of this time beside all others, in the report and the live page. "
+            "Times as of --since.",
+        ),
+    ] = None,
     live: Annotated[
         bool,
         output_option(
@@ -269,6 +277,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             speed=speed,
             compare=compare,
             report=report,
+            reference=reference,
             live=live,
             save_state=save_state,
         )
@@ -301,6 +310,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             delay=plan.delay,
             report=report,
             live=live,
+            reference=plan.reference,
             as_json=as_json,
         )
         if not as_json and not options.configured:
@@ -319,6 +329,10 @@ def report(  # noqa: PLR0913 - the options of the command
     delay: _Delay = None,
     since: _Since = None,
     until: _Until = None,
+    reference: Annotated[
+        str | None,
+        output_option("START..END", "Draw the predictions of this time beside all others."),
+    ] = None,
     output: Annotated[
         str,
         output_option(
@@ -349,6 +363,7 @@ def report(  # noqa: PLR0913 - the options of the command
             since=since,
             until=until,
             report=output,
+            reference=reference,
         )
         if has_topics(options):
             fail(f"a report reads files, and {stream} has topics", USAGE)
@@ -361,4 +376,11 @@ def report(  # noqa: PLR0913 - the options of the command
         if not as_json:
             terminal.say_all(plan.notes)
         job = plan.job._replace(outputs={})
-        run_job(job, stream, delay=plan.delay, report=output, as_json=as_json)
+        run_job(
+            job,
+            stream,
+            delay=plan.delay,
+            report=output,
+            reference=plan.reference,
+            as_json=as_json,
+        )

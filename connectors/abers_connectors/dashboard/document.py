@@ -12,8 +12,8 @@ import msgspec
 
 import abers
 from abers import plotting
-from abers.monitoring import moment
-from abers_connectors.dashboard.model_view import HIGHEST, power
+from abers.monitoring import event_time
+from abers_connectors.dashboard.power import HIGHEST, power
 from abers_connectors.replay.evidence_text import VIEWS, status_text
 from abers_connectors.replay.score_text import left_out, number, score_cell, score_labels
 
@@ -115,6 +115,10 @@ def cards(view: ModelView, title: str = "") -> Iterator[Card]:
 
 
 def _figure_card(one: Figure) -> Card:
+    if one.missing:
+        noun = "label is" if one.missing == 1 else "labels are"
+        words = f"{one.missing:,} more {noun} needed before this figure can be drawn."
+        return Card(f"{one.id}-placeholder", one.title, words, Table([], []))
     drawing: Drawing = getattr(plotting, one.kind).drawing(**one.data, title=one.title)
     # The heading stands above. Zoomed and hidden traces stay from one second to the next.
     margin = drawing.layout["margin"] | {"t": 16, "b": 80}
@@ -136,7 +140,7 @@ def _scores(view: ModelView) -> Table:
     for part in ("miscalibration", "discrimination", "uncertainty") if view.brier else ():
         parts = [view.brier.get(name) for name in ("raw", "calibrated")]
         rows.append([part, *(number(one and getattr(one, part)) for one in parts)])
-    return Table(["", "raw score", "calibrated"], rows)
+    return Table(["score", "raw score", "calibrated"], rows)
 
 
 def _tests(tests: Iterable[Evidence]) -> Table:
@@ -168,4 +172,4 @@ def _alarms(alarms: Sequence[tuple[int, Alarm]]) -> Iterator[str]:
 
 def triggered(labels: int, alarm: Alarm) -> str:
     """Return a sentence: when an alarm was triggered, and what it means."""
-    return f"Triggered at {moment(alarm.time)}, after about {labels:,} labels: {alarm.message}"
+    return f"Triggered at {event_time(alarm.time)}, after about {labels:,} labels: {alarm.message}"

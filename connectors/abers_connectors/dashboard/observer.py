@@ -1,7 +1,6 @@
-"""History of each model and segment, from what passes through the processors.
+"""Models of the processors, as pages and reports read them.
 
-All of it happens in the thread that works, so nothing is read while it changes. Memory is bounded,
-however long the stream is and however many models it has.
+All of it happens in the thread that works, so nothing is read while it changes.
 """
 
 from __future__ import annotations
@@ -10,42 +9,57 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from abers.stream.columns import by_key
-from abers_connectors.dashboard.history import ModelHistory
+from abers.monitoring import consistency_bands
+from abers_connectors.dashboard.band_cache import BandCache
+from abers_connectors.dashboard.model_history import joined_history
 from abers_connectors.dashboard.model_view import ModelView
 from abers_connectors.dashboard.models import model_monitors, model_statuses
+from abers_connectors.dashboard.reference_period import ReferencePeriod
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from abers.monitoring import TaskMonitor
+    from abers.monitoring.base import BandMaker
     from abers.stream import Outputs, Processor
+    from abers.stream.history import ModelHistory
+    from abers_connectors.dashboard.model_history import JoinedHistory
     from abers_connectors.dashboard.models import Key, ModelStatus
+    from abers_connectors.dashboard.reference_period import Reference
+    from abers_connectors.replay.options import Period
 
 __all__ = ["ObservedModel", "Observer"]
 
-_WINDOWS = 64  # of a model: points enough for a screen
-_MODELS = 100  # whose history is kept
+_MODELS = 100  # of a report
+_BANDS = 100  # models whose bands are kept
 _DELAYS = 1_000  # labels whose delays are kept, of all models
 
 
 class ObservedModel(NamedTuple):
-    """Monitor of a model, of all processors together, and its history."""
+    """Monitor and history of a model, of all processors together."""
 
     monitor: TaskMonitor
-    history: ModelHistory
+    history: JoinedHistory
+    reference: Reference | None = None
 
-    def view(self) -> ModelView:
+    def view(self, bands: BandMaker = consistency_bands) -> ModelView:
         """Return what a page shows."""
-        return ModelView.of(self.monitor, self.history)
+        found = ModelView.of(self.monitor, self.history, bands)
+        if self.reference is None:
+            return found
+        return found._replace(figures=[*self.reference.beside(found.figures)])
 
 
 class Observer:
-    """Keeps the history of models; all-time scores are those of the processors' monitors."""
+    """Reads the models of processors; their scores and histories are those of the processors.
 
-    def __init__(self) -> None:
+    A reference period is drawn beside them.
+    """
+
+    def __init__(self, reference: Period | None = None) -> None:
+        self._reference = None if reference is None else ReferencePeriod(reference)
         self._processors: dict[int, Processor] = {}
-        self._histories: dict[Key, ModelHistory] = {}
+        self._bands: dict[Key, BandCache] = {}
         self._delays = np.empty(0)
 
     def hold(self, processors: Mapping[int, Processor]) -> None:
@@ -54,31 +68,13 @@ class Observer:
 
     def take(self, processor: Processor, outputs: Outputs) -> None:
         """Add the outputs of a processor, once they are committed."""
-        self._drop(processor, outputs.retired)
-        if (settled := outputs.settled_batch) is None or not len(settled.keys):
-            return
-        delays = np.maximum(settled.delays[-_DELAYS:], 0) / 1000
-        self._delays = np.concatenate([self._delays, delays])[-_DELAYS:]
-        keys, alarms = processor.keys, [alarm for _, alarm in outputs.alarms]
-        for number, rows in by_key(settled.keys):
-            key = keys[number]
-            if (history := self._history(key, processor)) is not None:
-                mine = [one for one in alarms if (one.model, one.segment) == key]
-                history.take(settled.take(rows), [processor.monitors[number]], mine)
-
-    def _drop(self, processor: Processor, retired: Sequence[str]) -> None:
-        """Forget models that were retired and that no processor has."""
-        if retired:
-            having = [processor, *self._processors.values()]
-            gone = {*retired} - {model for one in having for model, _ in one.keys}
-            kept = {key: one for key, one in self._histories.items() if key[0] not in gone}
-            self._histories = kept
-
-    def _history(self, key: Key, processor: Processor) -> ModelHistory | None:
-        """Return the history of a key; None if too many models have one."""
-        if key not in self._histories and len(self._histories) < _MODELS:
-            self._histories[key] = ModelHistory(processor.settings, _WINDOWS)
-        return self._histories.get(key)
+        if outputs.retired:
+            self._bands.clear()
+        if outputs.settled_batch is not None:
+            delays = np.maximum(outputs.settled_batch.delays[-_DELAYS:], 0) / 1000
+            self._delays = np.concatenate([self._delays, delays])[-_DELAYS:]
+            if self._reference is not None:
+                self._reference.take(processor, outputs.settled_batch)
 
     def delay(self) -> float | None:
         """Return the median delay of the last labels, in seconds of event time."""
@@ -91,29 +87,45 @@ class Observer:
 
     def models(self) -> list[ModelStatus]:
         """Return the models, the one with most labels first."""
-        return model_statuses(self._monitors())
+        return model_statuses(model_monitors(self._processors.values()))
 
     def view(self, key: Key) -> ModelView | None:
         """Return what a page shows of a model and segment; None if there is no such model."""
-        monitors = self._monitors().get(key)
-        return None if monitors is None else self._model(key, monitors).view()
+        found = self._found(key)
+        if not found:
+            return None
+        while len(self._bands) >= _BANDS and key not in self._bands:
+            del self._bands[next(iter(self._bands))]
+        return self._model(found, [key]).view(self._bands.setdefault(key, BandCache()))
 
-    def kept(self) -> dict[Key, ObservedModel]:
-        """Return the models with a history, the one with most labels first.
+    def first(self) -> dict[Key, ObservedModel]:
+        """Return the models of a report, the one with most labels first."""
+        keys = [one.key for one in self.models()[:_MODELS]]
+        return {key: self._model(self._found(key), [key]) for key in keys}
 
-        While there is room, models without a history follow, such as those of a restored state.
-        """
-        known = self._monitors()
-        keys = [one.key for one in model_statuses(known)]
-        others = [key for key in keys if key not in self._histories]
-        chosen = {*self._histories, *others[: _MODELS - len(self._histories)]}
-        return {key: self._model(key, known[key]) for key in keys if key in chosen}
+    def whole(self) -> ObservedModel:
+        """Return all models together, of which there is at least one."""
+        processors = self._processors.values()
+        found = [
+            pair for one in processors for pair in zip(one.histories, one.monitors, strict=False)
+        ]
+        return self._model(found, [key for one in processors for key in one.keys])
 
-    def _model(self, key: Key, monitors: Sequence[TaskMonitor]) -> ObservedModel:
-        history = self._histories.get(key)
-        if history is None:
-            history = ModelHistory(next(iter(self._processors.values())).settings)
-        return ObservedModel(type(monitors[0]).total(monitors), history)
+    def _found(self, key: Key) -> list[tuple[ModelHistory, TaskMonitor]]:
+        """Return the history and the monitor of a key in each processor that has it."""
+        found = []
+        for one in self._processors.values():
+            for known, history, monitor in zip(one.keys, one.histories, one.monitors, strict=False):
+                if known == key:
+                    found.append((history, monitor))
+        return found
 
-    def _monitors(self) -> dict[Key, list[TaskMonitor]]:
-        return model_monitors(self._processors.values())
+    def _model(
+        self, found: Sequence[tuple[ModelHistory, TaskMonitor]], keys: Sequence[Key]
+    ) -> ObservedModel:
+        monitors = [monitor for _, monitor in found]
+        settings = next(iter(self._processors.values())).settings
+        levels = settings.quantiles if settings.task == "regression" else ()
+        reference = None if self._reference is None else self._reference.of(dict.fromkeys(keys))
+        total = type(monitors[0]).total(monitors)
+        return ObservedModel(total, joined_history(found, levels), reference)

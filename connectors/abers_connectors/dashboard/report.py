@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 import abers
-from abers.monitoring import BinaryMonitor, RegressionMonitor, experts
+from abers.monitoring import (
+    BinaryMonitor,
+    RegressionMonitor,
+    consistency_bands,
+    experts,
+    recent_windows,
+)
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.replay.summary import expert_numbers, finite
 
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
     from abers.monitoring import Diagram, Evidence, TaskMonitor
     from abers.stream.processor import Processor
     from abers_connectors.config.value_types import Lateness
-    from abers_connectors.dashboard.history import ModelHistory
+    from abers_connectors.dashboard.model_history import JoinedHistory
     from abers_connectors.dashboard.models import Key
     from abers_connectors.dashboard.observer import ObservedModel, Observer
     from abers_connectors.replay.summary import Summary
@@ -63,14 +69,13 @@ class FinishedReplay(NamedTuple):
     source: Source
     processor: Processor
     summary: Summary
-    history: ModelHistory  # of all models together
-    observer: Observer  # of each model and segment
+    observer: Observer  # of the processor
 
     def models(self) -> tuple[dict[Key, ObservedModel], int]:
         """Return the models, and how many are left out; none if the only one is the whole."""
         if (count := len(self.observer.models())) < _SEVERAL:
             return {}, 0
-        kept = self.observer.kept()
+        kept = self.observer.first()
         return kept, count - len(kept)
 
     def facts(self) -> dict[str, Any]:
@@ -94,19 +99,19 @@ class FinishedReplay(NamedTuple):
     def numbers(self) -> dict[str, Any]:
         """Return the report as its JSON has it."""
         monitor = self.processor.monitor
-        whole = NO_FINDINGS if monitor is None else _findings(monitor, self.history)
+        whole = NO_FINDINGS if monitor is None else _findings(*self.observer.whole()[:2])
         found = whole | {"labels": self.summary.labels} | self.facts()
         models, left_out = self.models()
         if models:
             found["models"] = [
-                _findings(*one) | {"model": model, "segment": segment}
+                _findings(one.monitor, one.history) | {"model": model, "segment": segment}
                 for (model, segment), one in models.items()
             ]
             found["models_left_out"] = left_out
         return found
 
 
-def _findings(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
+def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
     """Return the numbers of the predictions of a monitor and a history."""
     found = {
         "labels": monitor.count,
@@ -116,18 +121,20 @@ def _findings(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
             {
                 "labels": window.end,
                 "over": window.labels,
+                "first": window.first,
+                "last": window.last,
                 **_scores(window.monitor),
                 "mean_width": window.monitor.mean_width,
             }
-            for window in history.windowed.recent()
+            for window in recent_windows(history.windows)
         ],
         "tests": [_test(one) for one in monitor.tests],
         "experts": expert_numbers(experts(monitor.numbers_beside())),
         "experts_over_time": [
-            {"labels": labels, "experts": expert_numbers(found)}
-            for labels, found in history.experts.points
+            {"labels": labels, "time": time, "experts": expert_numbers(found)}
+            for labels, time, found in history.experts
         ],
-        "evidence": [{"labels": n, "log_wealth": height} for n, height in history.trail.points],
+        "evidence": [one._asdict() for one in history.evidence],
         "alarms": [
             {
                 "labels": labels,
@@ -137,7 +144,7 @@ def _findings(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
                 "log_wealth": one.log_wealth,
                 "message": one.message,
             }
-            for labels, one in history.trail.alarms
+            for labels, one in history.alarms
         ],
     }
     return NO_FINDINGS | found | _of_task(monitor, history)
@@ -163,14 +170,14 @@ def _test(one: Evidence) -> dict[str, Any]:
     }
 
 
-def _of_task(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
+def _of_task(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
     """Return the findings that only one task has."""
     if isinstance(monitor, BinaryMonitor):
         views = monitor.scores()
         return {
             "reliability": {name: [one._asdict() for one in v.bins()] for name, v in views.items()},
             "diagrams": {
-                name: _diagram(name, view.reliability.diagram(), history)
+                name: _diagram(name, view.reliability.diagram())
                 for name, view in views.items()
                 if view.reliability is not None
             },
@@ -181,21 +188,21 @@ def _of_task(monitor: TaskMonitor, history: ModelHistory) -> dict[str, Any]:
             "intervals": [one._asdict() for one in monitor.intervals],
             "pit": None if pit is None else pit.tolist(),
             "outcomes": {
-                "first": history.first,
+                "first": monitor.count - len(history.last) + 1,
                 "levels": history.levels,
-                "quantiles": history.quantiles.tolist(),
-                "scores": history.scores.tolist(),
-                "labels": history.labels.tolist(),
+                "quantiles": history.last[:, 2:].tolist(),
+                "scores": history.last[:, 1].tolist(),
+                "labels": history.last[:, 0].tolist(),
             },
         }
     return {}
 
 
-def _diagram(view: str, diagram: Diagram, history: ModelHistory) -> dict[str, Any]:
+def _diagram(view: str, diagram: Diagram) -> dict[str, Any]:
     blocks = (diagram.lower, diagram.upper, diagram.probability, diagram.count)
     return {
         "blocks": _rows(("lower", "upper", "share", "labels"), blocks),
-        "band": _rows(("forecast", "lower", "upper"), history.bands(view, diagram)),
+        "band": _rows(("forecast", "lower", "upper"), consistency_bands(view, diagram)),
         "brier": diagram.decomposition()._asdict(),
     }
 

@@ -21,13 +21,13 @@ from abers_connectors.dashboard.document import (
     Table,
     cards,
 )
-from abers_connectors.dashboard.model_view import ModelView
 from abers_connectors.dashboard.models import key_id, listed_name, model_table
 from abers_connectors.dashboard.page_assets import PageAssets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from abers_connectors.dashboard.model_view import ModelView
     from abers_connectors.dashboard.models import Key
     from abers_connectors.dashboard.report import FinishedReplay
 
@@ -67,8 +67,8 @@ class ReportPage:
         notice = None
         if left_out:
             notice = (
-                f"The first {len(models)} models have figures of their own. {left_out:,} more are "
-                "only in the numbers of all together."
+                f"The {len(models)} models with most labels have figures of their own. "
+                f"{left_out:,} more are only in the numbers of all together."
             )
         return self._assets.render(
             live=None,
@@ -85,7 +85,7 @@ def _whole(run: FinishedReplay, models: Mapping[Key, ModelView]) -> Document:
     """Return the part of all models together."""
     monitor, facts, shown = run.processor.monitor, run.facts(), list[Card]()
     if monitor is not None and run.summary.labels:
-        view = ModelView.of(monitor, run.history)._replace(labels=run.summary.labels)
+        view = run.observer.whole().view()._replace(labels=run.summary.labels)
         shown = [*cards(view)]
     tables = sum(one.figure is None for one in shown)
     support = monitor is not None and "crps" in monitor.views()["calibrated"]

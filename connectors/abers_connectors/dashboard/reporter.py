@@ -6,11 +6,11 @@ not at all; a pipe or a device is written to at the end.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from abers_connectors.dashboard.history import ModelHistory
 from abers_connectors.dashboard.observer import Observer
 from abers_connectors.dashboard.report import FinishedReplay
 from abers_connectors.files.formats import is_stream
@@ -20,8 +20,8 @@ from abers_connectors.sinks.destination import OutputStream, WholeFile
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from abers.stream import Outputs
     from abers_connectors.config.value_types import Lateness
+    from abers_connectors.replay.options import Period
     from abers_connectors.replay.run import Run
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
@@ -32,11 +32,13 @@ __all__ = ["Reporter"]
 class Reporter:
     """Observer of a run that writes a report of it, in a `with` block.
 
+    A page has the reference period beside the whole run.
+
     The suffix of the path makes it a page or JSON; another suffix is a ParameterError, and a page
     without plotly or Jinja2 a MissingExtraError.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, reference: Period | None = None) -> None:
         self._encode: Callable[[FinishedReplay], bytes] = _json
         if report_format(path) == "html":
             from abers_connectors.dashboard.report_page import (  # noqa: PLC0415 - imports the extra
@@ -44,7 +46,7 @@ class Reporter:
             )
 
             self._encode = ReportPage().encode
-        self.path = path
+        self.path, self._reference = path, reference
         self._file = OutputStream(path) if is_stream(path) else WholeFile(path)
 
     def __enter__(self) -> Self:
@@ -59,21 +61,13 @@ class Reporter:
     def watch(self, running: Run) -> None:
         """Observe what passes from now on."""
         self._processor = processor = running.processor
-        self._history = history = ModelHistory(processor.settings)
-        self._observer = observer = Observer()
-        observer.hold({0: processor})
-
-        def take(outputs: Outputs) -> None:
-            if outputs.settled_batch is not None:
-                alarms = [alarm for _, alarm in outputs.alarms]
-                history.take(outputs.settled_batch, processor.monitors, alarms)
-            observer.take(processor, outputs)
-
-        running.observers.append(take)
+        self._observer = Observer(self._reference)
+        self._observer.hold({0: processor})
+        running.observers.append(partial(self._observer.take, processor))
 
     def write(self, title: str, source: Source, summary: Summary, delay: Lateness | None) -> None:
         """Write the report of the run that was observed; see `FinishedReplay`."""
-        known = self._processor, summary, self._history, self._observer
+        known = self._processor, summary, self._observer
         self._file.write(self._encode(FinishedReplay(title, delay, source, *known)))
         self._file.close()
 

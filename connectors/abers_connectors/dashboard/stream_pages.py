@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers.stream import Outputs, Processor
+    from abers_connectors.replay.options import Period
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.task import BatchResult, StreamTask
 
@@ -76,8 +77,8 @@ class ReplayPage:
     is only processed in smaller batches, so that there is something to see.
     """
 
-    def __init__(self, title: str) -> None:
-        self._observer = Observer()
+    def __init__(self, title: str, reference: Period | None = None) -> None:
+        self._observer = Observer(reference)
         self._feed = Feed(Path(title).name, self._observer, self._counts)
         self._processors: Sequence[Processor] = ()
         self._dead: Mapping[str, int] = {}

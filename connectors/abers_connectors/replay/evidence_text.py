@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.monitoring import moment
+from abers.monitoring import event_time
 
 if TYPE_CHECKING:
     from abers.monitoring import Evidence
@@ -33,5 +33,5 @@ def status_text(test: Evidence) -> str:
     """
     if test.status != "triggered" or test.last is None:
         return test.status
-    when = moment(test.last.first)
+    when = event_time(test.last.first)
     return f"triggered {'at' if when.startswith('event time') else 'on'} {when}"

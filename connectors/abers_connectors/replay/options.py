@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ParameterError
 from abers_connectors.config.layers import Layers
@@ -14,7 +14,18 @@ from abers_connectors.config.value_types import Lateness
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ReplayOptions", "given", "has_topics", "lateness", "report_format", "require_in_file"]
+__all__ = [
+    "Period",
+    "ReplayOptions",
+    "given",
+    "has_topics",
+    "lateness",
+    "report_format",
+    "require_in_file",
+]
+
+Period: TypeAlias = tuple[int, int]
+"""First event time in milliseconds, and the first one after it."""
 
 _DELAY = Lateness(observations=50)
 
@@ -43,6 +54,7 @@ class ReplayOptions(NamedTuple):
     speed: str = "max"
     compare: str | None = None
     report: str | None = None
+    reference: str | None = None
     live: bool = False
     save_state: str | None = None
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers_connectors.config.value_types import Lateness
-    from abers_connectors.replay.options import ReplayOptions
+    from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.sources.base import Source
 
 __all__ = ["ReplayPlan", "plan_replay", "require_table_alone"]
@@ -41,6 +41,7 @@ class ReplayPlan(NamedTuple):
     pace: Pace | None  # None for as fast as possible
     delay: Lateness | None  # of the labels; None if a configuration sets it
     notes: Sequence[str] = ()  # sentences about what was found and assumed
+    reference: Period | None = None  # to draw beside the whole stream
 
 
 def plan_replay(options: ReplayOptions) -> ReplayPlan:
@@ -59,7 +60,8 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
     if since is not None or until is not None:
         job = job._replace(source=_within(job.source, since, until))
     pace = None if speed is None else Pace(speed)
-    return ReplayPlan(job, pace, None if options.configured else lateness_of(options), notes)
+    delay = None if options.configured else lateness_of(options)
+    return ReplayPlan(job, pace, delay, notes, _reference(options))
 
 
 def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
@@ -69,6 +71,25 @@ def _ends_of_range(options: ReplayOptions) -> tuple[int | None, int | None]:
         msg = "--until is not after --since, so nothing is left; give a later one"
         raise ParameterError(msg)
     return since, until
+
+
+def _reference(options: ReplayOptions) -> Period | None:
+    """Return the times of --reference; raise a ParameterError if they are no period."""
+    if options.reference is None:
+        return None
+    first, dots, end = options.reference.partition("..")
+    if not dots:
+        example = "2024-01-01T00:00:00Z..2024-02-01T00:00:00Z"
+        msg = f"--reference {options.reference}: write START..END, such as {example}"
+        raise ParameterError(msg)
+    times = _time("reference", first), _time("reference", end)
+    if times[0] is None or times[1] is None or times[0] >= times[1]:
+        msg = f"--reference {options.reference}: the end is not after the start; give a later one"
+        raise ParameterError(msg)
+    if options.report is None and not options.live:
+        msg = "--reference is drawn in a report or a live page; add --report FILE or --live"
+        raise ParameterError(msg)
+    return times[0], times[1]
 
 
 def _time(option: str, text: str | None) -> int | None:

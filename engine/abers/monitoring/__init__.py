@@ -15,7 +15,7 @@ from abers.monitoring.corp import Bands, Decomposition, Diagram, corp
 from abers.monitoring.coverage import CoverageMonitor
 from abers.monitoring.distribution_e_process import DistributionEProcess
 from abers.monitoring.e_processes import EProcess, EProcessSteps, OpenedIncident
-from abers.monitoring.event_time import moment
+from abers.monitoring.event_time import event_time, is_date
 from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
 from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
@@ -39,10 +39,18 @@ from abers.monitoring.scores import Bin, PrequentialScores
 from abers.monitoring.shift import Shift, ShiftEstimate
 from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, SequentialTest
+from abers.monitoring.time_figures import axis_dates, figures_over_time, missing_labels
 from abers.monitoring.tracker import Tracker
-from abers.monitoring.verdict import Estimate, Verdict
+from abers.monitoring.trail import Trail
+from abers.monitoring.verdict import Estimate, Verdict, Words
 from abers.monitoring.verdict_sequence import VerdictSequence
-from abers.monitoring.windows import Window, WindowedMonitor, figures_over_time
+from abers.monitoring.windows import (
+    Totals,
+    Window,
+    WindowedMonitor,
+    joined_windows,
+    recent_windows,
+)
 
 __all__ = [
     "ALARM_TEST",
@@ -96,21 +104,29 @@ __all__ = [
     "ShiftEstimate",
     "TaskMonitor",
     "TestedView",
+    "Totals",
     "TrackedRows",
     "Tracker",
+    "Trail",
     "Verdict",
     "VerdictSequence",
     "Window",
     "WindowedMonitor",
+    "Words",
+    "axis_dates",
     "consistency_bands",
     "corp",
+    "event_time",
     "evidence_numbers",
     "experts",
     "figures_over_time",
+    "is_date",
+    "joined_windows",
     "means",
     "measure",
-    "moment",
+    "missing_labels",
     "others_total",
+    "recent_windows",
     "strongest",
     "task_monitor",
 ]

@@ -50,6 +50,8 @@ class Figure(NamedTuple):
         How to read it, in one or two sentences.
     columns, rows
         The same as a table. A cell is a string, a number to be formatted, or None.
+    missing
+        Number of labels that must come before the figure says anything; it is not drawn before.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Figure(NamedTuple):
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str | float | None]]
+    missing: int = 0
 
 
 def consistency_bands(view: str, diagram: Diagram) -> Bands:
@@ -162,8 +165,24 @@ class Monitor(ABC):
     def watch_tracker(self, tracker: Tracker) -> None:  # noqa: B027 - as above
         """Read a tracker that moves the intervals of predictions, beside the predictions."""
 
-    def shrink(self) -> None:  # noqa: B027 - most monitors have nothing to drop
-        """Drop what only figures need: a window of a stream has no figures of its own."""
+    def totals(self) -> tuple[Any, ...]:
+        """Return the state without what only figures need, which `restore` takes too.
+
+        All numbers in it are sums over predictions, so that of a part of a stream is the
+        `difference` of two.
+        """
+        return self.state()
+
+    @classmethod
+    def difference(cls, later: Sequence[Any], earlier: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the totals of the predictions between two totals of a stream."""
+        return tuple(_difference(*pair) for pair in zip(later, earlier, strict=True))
+
+
+def _difference(later: Any, earlier: Any) -> Any:  # noqa: ANN401 - numbers in lists and tuples
+    if isinstance(later, list | tuple):
+        return [_difference(*pair) for pair in zip(later, earlier, strict=True)]
+    return None if later is None else later - earlier
 
 
 def others_total(many: Sequence[TaskMonitor]) -> list[Monitor]:
@@ -259,10 +278,13 @@ class TaskMonitor(Monitor):
         """Return the state: that of the scores, then that of each other monitor."""
         return (*self._state(), *(one.state() for one in self.others))
 
-    def shrink(self) -> None:
-        """Drop what only figures need."""
-        for other in self.others:
-            other.shrink()
+    def totals(self) -> tuple[Any, ...]:
+        """Return the totals of the scores, then those of each other monitor."""
+        return (*self._totals(), *(one.totals() for one in self.others))
+
+    def _totals(self) -> tuple[Any, ...]:
+        """Return the totals of the scores; unless overridden, their state."""
+        return self._state()
 
     def _figures(self, bands: BandMaker) -> list[Figure]:
         """Return the figures of the scores."""

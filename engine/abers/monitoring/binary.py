@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-
-from abers.monitoring.base import BAND_LEVEL, Figure
 from abers.monitoring.probability import ProbabilityMonitor
 from abers.monitoring.scores import BRIER, ECE, LOG_LOSS, PrequentialScores
-
-if TYPE_CHECKING:
-    from abers.monitoring.base import BandMaker
 
 __all__ = ["BinaryMonitor"]
 
@@ -31,6 +23,7 @@ class BinaryMonitor(ProbabilityMonitor[PrequentialScores]):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from abers.monitoring import BinaryForecasts, ScoredRows
     >>> labels = np.array([1.0])
     >>> forecasts = {
@@ -50,33 +43,5 @@ class BinaryMonitor(ProbabilityMonitor[PrequentialScores]):
     measures = (*ProbabilityMonitor.measures, LOG_LOSS, BRIER, ECE)
     kind = PrequentialScores
 
-    def _figures(self, bands: BandMaker) -> list[Figure]:
-        """Return the figure of the reliability diagrams, if there are any."""
-        views: dict[str, Any] = {}
-        drawn: dict[str, Any] = {}
-        rows: list[list[str | float]] = []
-        for view, scores in self.scores().items():
-            if scores.reliability is None:
-                continue
-            diagram = scores.reliability.diagram()
-            columns = (diagram.lower, diagram.upper, diagram.probability, diagram.count)
-            blocks = [*zip(*(column.tolist() for column in columns), strict=True)]
-            ends = np.column_stack((diagram.lower, diagram.upper)).ravel()
-            views[view] = (ends.tolist(), diagram.probability.repeat(2).tolist())
-            drawn[view] = tuple(column.tolist() for column in bands(view, diagram))
-            rows += [[view, *block] for block in blocks]
-        if not views:
-            return []
-        return [
-            Figure(
-                "reliability",
-                "Reliability",
-                "corp",
-                {"views": views, "bands": drawn},
-                "Of the observations that were given a probability of 0.8, eight in ten should "
-                "have the label 1. Calibrated forecasts stay in their band in "
-                f"{10 * BAND_LEVEL:.0f} of 10 cases.",
-                ["view", "forecast from", "to", "share of labels 1", "labels"],
-                rows,
-            )
-        ]
+    title = "Reliability"
+    right = "the label 1"

@@ -1,38 +1,46 @@
-"""Event times and spans of event time as text."""
+"""Event times in words: dates where they are milliseconds since 1970, and row numbers otherwise."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-__all__ = ["moment", "span"]
+__all__ = ["duration", "event_time", "is_date"]
 
-_FIRST_DATE = 100_000_000_000  # milliseconds: smaller event times are row numbers, not dates
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_DATE = 100_000_000_000  # milliseconds, in 1973: smaller event times are row numbers
+_LAST_DATE = 253_402_300_800_000  # milliseconds: the calendar ends before
 _UNITS = ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"))
 
 
-def moment(time: int) -> str:
-    """Return an event time in milliseconds as a date, or as a number where it is no date.
+def is_date(time: int) -> bool:
+    """Return whether an event time is a date, in milliseconds since 1970, and no row number.
 
     Examples
     --------
-    >>> moment(1_364_792_400_000), moment(1_234)
-    ('2013-04-01 05:00:00 UTC', 'event time 1,234')
+    >>> is_date(1_700_000_000_000), is_date(1_700)
+    (True, False)
     """
-    if time < _FIRST_DATE:
-        return f"event time {time:,}"
-    try:
-        return f"{_EPOCH + timedelta(milliseconds=time):%Y-%m-%d %H:%M:%S} UTC"
-    except OverflowError:
-        return f"event time {time:,}"
+    return _FIRST_DATE <= time < _LAST_DATE
 
 
-def span(milliseconds: int) -> str:
+def event_time(time: int) -> str:
+    """Return an event time in words.
+
+    Examples
+    --------
+    >>> event_time(1_700_000_000_000), event_time(1_700)
+    ('2023-11-14 22:13:20 UTC', 'event time 1,700')
+    """
+    if not is_date(time):
+        return f"event time {time:,}"
+    return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration(milliseconds: int) -> str:
     """Return a span of event time in the largest unit of which it has one.
 
     Examples
     --------
-    >>> span(2_592_000_000), span(5_400_000), span(1)
+    >>> duration(2_592_000_000), duration(5_400_000), duration(1)
     ('30 days', '1.5 hours', '0.001 seconds')
     """
     size, unit = next((one for one in _UNITS if milliseconds >= one[0]), _UNITS[-1])

@@ -11,7 +11,7 @@ from abers.backends import core
 from abers.exceptions import ParameterError
 from abers.monitoring.confidence_sequence import ConfidenceSequence
 from abers.monitoring.forecast_groups import checked_rows
-from abers.monitoring.verdict import Estimate, span
+from abers.monitoring.verdict import Estimate, period
 from abers.serialization import count, number, require, whole
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class LossDifference:
         if not self.count:
             return "No difference by calibration found so far: no label came."
         mean, lower, upper = self.difference
-        counted = f"over {self.count:,} labels {span(self.start, self.until)}"
+        counted = f"over {self.count:,} labels {period(self.start, self.until)}"
         digits = max(2, 1 - math.floor(math.log10(max(upper - lower, 1e-6))))
         if lower > 0.0:
             sizes = f"{mean:.{digits}f} nats an event (at least {lower:.{digits}f})"

@@ -115,6 +115,12 @@ class MixtureMonitor(Monitor):
             found.append(Number(self.loss, loss, labels={"expert": name}))
         return found
 
+    def experts(self) -> dict[str, Expert]:
+        """Return the experts of all mixtures by name, as `experts` finds them in a summary."""
+        weights = self._weights() if self.mixtures else {}
+        losses = self._losses() if self.mixtures else {}
+        return {name: Expert(weights.get(name), loss) for name, loss in losses.items()}
+
     def _weights(self) -> dict[str, float]:
         """Return the mean weights over all lanes of all mixtures."""
         shares = [(max(one.lanes, 1), one.expert_weights()) for one in self.mixtures]
@@ -131,7 +137,7 @@ class MixtureMonitor(Monitor):
     def figures(self, bands: BandMaker = consistency_bands) -> list[Figure]:
         """Return the figure of the weights now."""
         del bands
-        found = experts(self.summary()) if self.labels else {}
+        found = self.experts() if self.labels else {}
         if not found:
             return []
         weights = {name: one.weight for name, one in found.items() if one.weight is not None}

@@ -88,11 +88,11 @@ class MultiClassScores(ViewScores):
             # Probabilities that were written with few digits may sum to a little more than 1.
             self.reliability.add(np.minimum(issued.probabilities, 1.0), right)
 
-    def state(self) -> tuple[int, int, float, float, int, bytes]:
-        """Return the state: what `restore` takes."""
+    def totals(self) -> tuple[int, int, float, float, int]:
+        """Return the state without the reliability diagram."""
         infinite, n, right = self.tallies.tolist()
         log_loss, squares = self.sums.tolist()
-        return (n, infinite, log_loss, squares, right, self._diagram())
+        return (n, infinite, log_loss, squares, right)
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> Self:
@@ -144,3 +144,5 @@ class MultiClassMonitor(ProbabilityMonitor[MultiClassScores]):
 
     measures = (*ProbabilityMonitor.measures, LOG_LOSS, BRIER, _ACCURACY)
     kind = MultiClassScores
+    title = "Reliability of the most probable class"
+    right = "that class"

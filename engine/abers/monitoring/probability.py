@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 from abers.backends import core
 from abers.monitoring.base import TaskMonitor
 from abers.monitoring.measures import Measure, Number
+from abers.monitoring.reliability_figure import reliability_figure
 from abers.monitoring.scores import ViewScores
 from abers.serialization import number, require
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from abers.monitoring.base import BandMaker, Figure
     from abers.monitoring.scored_rows import ScoredRows
 
 __all__ = ["ProbabilityMonitor"]
@@ -42,6 +44,10 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
     measures: ClassVar[tuple[Measure, ...]] = (*TaskMonitor.measures, _MEAN_WIDTH)
     kind: ClassVar[Any]
     """Scores of one view, such as `PrequentialScores`."""
+    title: ClassVar[str]
+    """Heading of the reliability diagrams."""
+    right: ClassVar[str]
+    """What the probabilities in them are of, in words."""
 
     def __init__(self, *, raw: bool) -> None:
         super().__init__()
@@ -64,12 +70,6 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
         raw = {} if self.raw is None else {"raw": self.raw}
         return raw | {"calibrated": self.calibrated}
 
-    def shrink(self) -> None:
-        """Drop the reliability diagrams, which only figures need."""
-        super().shrink()
-        for scores in self.scores().values():
-            scores.reliability = None
-
     def _add(self, scored: ScoredRows) -> None:
         for view, scores in self.scores().items():
             scores.update_many(*scored.forecasts[view])
@@ -79,6 +79,15 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
     def _numbers(self) -> list[Number]:
         numbers = [one for view, part in self.scores().items() for one in part.summary(view)]
         return [*numbers, Number(_MEAN_WIDTH, self.mean_width)]
+
+    def _figures(self, bands: BandMaker) -> list[Figure]:
+        """Return the figure of the reliability diagrams."""
+        kept = {view: one.reliability for view, one in self.scores().items() if one.reliability}
+        return [reliability_figure(kept, bands, self.title, self.right)] if kept else []
+
+    def _totals(self) -> tuple[Any, ...]:
+        """Return the state without the reliability diagrams."""
+        return (self.width_sum, self.calibrated.totals(), self.raw and self.raw.totals())
 
     def _state(self) -> tuple[Any, ...]:
         return (self.width_sum, self.calibrated.state(), self.raw and self.raw.state())

@@ -230,6 +230,11 @@ class RegressionMonitor(TaskMonitor):
         return (self._levels.tolist(), self._count, means, self._covered.tolist(), pit)
 
     @classmethod
+    def difference(cls, later: Sequence[Any], earlier: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the totals between two totals; levels are the same in both."""
+        return (later[0], *super().difference(later[1:], earlier[1:]))
+
+    @classmethod
     def restore(cls, state: Sequence[Any]) -> RegressionMonitor:
         """Return the monitor with this state; see `Monitor.restore`."""
         levels, scored, means, covered, pit = state

@@ -106,8 +106,12 @@ class ViewScores(ABC):
         """Score forecasts whose labels came, in their order."""
 
     @abstractmethod
+    def totals(self) -> tuple[Any, ...]:
+        """Return the state without the reliability diagram."""
+
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `restore` takes."""
+        return (*self.totals(), b"" if self.reliability is None else self.reliability.state())
 
     @classmethod
     @abstractmethod
@@ -139,9 +143,6 @@ class ViewScores(ABC):
 
     def _mean(self, total: float) -> float:
         return total / self.count if self.count else math.nan
-
-    def _diagram(self) -> bytes:
-        return b"" if self.reliability is None else self.reliability.state()
 
 
 class PrequentialScores(ViewScores):
@@ -207,11 +208,11 @@ class PrequentialScores(ViewScores):
         if self.reliability is not None:
             self.reliability.add(issued, truth)
 
-    def state(self) -> tuple[int, float, float, list[int], list[float], list[int], bytes]:
-        """Return the state: what `restore` takes."""
+    def totals(self) -> tuple[int, float, float, list[int], list[float], list[int]]:
+        """Return the state without the reliability diagram."""
         bins = (self._counts.tolist(), self._forecasts.tolist(), self._positives.tolist())
         log_loss, squares = self.sums[:2].tolist()
-        return (self.infinite, log_loss, squares, *bins, self._diagram())
+        return (self.infinite, log_loss, squares, *bins)
 
     @classmethod
     def restore(cls, state: Sequence[Any]) -> Self:

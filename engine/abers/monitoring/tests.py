@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Literal
 
 from abers.exceptions import ParameterError
-from abers.monitoring.event_time import span
+from abers.monitoring.event_time import duration
 from abers.monitoring.evidence import Evidence, Incident
 from abers.serialization import count, number, require, whole
 from abers.validation import shown
@@ -319,7 +319,7 @@ class EDetector(SequentialTest):
             limit, least = float(average_run_length), f"{average_run_length:,.10g} observations"
             mean = "mean distance"
         else:
-            limit, least, mean = _PARTS, f"{span(average_run_time)} of event time", "mean time"
+            limit, least, mean = _PARTS, f"{duration(average_run_time)} of event time", "mean time"
         guarantee = f"If {hypothesis}, the {mean} from one alarm to the next is at least {least}."
         super().__init__(name, math.log(limit), guarantee, (0.0, limit))
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers.monitoring.event_time import event_time
 from abers.monitoring.findings import (
     ALL,
     FIRST_BIN,
@@ -23,9 +23,8 @@ from abers.monitoring.findings import (
 if TYPE_CHECKING:
     from abers.monitoring.forecast_groups import ForecastGroups
 
-__all__ = ["WORDS", "Estimate", "Verdict", "Words", "find_verdict", "moment", "span"]
+__all__ = ["WORDS", "Estimate", "Verdict", "Words", "find_verdict", "period"]
 
-_DATES = range(100_000_000_000, 253_402_300_800_000)  # milliseconds; other event times are numbers
 _WHOLE = 100.0  # from here on expected labels are shown without decimals
 _LARGEST_RATIO = 1e6  # more is not shown, nor NaN
 _ALL_CAME = 0.9995  # shown as a percentage with a decimal, it is less than 100
@@ -149,7 +148,7 @@ class Verdict(NamedTuple):
             return f"No miscalibration of the {self.words.subject} found so far: no label came."
         came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
         later = self.confirmed != self.until
-        confirmed = f" Last confirmed: {moment(self.confirmed)}." if later else ""
+        confirmed = f" Last confirmed: {event_time(self.confirmed)}." if later else ""
         return f"{self._claim()}{confirmed}{came}"
 
     def _claim(self) -> str:
@@ -162,7 +161,7 @@ class Verdict(NamedTuple):
                 f"No miscalibration of the {self.words.subject} beyond a factor of {self.tolerance:g} in "
                 f"odds found so far: {counts}. {self._largest_gap()}"
             )
-        since = f"since {moment(self.since)}"
+        since = f"since {event_time(self.since)}"
         if self.status == TRUSTWORTHY:
             within = f"within a factor of {self.tolerance:g} in odds, {since}"
             better = self.established is not None and self.established < self.tolerance
@@ -209,7 +208,7 @@ class Verdict(NamedTuple):
         labels = f"{self.counted:,} labels"
         if self.counted < self.labels:
             labels = f"{self.counted:,} of {self.labels:,} labels"
-        return f"in {labels} {span(self.start, self.until, self.since)}"
+        return f"in {labels} {period(self.start, self.until, self.since)}"
 
     def _ones(self) -> tuple[float, float, float]:
         """Return the number of labels 1, and the least and the most that is not excluded."""
@@ -274,24 +273,11 @@ def _where(group: int, cut: float) -> str:
     return f"for scores from {bin_ / 10} to {(bin_ + 1) / 10}" if bin_ >= 0 else ""
 
 
-def moment(time: int) -> str:
-    """Return an event time in words: a date if it can be one in milliseconds, or a number.
-
-    Examples
-    --------
-    >>> moment(1_364_788_800_000), moment(12_000)
-    ('2013-04-01 04:00', 'event time 12,000')
-    """
-    if time not in _DATES:
-        return f"event time {time:,}"
-    return f"{datetime.fromtimestamp(time / 1000, UTC):%Y-%m-%d %H:%M}"
-
-
-def span(start: int, until: int, since: int | None = None) -> str:
+def period(start: int, until: int, since: int | None = None) -> str:
     """Return from when to when, without the start if a sentence says that as `since`."""
     if start == since:
-        return f"until {moment(until)}"
-    return f"from {moment(start)} until {moment(until)}"
+        return f"until {event_time(until)}"
+    return f"from {event_time(start)} until {event_time(until)}"
 
 
 def _expected(number: float) -> str:

@@ -1,27 +1,36 @@
 """Scores over time, in bounded memory.
 
-Each window of a stream has a monitor of its own. All windows but the last are equally long; when
-there are too many of them, every two neighbours become one. So the result depends neither on
-batches nor on a random choice.
+All windows of a stream but the last are equally long; when there are too many of them, every two
+neighbours become one. So the past is kept at the resolution of the present, and the result depends
+neither on batches nor on a random choice.
 """
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from abers.monitoring.base import Figure
+import numpy as np
+
+from abers.monitoring.trail import Trail
+from abers.serialization import count, require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from abers.arrays import Integers
     from abers.monitoring.base import Monitor
-    from abers.monitoring.measures import Number
     from abers.monitoring.scored_rows import ScoredRows
 
-__all__ = ["Window", "WindowedMonitor", "figures_over_time"]
+__all__ = [
+    "Totals",
+    "Window",
+    "WindowedMonitor",
+    "joined_windows",
+    "recent_windows",
+]
 
-_FIRST_WINDOW_PREDICTIONS = 5  # in the first window, so that a short stream has enough points
+_NO_TIMES = int(np.iinfo(np.int64).max), int(np.iinfo(np.int64).min)
 _MEANS_OVER = 10  # a point of a figure is a mean over one part of the stream in so many
 
 
@@ -37,132 +46,205 @@ class Window(NamedTuple, Generic[M]):
         Number of predictions that had been scored at its end.
     labels
         Number of predictions in it.
+    first, last
+        Smallest and largest event time of the observations in it.
     monitor
-        Monitor of these.
+        Monitor of its predictions.
     """
 
     end: int
     labels: int
+    first: int
+    last: int
     monitor: M
 
 
+class Totals(NamedTuple):
+    """Totals of a monitor at the end of a window.
+
+    Attributes
+    ----------
+    labels
+        Number of predictions that had been scored.
+    first, last
+        Smallest and largest event time of the observations in the window.
+    totals
+        What `pack` made of the totals of the monitor.
+    """
+
+    labels: int
+    first: int
+    last: int
+    totals: Any
+
+
 class WindowedMonitor(Generic[M]):
-    """Monitors of consecutive windows of a stream.
+    """Totals of a monitor at the ends of consecutive windows: a window is what lies between two.
+
+    So windows cost next to nothing while the monitor takes predictions.
 
     Parameters
     ----------
     monitor
-        Makes an empty monitor.
+        Restores a monitor from its totals.
     most
         Largest number of windows, an even number.
-
-    Attributes
-    ----------
-    count
-        Number of predictions scored.
-    size
-        Number of predictions in a window.
+    pack, unpack
+        Encode the totals of a monitor in less memory, and decode them.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from abers.monitoring import BinaryForecasts, BinaryMonitor, ScoredRows
-    >>> labels = np.arange(12) % 2.0
+    >>> from abers.monitoring import BinaryForecasts, ScoredRows, task_monitor
+    >>> labels, times = np.arange(12) % 2.0, np.arange(12)
     >>> forecasts = {"calibrated": BinaryForecasts(np.full(12, 0.5), labels)}
-    >>> windowed = WindowedMonitor(lambda: BinaryMonitor(raw=False))
-    >>> windowed.update(ScoredRows(labels, forecasts))
-    >>> [(one.end, one.labels, one.monitor.calibrated.brier) for one in windowed.windows()]
-    [(5, 5, 0.25), (10, 5, 0.25), (12, 2, 0.25)]
+    >>> monitor = task_monitor("binary", raw=False)
+    >>> windowed = WindowedMonitor(lambda totals: task_monitor("binary", totals, raw=False))
+    >>> windowed.update(monitor, ScoredRows(labels, forecasts), times)
+    True
+    >>> windows = windowed.windows(monitor)
+    >>> [(one.end, one.labels, one.first, one.last) for one in windows]
+    [(5, 5, 0, 4), (10, 5, 5, 9), (12, 2, 10, 11)]
+    >>> [one.monitor.calibrated.brier for one in windows]
+    [0.25, 0.25, 0.25]
     """
 
-    def __init__(self, monitor: Callable[[], M], most: int = 256) -> None:
-        self.count, self.size = 0, _FIRST_WINDOW_PREDICTIONS
-        self._make, self._most = monitor, most
-        self._monitors: list[M] = []
+    def __init__(
+        self,
+        monitor: Callable[[Any], M],
+        most: int = 64,
+        *,
+        pack: Callable[[Any], Any] = tuple,
+        unpack: Callable[[Any], Any] = tuple,
+    ) -> None:
+        self.count, self.most = 0, most
+        self._monitor, self._pack, self._unpack = monitor, pack, unpack
+        self._trail = Trail(_wider, most)
+        self._first, self._last = _NO_TIMES
 
-    def update(self, scored: ScoredRows) -> None:
-        """Add predictions whose labels came, in their order; see `Monitor.update`."""
-        done = 0
+    @property
+    def last(self) -> int:
+        """Largest event time so far, among the windows."""
+        points = self._trail.points
+        return max(self._last, max((one.last for one in points), default=self._last))
+
+    @property
+    def size(self) -> int:
+        """Number of predictions in a window."""
+        return self._trail.size
+
+    def update(self, monitor: M, scored: ScoredRows, times: Integers) -> bool:
+        """Add predictions whose labels came to the monitor, in their order.
+
+        Parameters
+        ----------
+        monitor
+            Monitor of all predictions so far.
+        scored
+            Predictions, at least one.
+        times
+            Array of shape (n,): event times of their observations.
+
+        Returns
+        -------
+        bool
+            Whether a window was completed.
+        """
+        done, completed = 0, False
         while done < len(scored):
-            if self.count == self.size * len(self._monitors):
-                self._begin()
-            free = self.size * len(self._monitors) - self.count
-            rows = scored.take(slice(done, done + free))
-            self._monitors[-1].update(rows)
-            self.count += len(rows)
-            done += len(rows)
+            self._trail.reach(self.count + 1)
+            rows = slice(done, min(done + self.size - self.count % self.size, len(scored)))
+            whole = rows == slice(0, len(scored))
+            monitor.update(scored if whole else scored.take(rows))
+            at: Any = times[rows]
+            self._first = min(self._first, int(at.min()))
+            self._last = max(self._last, int(at.max()))
+            self.count += rows.stop - done
+            done = rows.stop
+            if self.count % self.size == 0:
+                self._trail.note(self._now(monitor))
+                self._first, self._last = _NO_TIMES
+                completed = True
+        return completed
 
-    def _begin(self) -> None:
-        """Begin a window; all others are full."""
-        if len(self._monitors) == self._most:
-            neighbours = zip(self._monitors[::2], self._monitors[1::2], strict=True)
-            self._monitors = [_joined(pair) for pair in neighbours]
-            self.size *= 2
-        self._monitors.append(self._make())
+    def windows(self, monitor: M) -> list[Window[M]]:
+        """Return the windows in their order, up to this moment of the monitor."""
+        points = self._trail.points
+        if self.count and (not points or points[-1].labels < self.count):
+            points = self._trail.with_last(self._now(monitor))
+        found, before = list[Window[M]](), None
+        for labels, first, last, packed in points:
+            totals = self._unpack(packed)
+            between = totals if before is None else monitor.difference(totals, before)
+            done = found[-1].end if found else 0
+            found.append(Window(labels, labels - done, first, last, self._monitor(between)))
+            before = totals
+        return found
 
-    def windows(self, span: int = 1) -> Iterator[Window[M]]:
-        """Yield, for each window in order, the last `span` windows up to its end as one."""
-        for last in range(1, len(self._monitors) + 1):
-            first = max(last - span, 0)
-            end = min(last * self.size, self.count)
-            yield Window(end, end - first * self.size, _joined(self._monitors[first:last]))
+    def state(self) -> tuple[int, int, int, list[Totals]]:
+        """Return the state: what `load` takes."""
+        return self.count, self._first, self._last, self._trail.points
 
-    def recent(self) -> Iterator[Window[M]]:
-        """Yield, for each window in order, the last tenth of the stream up to its end."""
-        span = -(-self.count // (_MEANS_OVER * self.size))
-        yield from self.windows(max(span, 1))
+    def load(self, labels: int, first: int, last: int, points: Sequence[Totals]) -> None:
+        """Restore a state that `state` returned, before the first label.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be one.
+        """
+        self.count = count(labels, "labels of a history")
+        self._trail.load(points)
+        self._trail.reach(self.count)
+        require(all(one.first <= one.last for one in points), "times of windows")
+        require(not points or points[-1].labels <= labels, "labels of a history")
+        self._first, self._last = first, last
+
+    def _now(self, monitor: M) -> Totals:
+        return Totals(self.count, self._first, self._last, self._pack(monitor.totals()))
 
 
-_Table: TypeAlias = "dict[tuple[str, str], Number]"
+def _wider(before: Totals, after: Totals) -> Totals:
+    first, last = min(before.first, after.first), max(before.last, after.last)
+    return after._replace(first=first, last=last)
 
 
-def figures_over_time(windows: Sequence[Window[M]]) -> list[Figure]:
-    """Return a figure over time of each number that has a chart.
+def joined_windows(many: Sequence[Sequence[Window[M]]], most: int) -> list[Window[M]]:
+    """Return the windows of several streams as those of one, in the order of their last times.
 
     Parameters
     ----------
-    windows
-        Such as `WindowedMonitor.recent` yields: a point each.
-
-    Returns
-    -------
-    list of Figure
-        A figure whose number is never finite is left out, and so is such a view of it.
+    many
+        Windows of each stream; at least one has some.
+    most
+        Largest number of windows to return, each of about as many predictions.
     """
-    if not windows:
-        return []
-    tables = [{(one.view, one.name): one for one in w.monitor.summary()} for w in windows]
-    charts = [one for (view, _), one in tables[-1].items() if one.chart and view != "raw"]
-    return [figure for one in charts for figure in _over_time(one, windows, tables)]
+    if len(many) == 1:
+        return [*many[0]]
+    windows = sorted((one for some in many for one in some), key=lambda one: (one.last, one.first))
+    ends = [*accumulate(one.labels for one in windows)]
+    groups: dict[int, list[Window[M]]] = {}
+    for end, one in zip(ends, windows, strict=True):
+        group = (end - one.labels) * most // ends[-1]
+        groups.setdefault(group, []).append(one._replace(end=end))
+    return [_joined(one) for one in groups.values()]
 
 
-def _over_time(
-    number: Number, windows: Sequence[Window[M]], tables: Sequence[_Table]
-) -> Iterator[Figure]:
-    """Yield the figure of a number over time, if a window has a value of it."""
-    columns: dict[str, list[float | None]] = {}
-    for view in ("raw", "calibrated") if number.view else ("",):
-        values = [table.get((view, number.name)) for table in tables]
-        column = [None if one is None else one.value for one in values]
-        finite = [one if one is None or math.isfinite(one) else None for one in column]
-        if any(one is not None for one in finite):
-            columns[view or "calibrated"] = finite if view else column
-    if not columns:
-        return
-    ends, sizes = [one.end for one in windows], [one.labels for one in windows]
-    heading = f"{number.chart[0].upper()}{number.chart[1:]} over time"
-    yield Figure(
-        f"over-{number.name.removeprefix('mean_')}",
-        heading,
-        "series",
-        {"x": ends, "views": columns, "y_name": number.unit, "x_name": "labels so far"},
-        f"Each point is the mean over the {max(sizes):,} labels before it, or as many as there "
-        "were. Where the line is broken it is infinite or unknown."
-        + (" Infinite losses are left out." if number.measure.finite else ""),
-        ["labels so far", "over", *columns],
-        [[*row] for row in zip(ends, sizes, *columns.values(), strict=True)],
+def recent_windows(windows: Sequence[Window[M]]) -> Iterator[Window[M]]:
+    """Yield, for each window in order, the last tenth of the stream up to its end."""
+    span = -(-len(windows) // _MEANS_OVER)
+    for end in range(1, len(windows) + 1):
+        yield _joined(windows[max(end - span, 0) : end])
+
+
+def _joined(many: Sequence[Window[M]]) -> Window[M]:
+    """Return consecutive windows as one."""
+    if len(many) == 1:
+        return many[0]
+    return Window(
+        many[-1].end,
+        sum(one.labels for one in many),
+        min(one.first for one in many),
+        max(one.last for one in many),
+        type(many[0].monitor).total([one.monitor for one in many]),
     )
-
-
-def _joined(many: Sequence[M]) -> M:
-    return type(many[0]).total(many)

@@ -7,7 +7,7 @@ plain data that can be encoded as JSON.
 
 from abers.plotting._drawing import Drawing, Figure
 from abers.plotting.calibration_figures import corp, coverage, pit_histogram, reliability
-from abers.plotting.distribution_figures import band, curve, fan_chart
+from abers.plotting.distribution_figures import band, curve, fan_chart, interval_bars
 from abers.plotting.stream_figures import bars, evidence, series
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "curve",
     "evidence",
     "fan_chart",
+    "interval_bars",
     "pit_histogram",
     "reliability",
     "series",

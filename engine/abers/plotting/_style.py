@@ -33,6 +33,7 @@ __all__ = [
     "REFERENCE",
     "around",
     "array",
+    "dash",
     "faint",
     "figure",
     "line",
@@ -59,7 +60,7 @@ def figure(title: str, x: str, y: str, **more: Any) -> Drawing:  # noqa: ANN401 
         "template": "none",
         "title": {"text": title, "x": 0.0, "xref": "paper", "font": {"size": 16}},
         "xaxis": {"title": {"text": x, "standoff": 6}, **axis},
-        "yaxis": {"title": {"text": y}, "hoverformat": ".4~g", **axis},
+        "yaxis": {"title": {"text": y, "standoff": 8}, "hoverformat": ".4~g", **axis},
         "font": {"color": INK, "family": "system-ui, sans-serif", "size": 13},
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
@@ -87,13 +88,19 @@ def line(
 
     A single number has a marker, because it makes no line.
     """
-    style = {"color": colour or COLOURS.get(name, INK), "dash": _DASHES.get(name, "solid")}
+    view = name.partition(",")[0]
+    style = {"color": colour or COLOURS.get(view, INK), "dash": dash(name)}
     shape = style | {"width": 2} | more.pop("line", {})
     column = [*y]
     known = sum(value is not None and math.isfinite(value) for value in column)
     mode = "lines" if known > 1 else "lines+markers"
     drawn = {"type": "scatter", "x": [*x], "y": column, "name": name, "line": shape, "mode": mode}
     return drawn | more
+
+
+def dash(name: str) -> str:
+    """Return the dash of a line: dotted for a view at another time, such as "raw, 2024"."""
+    return "dot" if "," in name else _DASHES.get(name, "solid")
 
 
 def faint(colour: str, share: float) -> str:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.plotting._drawing import Drawing, FigureFunction
-from abers.plotting._style import COLOURS, MAIN, REFERENCE, array, faint, figure, line, numbers
+from abers.plotting._style import (
+    COLOURS,
+    MAIN,
+    REFERENCE,
+    array,
+    dash,
+    faint,
+    figure,
+    line,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,17 +88,22 @@ def reliability(
 def corp(
     views: Mapping[str, tuple[ArrayLike, ArrayLike]],
     bands: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
+    counts: Mapping[str, ArrayLike] | None = None,
     *,
     title: str = "Reliability",
 ) -> Drawing:
-    """Draw CORP reliability diagrams over their consistency bands.
+    """Draw CORP reliability diagrams over their consistency bands, and histograms below.
 
     Parameters
     ----------
     views
-        By name ("raw", "calibrated"): forecasts, and the recalibrated probability of each.
+        By name ("raw", "calibrated"): forecasts, and the recalibrated probability of each. A name
+        with a comma, such as "raw, 2024", has the colour of what stands before it.
     bands
-        By the same names: forecasts, and the lower and the upper end of the band at each.
+        By some of these names: forecasts, and the lower and the upper end of the band at each.
+    counts
+        By the same names, the numbers of forecasts in equal bins of [0, 1]; by default there is no
+        histogram.
     title
         Title of the figure.
 
@@ -104,7 +119,7 @@ def corp(
     >>> [trace.name for trace in drawn.data]
     ['calibrated', 'calibrated', 'as it should be', 'calibrated']
     """
-    drawn = figure(title, "forecast of label 1", "recalibrated: share of labels 1")
+    drawn = figure(title, "forecast probability", "share that came true")
     for name, band in bands.items():
         forecast, *ends = (array(column).tolist() for column in band)
         style: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
@@ -116,7 +131,44 @@ def corp(
         forecast, share = map(array, columns)
         hover = "forecast %{x:.3f}, should be %{y:.3f}"
         drawn.add(_points(forecast, share, name, 5, hovertemplate=hover))
-    return drawn.axes(x=_SQUARE, y=_SQUARE)
+    return _histogram(drawn.axes(x=_SQUARE, y=_SQUARE), counts or {})
+
+
+def _histogram(drawn: Drawing, counts: Mapping[str, ArrayLike]) -> Drawing:
+    """Draw the shares of forecasts in equal bins of [0, 1], below the diagram."""
+    if not counts:
+        return drawn
+    for name, column in counts.items():
+        heights = array(column)
+        n, total = len(heights), max(float(heights.sum()), 1.0)
+        shares, step = heights / total, f"from %{{x:.2f}} to {1 / n:g} above for {1 / n:g}"
+        colour = COLOURS.get(name.partition(",")[0], REFERENCE)
+        drawn.add(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "line": {"shape": "hv", "color": colour, "width": 1.5, "dash": dash(name)},
+                "fill": "none" if "," in name else "tozeroy",
+                "fillcolor": faint(colour, 0.12),
+                "x": (np.arange(n + 1) / n).tolist(),
+                "y": [*shares.tolist(), float(shares[-1])],
+                "customdata": [*heights.tolist(), float(heights[-1])],
+                "yaxis": "y2",
+                "name": name,
+                "showlegend": False,
+                "hovertemplate": f"%{{customdata:,}} predictions, %{{y:.1%}}, {step}",
+            }
+        )
+    plain = {key: one for key, one in drawn.layout["yaxis"].items() if key not in _SQUARE}
+    drawn.layout["yaxis2"] = plain | {
+        "title": {"text": "share"},
+        "domain": [0.0, 0.17],
+        "rangemode": "tozero",
+        "nticks": 3,
+        "tickformat": ".0%",
+    }
+    drawn.layout["xaxis"]["anchor"] = "y2"
+    return drawn.axes(y={"domain": [0.28, 1.0]})
 
 
 @FigureFunction
@@ -210,6 +262,8 @@ def _diagonal() -> dict[str, Any]:
 
 def _points(x: Floats, y: Floats, name: str, size: int, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return the trace of the points of a view, joined by a line."""
+    if "," in name:  # of another time: no markers, which would hide those of the present
+        return line(x.tolist(), y.tolist(), name, mode="lines", **more)
     marker = {"symbol": _MARKERS.get(name, "square"), "size": size}
     return line(x.tolist(), y.tolist(), name, mode="lines+markers", marker=marker, **more)
 

@@ -8,7 +8,7 @@ without an end fills the figure up to its edge.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats
 
-__all__ = ["band", "curve", "fan_chart"]
+__all__ = ["band", "curve", "fan_chart", "interval_bars"]
 
 _STEPS = {"line": {"width": 1, "shape": "hv"}, "hoverinfo": "skip"}
 _FILLED = (0.12, 0.3)  # opacity, from the widest interval to the narrowest
@@ -148,31 +148,113 @@ def fan_chart(  # noqa: PLR0913 - the parts of a figure
     >>> [trace.name for trace in drawn.data if trace.name]
     ['80 %', 'median', 'label']
     """
-    at = array(x)
-    order = np.argsort(at, kind="stable")
-    values = numbers(quantiles, (len(at), len(levels)), "quantiles")[order]
-    points = {
-        called: numbers(column, at.shape, name)[order]
-        for called, name, column in (("raw", "scores", scores), ("label", "labels", labels))
-        if column is not None
-    }
-    low, high = around(np.concatenate([values.ravel(), *points.values()]))
-    ends = np.clip(values, low, high).T.tolist()
+    parts = _Predictions.sorted(x, quantiles, levels, labels=labels, scores=scores)
     drawn = figure(title, x_name, y_name)
-    positions = at[order].tolist()
     for share, left, right, strength in _intervals(levels):
         style = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip"}
-        drawn.add(line(positions, ends[left], "", MAIN, showlegend=False, **style))
+        drawn.add(line(parts.x, parts.ends[left], "", MAIN, showlegend=False, **style))
         filled = {"fill": "tonexty", "fillcolor": faint(MAIN, strength)}
-        drawn.add(line(positions, ends[right], f"{share:.9g} %", MAIN, **filled, **style))
+        drawn.add(line(parts.x, parts.ends[right], f"{share:.9g} %", MAIN, **filled, **style))
     if len(levels) % 2:
-        drawn.add(line(positions, ends[len(levels) // 2], "median", MAIN))
-    if "raw" in points:
-        drawn.add(line(positions, points["raw"].tolist(), "raw", line={"width": 1.5}))
-    if "label" in points:
-        style = {"mode": "markers", "marker": {"size": 5, "color": LABEL, "symbol": "circle"}}
-        drawn.add(line(positions, points["label"].tolist(), "label", LABEL, **style))
-    return drawn.axes(y={"range": [low, high]})
+        drawn.add(line(parts.x, parts.ends[len(levels) // 2], "median", MAIN))
+    if scores is not None:
+        drawn.add(line(parts.x, parts.scores, "raw", line={"width": 1.5}))
+    if labels is not None:
+        drawn.add(_label_points(parts))
+    return drawn.axes(y={"range": [parts.low, parts.high]})
+
+
+@FigureFunction
+def interval_bars(  # noqa: PLR0913 - the parts of a figure
+    x: ArrayLike,
+    quantiles: ArrayLike,
+    levels: Sequence[float],
+    labels: ArrayLike,
+    *,
+    title: str = "Predictions and labels",
+    x_name: str = "observation",
+    y_name: str = "label",
+) -> Drawing:
+    """Draw the central intervals of each prediction as bars, the widest palest, and its label.
+
+    Unlike in `fan_chart`, nothing is drawn between two predictions, which need not be alike.
+
+    Parameters
+    ----------
+    x, quantiles, levels, labels, title, x_name, y_name
+        As in `fan_chart`.
+
+    Raises
+    ------
+    ParameterError
+        If the levels are not symmetric, or the arrays have different lengths.
+
+    Examples
+    --------
+    >>> drawn = interval_bars([1, 2], [[0, 1, 2], [1, 2, 3]], [0.1, 0.5, 0.9], [1.5, 1.0])
+    >>> [trace.name for trace in drawn.data]
+    ['80 %', 'median', 'label']
+    """
+    parts = _Predictions.sorted(x, quantiles, levels, labels=labels)
+    drawn = figure(title, x_name, y_name)
+    for share, left, right, strength in _intervals(levels):
+        bars = [(at, at, None) for at in parts.x]
+        ends = zip(parts.ends[left], parts.ends[right], strict=True)
+        heights = [(low, high, None) for low, high in ends]
+        drawn.add(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": [one for bar in bars for one in bar],
+                "y": [one for height in heights for one in height],
+                "name": f"{share:.9g} %",
+                "line": {"width": 7, "color": faint(MAIN, strength + 0.1)},
+                "hoverinfo": "skip",
+            }
+        )
+    if len(levels) % 2:
+        marker = {"symbol": "line-ew-open", "size": 8, "color": MAIN, "line": {"width": 2}}
+        middle = parts.ends[len(levels) // 2]
+        drawn.add(line(parts.x, middle, "median", MAIN, mode="markers", marker=marker))
+    return drawn.add(_label_points(parts)).axes(y={"range": [parts.low, parts.high]})
+
+
+class _Predictions(NamedTuple):
+    """Predictions in the order of x: quantiles by level, whose infinite ends are those of y."""
+
+    x: list[float]
+    ends: list[list[float]]
+    labels: list[float]
+    scores: list[float]
+    low: float
+    high: float
+
+    @classmethod
+    def sorted(
+        cls,
+        x: ArrayLike,
+        quantiles: ArrayLike,
+        levels: Sequence[float],
+        *,
+        labels: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+    ) -> _Predictions:
+        """Sort predictions by x; a ParameterError if the arrays have different lengths."""
+        at = array(x)
+        order = np.argsort(at, kind="stable")
+        values = numbers(quantiles, (len(at), len(levels)), "quantiles")[order]
+        shown, raw = (
+            np.empty(0) if column is None else numbers(column, at.shape, name)[order]
+            for name, column in (("labels", labels), ("scores", scores))
+        )
+        low, high = around(np.concatenate([values.ravel(), shown, raw]))
+        ends = np.clip(values, low, high).T.tolist()
+        return cls(at[order].tolist(), ends, shown.tolist(), raw.tolist(), low, high)
+
+
+def _label_points(parts: _Predictions) -> dict[str, Any]:
+    marker = {"size": 6, "color": LABEL, "symbol": "circle"}
+    return line(parts.x, parts.labels, "label", LABEL, mode="markers", marker=marker)
 
 
 def _axes(name: str, x: Floats, label: float | None) -> tuple[Drawing, float, float]:

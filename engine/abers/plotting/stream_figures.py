@@ -27,19 +27,21 @@ def series(
     *,
     title: str,
     y_name: str,
-    x_name: str = "labels so far",
+    dates: Sequence[int] | None = None,
 ) -> Drawing:
     """Draw numbers that change over time.
 
     Parameters
     ----------
     x
-        The position in the stream of each point.
+        Number of labels so far at each point.
     views
         By name, the numbers at these points; None where one is unknown. "raw" and "calibrated"
         have a fixed style.
-    title, y_name, x_name
-        Texts; those of axes include the unit.
+    title, y_name
+        Texts; that of the axis includes the unit.
+    dates
+        Event time of each point, in milliseconds since 1970, for an axis of dates.
 
     Examples
     --------
@@ -48,13 +50,26 @@ def series(
     >>> drawn.data[1].y
     (0.5, None)
     """
-    drawn = figure(title, x_name, y_name, hovermode="x unified", showlegend=True)
+    drawn = figure(title, "", y_name, hovermode="x unified", showlegend=True)
     others = (name for name in views if name not in COLOURS)
     styles = dict(zip(others, cycle(zip(PALETTE, _DASHES, strict=True)), strict=False))
     for name, column in views.items():
         colour, dash = styles.get(name, (None, None))
         drawn.add(line(x, column, name, colour, **({"line": {"dash": dash}} if dash else {})))
-    return drawn
+    return _over_time(drawn, x, dates)
+
+
+def _over_time(drawn: Drawing, labels: Sequence[float], dates: Sequence[int] | None) -> Drawing:
+    """Set the axis: dates, with the labels in hover texts, or the labels so far."""
+    if dates is None:
+        return drawn.axes(x={"title": {"text": "labels so far", "standoff": 6}})
+    where = dict(zip(labels, dates, strict=True))
+    for trace in drawn.data:
+        hover = "%{y:.4~g} (%{customdata:,} labels so far)"
+        trace |= {"customdata": trace["x"], "hovertemplate": hover}
+        trace["x"] = [where[x] for x in trace["x"]]
+    title = {"text": "event time (UTC)", "standoff": 6}
+    return drawn.axes(x={"type": "date", "title": title, "hoverformat": "%Y-%m-%d %H:%M:%S"})
 
 
 @FigureFunction
@@ -85,13 +100,14 @@ def bars(bars: Mapping[str, float], *, title: str, x_name: str, y_name: str) -> 
 
 
 @FigureFunction
-def evidence(
+def evidence(  # noqa: PLR0913 - the parts of a figure
     labels: Sequence[int],
     heights: Sequence[float],
     threshold: float,
     alarms: Sequence[tuple[int, float]],
     *,
     title: str = "Evidence of a change",
+    dates: Sequence[int] | None = None,
 ) -> Drawing:
     """Draw the evidence of a change over time, on a logarithmic scale, with its alarms.
 
@@ -102,9 +118,12 @@ def evidence(
     threshold
         Common logarithm of the threshold of an alarm.
     alarms
-        Labels so far and common logarithm of the evidence at each alarm.
+        Labels so far, or with dates the event time, and common logarithm of the evidence at each
+        alarm.
     title
         Title of the figure.
+    dates
+        Event time of each point, in milliseconds since 1970, for an axis of dates.
 
     Examples
     --------
@@ -112,11 +131,12 @@ def evidence(
     >>> [trace.name for trace in drawn.data]
     ['evidence of a change', 'threshold', 'alarm']
     """
-    drawn = figure(title, "labels so far", "evidence, powers of ten", showlegend=True)
+    drawn = figure(title, "", "powers of ten", showlegend=True)
     drawn.add(line(labels, heights, "evidence of a change", MAIN))
     ends = [labels[0], labels[-1]] if labels else []
     dashed = {"dash": "dash", "width": 2}
     drawn.add(line(ends, [threshold] * len(ends), "threshold", OTHER, line=dashed))
+    _over_time(drawn, labels, dates)
     if alarms:
         marker = {"symbol": "star", "size": 12, "color": OTHER}
         x, y = ([one[at] for one in alarms] for at in (0, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from abers.monitoring.event_time import moment
+from abers.monitoring.event_time import event_time
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _size(process: EProcess, shift: Shift | None) -> str:
     ratio = f" ({shift.observed / shift.expected:.3g} times)" if shift.expected else ""
     labels = f"{shift.labels:,} label{'' if shift.labels == 1 else 's'}"
     return (
-        f"{process.faults[shift.direction]}: since about {moment(shift.since)}, "
+        f"{process.faults[shift.direction]}: since about {event_time(shift.since)}, "
         f"{shift.observed:,.0f} {shift.outcome} came where {shift.expected:,.1f} were expected"
         f"{ratio}, of {labels}"
     )

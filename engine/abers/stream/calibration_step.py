@@ -6,7 +6,7 @@ there, so nothing is computed twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from abers.arrays import EXPIRE
 from abers.reference.clock import NO_CLOCK
 from abers.stream.alarms import KeyedEProcesses, alarms
 from abers.stream.columns import by_key, objects
+from abers.stream.history import ModelHistory
 from abers.stream.outputs import Outputs, SettledBatch
 from abers.stream.pending_distributions import PendingDistributions, distribution_scores
 from abers.stream.tasks.base import CalibrationSteps, PredictionRows, SettledRows
@@ -48,6 +49,8 @@ class CalibrationStep:
         Predictive distributions by slot; None if the task has none.
     calibrators, monitors
         By key; monitors are None if they are switched off.
+    histories
+        By key, of the predictions with labels; empty without monitors.
     e_processes
         Tests of the predictions; None if there are none.
     """
@@ -58,6 +61,8 @@ class CalibrationStep:
         self.pending = PendingDistributions() if task.distributions else None
         self.calibrators: list[RowCalibrator] = []
         self.monitors: list[TaskMonitor] | None = [] if settings.monitors else None
+        self.histories: list[ModelHistory] = []
+        self._levels = settings.quantiles if settings.task == "regression" else ()
         self._aging = settings.max_age is not None or settings.half_life is not None
         tested = settings.monitors and settings.tests
         make = task.e_process
@@ -69,6 +74,7 @@ class CalibrationStep:
             self.calibrators.append(self._task.calibrator())
             if self.monitors is not None:
                 self.monitors.append(self.watching(self._task.monitor(), self.calibrators[-1]))
+                self.histories.append(self.history())
         if self.e_processes is not None and self.monitors is not None:
             for monitor in self.monitors[len(self.e_processes.by_key) :]:
                 monitor.e_processes = [self.e_processes.add()]
@@ -78,6 +84,10 @@ class CalibrationStep:
             self.rows.resize(shape, refcheck=False)
         if self.pending is not None:
             self.pending.reserve(slots)
+
+    def history(self) -> ModelHistory:
+        """Return an empty history."""
+        return ModelHistory(self._task, self._levels)
 
     @staticmethod
     def watching(monitor: TaskMonitor, calibrator: RowCalibrator) -> TaskMonitor:
@@ -93,6 +103,7 @@ class CalibrationStep:
         self.calibrators[key] = self._task.calibrator()
         if self.monitors is not None:
             self.monitors[key] = self.watching(self._task.monitor(), self.calibrators[key])
+            self.histories[key] = self.history()
             if self.e_processes is not None:
                 self.monitors[key].e_processes = [self.e_processes.renew(key)]
 
@@ -101,6 +112,7 @@ class CalibrationStep:
         self.calibrators = [self.calibrators[key] for key in keys.tolist()]
         if self.monitors is not None:
             self.monitors = [self.monitors[key] for key in keys.tolist()]
+            self.histories = [self.histories[key] for key in keys.tolist()]
         if self.e_processes is not None:
             self.e_processes.keep(keys, slots)
         kept = self.rows[slots]
@@ -170,11 +182,12 @@ class CalibrationStep:
         if distributions is not None:
             settled = np.hstack((settled, distribution_scores(distributions, labelled.values)))
         scored = self._task.scored_rows(settled, labelled.values)
-        self._monitor(scored, labelled.keys)
-        outputs = outputs._replace(
-            settled_batch=SettledBatch(labelled.keys, delays[learns], scored),
-            alarms=self._alarms(joined, whole.rows, scored, keys),
-        )
+        batch = SettledBatch(labelled.keys, times[learns], delays[learns], scored)
+        parts = [*by_key(labelled.keys)]
+        self._monitor(parts, batch)
+        raised = self._alarms(joined, whole.rows, scored, keys)
+        self._note(parts, [alarm for _, alarm in raised], keys)
+        outputs = outputs._replace(settled_batch=batch, alarms=raised)
         if outcomes:
             rows = SettledRows(
                 events.take(labelled.rows),
@@ -238,11 +251,24 @@ class CalibrationStep:
         for key, rows in by_key(keys[learns]):
             self.calibrators[key].run(labels.take(rows))
 
-    def _monitor(self, scored: ScoredRows, keys: Integers) -> None:
-        if self.monitors is None:
-            return
-        for key, rows in by_key(keys):
-            self.monitors[key].update(scored.take(rows))
+    def _monitor(self, parts: Sequence[tuple[int, Any]], batch: SettledBatch) -> None:
+        """Add the settled predictions of each key, in these rows, to its monitor and history."""
+        if self.monitors is not None:
+            for key, rows in parts:
+                scored, times = batch.scored.take(rows), batch.times[rows]
+                self.histories[key].update(scored, times, self.monitors[key])
+
+    def _note(
+        self,
+        parts: Sequence[tuple[int, Any]],
+        raised: Sequence[Alarm],
+        keys: Sequence[tuple[str, str]],
+    ) -> None:
+        """Add the alarms and the evidence of a batch to the histories."""
+        if self.monitors is not None:
+            for key, _ in parts:
+                mine = [one for one in raised if (one.model, one.segment) == keys[key]]
+                self.histories[key].note(self.monitors[key], mine)
 
     def _alarms(
         self,

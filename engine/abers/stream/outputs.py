@@ -27,6 +27,8 @@ class SettledBatch(NamedTuple):
     ----------
     keys
         Number of the calibrator: which of `Processor.keys`.
+    times
+        Event times of the observations, in milliseconds.
     delays
         How much later than its observation the label is, in milliseconds of event time; a time
         further ahead than the clock of its model counts as the clock.
@@ -44,12 +46,15 @@ class SettledBatch(NamedTuple):
     """
 
     keys: Integers
+    times: Integers
     delays: Integers
     scored: ScoredRows
 
     def take(self, rows: Any) -> SettledBatch:  # noqa: ANN401 - a slice, or numbers
         """Return some of the rows."""
-        return SettledBatch(self.keys[rows], self.delays[rows], self.scored.take(rows))
+        return SettledBatch(
+            self.keys[rows], self.times[rows], self.delays[rows], self.scored.take(rows)
+        )
 
 
 class Outputs(NamedTuple):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from abers.learners import Learner
     from abers.monitoring import TaskMonitor
     from abers.stream.events import Event, Output
+    from abers.stream.history import ModelHistory
     from abers.stream.journal import JournalEntry
     from abers.stream.outputs import Outputs
 
@@ -116,6 +117,11 @@ class Processor:
     def monitors(self) -> Sequence[TaskMonitor]:
         """Monitors of the predictions, one for each model and segment; none if switched off."""
         return self._state.calibration.monitors or ()
+
+    @property
+    def histories(self) -> Sequence[ModelHistory]:
+        """Histories of the predictions, one for each model and segment; none if switched off."""
+        return self._state.calibration.histories
 
     @property
     def monitor(self) -> TaskMonitor | None:

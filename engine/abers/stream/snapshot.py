@@ -1,11 +1,11 @@
 """Snapshots of a processor.
 
-The state is a function of the events, to the last bit. The pickles of learners are not, so they are
-saved beside it. With a key all of a snapshot is under one seal, for one owner; learners are read
-only from under such a seal, and only if the settings name a learner.
+The state is a function of the events, to the last bit. The pickles of learners and the histories of
+models are not, so they are saved beside it. With a key all of a snapshot is under one seal, for one
+owner; learners are read only from under such a seal, and only if the settings name a learner.
 
 A snapshot is a seal (see `abers.serialization`) around MessagePack: the settings, the position, the
-state, and the learners. Columns are little-endian bytes.
+state, the learners and the histories. Columns are little-endian bytes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from abers.exceptions import AbersError, SettingsError, StateError
 from abers.reference.pending_store import PENDING
 from abers.serialization import REMEDY, column, count, require, seal_pieces, unseal
 from abers.stream.alarms import SavedEProcesses  # noqa: TC001 - msgspec reads the annotations
+from abers.stream.history import SavedHistory  # noqa: TC001 - as above
 from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
 from abers.stream.pending_distributions import SavedDistributions  # noqa: TC001 - as above
 from abers.stream.saved_store import (
@@ -85,6 +86,7 @@ class Snapshot(msgspec.Struct):
     position: Any
     state: msgspec.Raw
     learners: bytes | None
+    histories: list[SavedHistory] = []
 
 
 # Saving
@@ -149,6 +151,7 @@ def dump(
         "position": [_position(position)],
         "state": dump_state(state),
         "learners": encode(saved),
+        "histories": _encode_each(state.calibration.histories, "save"),
     }
     return seal_pieces(MAGIC, encode_struct(whole), key, owner)
 
@@ -208,6 +211,9 @@ def load(state: ProcessorState, blob: bytes, key: bytes | None, owner: str) -> A
     try:
         _load_join(state.join, saved, state.task, state.settings)
         _load_calibration(state.calibration, saved, state.task, state.join.store.count(PENDING))
+        require(len(whole.histories) in {0, len(state.calibration.histories)}, "histories")
+        for history, one in zip(state.calibration.histories, whole.histories, strict=False):
+            history.load(one)
     except SettingsError:
         raise
     except _INCONSISTENT as error:
@@ -270,6 +276,7 @@ def _load_calibration(
             calibration.watching(task.monitor(one), calibrator)
             for one, calibrator in zip(monitors, calibration.calibrators, strict=True)
         ]
+        calibration.histories += [calibration.history() for _ in monitors]
     calibration.reserve(len(saved.keys), waiting + 1)
     width = calibration.rows.shape[1]
     rows = column(saved.rows, "<f8", "rows", waiting * width).reshape(waiting, width)

@@ -81,7 +81,8 @@ TASKS = {
         CLASSES,
         of_classes(),
         (
-            "experts evidence experts-over-time losses-over-time over-log_loss over-brier "
+            "reliability experts evidence experts-over-time losses-over-time over-log_loss "
+            "over-brier "
             "over-accuracy over-width over-outside_interval"
         ),
     ),
@@ -130,7 +131,7 @@ def test_a_task_has_its_figures(browser: Browser, task: str, scheme: str, width:
 
 
 def test_few_numbers(browser: Browser) -> None:
-    """The figures of the first labels show single points; other figures are missing."""
+    """Before a figure says anything, its place says how many labels are missing."""
     worked = Worked(REGRESSION)
     worked.learn(*of_numbers()[:3], batch=3)
     worked.feed.end()
@@ -141,8 +142,9 @@ def test_few_numbers(browser: Browser) -> None:
         figures = page.locator("#cards .figure")
         expect(figures.last.locator(".cartesianlayer")).to_have_count(1, timeout=PATIENCE)
         assert page.locator("[data-name=over-pinball], [data-name=over-width]").count() == 0
-        assert page.locator("[data-name=over-crps] .points path").count() == 2
-        assert page.locator("[data-name=evidence] .points path").count() > 0
+        for name in ("over-crps", "evidence"):
+            words = page.locator(f"[data-name={name}-placeholder] .description")
+            expect(words).to_have_text("38 more labels are needed before this figure can be drawn.")
         assert noted == []
 
 

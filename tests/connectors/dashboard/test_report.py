@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from tests.connectors.dashboard.replays import Replayed
 
-PART = 30  # 52 windows of 5 labels, so a tenth of them are 6
+PART = 20  # labels in the last window; all others have 40
 
 
 def losses(one: dict[str, Any], row: dict[str, Any]) -> dict[str, float]:
@@ -59,13 +59,15 @@ def test_what_was_replayed(replays: dict[str, Replayed]) -> None:
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 def test_scores_over_time(replays: dict[str, Replayed], task: str) -> None:
-    """Each moment is the mean loss of a tenth of the stream, as predictions were issued."""
+    """Each moment is the mean loss of a window of the stream, as predictions were issued."""
     one = replays[task]
     terms = [losses(p, row) for p, row in zip(one.predictions, one.rows, strict=True)]
     moments = one.numbers["over_time"]
-    assert [moment["labels"] for moment in moments] == [*range(5, SIZE + 1, 5)]
-    for moment in moments:
-        part = terms[: moment["labels"]][-PART:]
+    ends = [*range(40, SIZE, 40), SIZE]
+    assert [moment["labels"] for moment in moments] == ends
+    for first, moment in zip([0, *ends], moments, strict=False):
+        part = terms[first : moment["labels"]]
+        assert (moment["first"], moment["last"]) == (first, moment["labels"] - 1)
         assert moment["over"] == len(part)
         for name in ("log_loss", "brier"):
             expected = math.fsum(term[name] for term in part) / len(part)
@@ -121,13 +123,13 @@ def test_intervals(replays: dict[str, Replayed]) -> None:
 
 
 def test_the_last_outcomes(replays: dict[str, Replayed]) -> None:
-    """The last 200 labels have the quantiles that were predicted."""
+    """The last 60 labels have the quantiles that were predicted."""
     one = replays["regression"]
     found = one.numbers["outcomes"]
-    assert (found["first"], len(found["labels"])) == (SIZE - 199, 200)
-    assert found["labels"] == [row["label"] for row in one.rows[-200:]]
-    assert found["scores"] == [row["score"] for row in one.rows[-200:]]
-    assert found["quantiles"] == [[*p["quantiles"].values()] for p in one.predictions[-200:]]
+    assert (found["first"], len(found["labels"])) == (SIZE - 59, 60)
+    assert found["labels"] == [row["label"] for row in one.rows[-60:]]
+    assert found["scores"] == [row["score"] for row in one.rows[-60:]]
+    assert found["quantiles"] == [[*p["quantiles"].values()] for p in one.predictions[-60:]]
 
 
 def test_what_belongs_to_another_task(replays: dict[str, Replayed]) -> None:

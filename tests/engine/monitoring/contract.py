@@ -98,6 +98,22 @@ def states_are_restored(make: Make, scored: ScoredRows) -> None:
         assert wire(restored.state()) == wire(monitor.state())
 
 
+def parts_are_differences(make: Make, scored: ScoredRows) -> None:
+    """Assert that the difference of two totals is the monitor of the rows between."""
+    half = len(scored) // 2
+    monitor, between = (
+        fed(make, scored.take(slice(half))),
+        fed(make, scored.take(slice(half, None))),
+    )
+    before = monitor.totals()
+    monitor.update(scored.take(slice(half, None)))
+    found = make().restore(monitor.difference(monitor.totals(), before)).summary()
+    assert keys(found) == keys(between.summary())
+    for one, other in zip(found, between.summary(), strict=True):
+        assert one.value == pytest.approx(other.value, rel=1e-9, nan_ok=True)
+        assert one.infinite == other.infinite
+
+
 def names_are_stable(make: Make, scored: ScoredRows) -> None:
     """Assert that numbers have the same names and order before the first label and after."""
     empty, full = make().summary(), fed(make, scored).summary()
@@ -126,7 +142,6 @@ def nothing_is_no_number(make: Make, scored: ScoredRows) -> None:
     assert all(math.isnan(one.value) or one.value == 0.0 for one in monitor.summary())
     assert not any(one.infinite for one in monitor.summary())
     assert monitor.figures() == []
-    monitor.shrink()
 
 
 def figures_are_data(make: Make, scored: ScoredRows) -> None:
@@ -161,6 +176,7 @@ CHECKS = (
     totals_add_up,
     totals_stand_alone,
     states_are_restored,
+    parts_are_differences,
     names_are_stable,
     numbers_are_defined,
     nothing_is_no_number,

@@ -96,6 +96,15 @@ class _Forgets(Labels):
         return cls()
 
 
+class _Cumulative(Labels):
+    """The difference of two totals is the later one."""
+
+    @classmethod
+    def difference(cls, later: Sequence[Any], earlier: Sequence[Any]) -> tuple[Any, ...]:
+        del earlier
+        return tuple(later)
+
+
 class _Unstable(Labels):
     """Empty numbers are left out of the summary."""
 
@@ -142,6 +151,7 @@ FAULTS: dict[type[Labels], Callable[..., None]] = {
     _LosesParts: contract.totals_add_up,
     _Shared: contract.totals_stand_alone,
     _Forgets: contract.states_are_restored,
+    _Cumulative: contract.parts_are_differences,
     _Unstable: contract.names_are_stable,
     _Undefined: contract.numbers_are_defined,
     _Eager: contract.nothing_is_no_number,

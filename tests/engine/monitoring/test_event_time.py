@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from abers.monitoring.event_time import moment, span
+from abers.monitoring.event_time import duration, event_time
 
 
 @pytest.mark.parametrize(
@@ -16,15 +16,15 @@ from abers.monitoring.event_time import moment, span
         (1 << 62, "event time 4,611,686,018,427,387,904"),
     ],
 )
-def test_moment(time: int, text: str) -> None:
+def test_event_time(time: int, text: str) -> None:
     """A time is a date from 1973 on, as far as the calendar goes; else it is a number."""
-    assert moment(time) == text
+    assert event_time(time) == text
 
 
 @pytest.mark.parametrize(
     ("time", "text"),
     [(86_400_000, "1 day"), (129_600_000, "1.5 days"), (60_000, "1 minute"), (2, "0.002 seconds")],
 )
-def test_span(time: int, text: str) -> None:
+def test_duration(time: int, text: str) -> None:
     """A span is written in the largest unit of which it has one."""
-    assert span(time) == text
+    assert duration(time) == text

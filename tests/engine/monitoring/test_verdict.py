@@ -10,7 +10,7 @@ import pytest
 
 from abers.monitoring import ForecastGroups, Verdict
 from abers.monitoring.findings import margin
-from abers.monitoring.verdict import find_verdict, moment, span
+from abers.monitoring.verdict import find_verdict, period
 
 START, UNTIL = 1_364_792_400_000, 1_370_044_800_000  # 2013-04-01 05:00, 2013-06-01
 VERDICT = Verdict(
@@ -32,7 +32,7 @@ VERDICT = Verdict(
     established=None,
 )
 COUNTS = "1,234 labels 1 came where 1,802 were expected"
-IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
+IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
         (
             {},
             (
-                f"The raw scores are too high, since 2013-04-01 05:00: {COUNTS} (0.68 times, at "
+                f"The raw scores are too high, since 2013-04-01 05:00:00 UTC: {COUNTS} (0.68 times, at "
                 f"most 0.75; 4.1 points too high, at least 3.2), {IN_LABELS}."
             ),
         ),
@@ -49,8 +49,8 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
             {"where": "among higher scores (0.3 and above)", "counted": 7_000, "came": 0.987},
             (
                 "The raw scores are too high among higher scores (0.3 and above), since 2013-04-01 "
-                f"05:00: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least 6.5), "
-                "in 7,000 of 14,032 labels until 2013-06-01 00:00. Of the labels 98.7% came in "
+                f"05:00:00 UTC: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least 6.5), "
+                "in 7,000 of 14,032 labels until 2013-06-01 00:00:00 UTC. Of the labels 98.7% came in "
                 "time."
             ),
         ),
@@ -59,7 +59,7 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
             (
                 "The raw scores are too low, since event time 0: 2,400 labels 1 came where 1,802 "
                 "were expected (1.33 times, at least 1.26; 4.3 points too low, at least 3.4), in "
-                "14,032 labels from 2013-04-01 05:00 until 2013-06-01 00:00. Last confirmed: "
+                "14,032 labels from 2013-04-01 05:00:00 UTC until 2013-06-01 00:00:00 UTC. Last confirmed: "
                 "2013-06-01 01:00."
             ),
         ),
@@ -67,7 +67,7 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
             {"status": "trustworthy", "observed": 1_810, "established": 1.15},
             (
                 "The raw scores are trustworthy within a factor of 1.25 in odds, since 2013-04-01 "
-                "05:00: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to 1.07 "
+                "05:00:00 UTC: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to 1.07 "
                 f"not excluded), {IN_LABELS}. A factor of 1.15 is established."
             ),
         ),
@@ -85,7 +85,7 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00"
             (
                 "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
                 "3 labels 1 came where 0 were expected (0.02 points too low), in 14,032 labels "
-                "until 2013-06-01 00:00. Up to 0.82 points too low on average are not excluded."
+                "until 2013-06-01 00:00:00 UTC. Up to 0.82 points too low on average are not excluded."
             ),
         ),
         (
@@ -161,8 +161,4 @@ def test_a_bin_is_named() -> None:
 
 def test_event_times() -> None:
     """Milliseconds since 1973 are dates; other event times are numbers."""
-    assert moment(START) == "2013-04-01 05:00"
-    assert moment(99_999_999_999) == "event time 99,999,999,999"
-    assert moment(-5) == "event time -5"
-    assert moment((1 << 63) - 1).startswith("event time 9,223,")
-    assert span(1, 2) == "from event time 1 until event time 2"
+    assert period(1, 2) == "from event time 1 until event time 2"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from abers import ParameterError
+from abers import ParameterError, plotting
 from abers.plotting import coverage, pit_histogram, reliability
 
 
@@ -73,3 +73,20 @@ def test_columns_that_do_not_belong_together() -> None:
         reliability({"raw": ([0.1, 0.9], [0.2, 0.8], [5])})
     with pytest.raises(ParameterError, match=r"coverage of calibrated has shape \(1,\)"):
         coverage([0.5, 0.9], {"calibrated": [0.5]}, 10)
+
+
+def test_a_histogram_stands_below_the_diagram() -> None:
+    """Its heights are shares of the forecasts in equal bins, on an axis of its own below."""
+    view, band = ([0.1, 0.9], [0.2, 0.9]), ([0.1, 0.9], [0.0, 0.8], [0.2, 1.0])
+    counts = {"calibrated": [30, 10], "raw, 2024": [0, 5]}
+    views = {"calibrated": view, "raw, 2024": view}
+    drawn = plotting.corp.drawing(views, {"calibrated": band}, counts)
+    below = [one for one in drawn.data if one.get("yaxis") == "y2"]
+    assert [(one["name"], one["x"], one["y"]) for one in below] == [
+        ("calibrated", [0.0, 0.5, 1.0], [0.75, 0.25, 0.25]),
+        ("raw, 2024", [0.0, 0.5, 1.0], [0.0, 1.0, 1.0]),
+    ]
+    assert [one["customdata"] for one in below] == [[30, 10, 10], [0, 5, 5]]
+    assert drawn.layout["yaxis2"]["domain"][1] < drawn.layout["yaxis"]["domain"][0]
+    later = next(one for one in drawn.data if one["name"] == "raw, 2024")
+    assert (later["line"]["dash"], later["mode"]) == ("dot", "lines")

@@ -13,7 +13,7 @@ from scipy import stats
 
 from abers import ParameterError
 from abers.batch import BetaCDF
-from abers.plotting import band, curve, fan_chart
+from abers.plotting import band, curve, fan_chart, interval_bars
 from abers.regression import PredictiveDistribution
 
 BAND = PredictiveDistribution([1.0, 2.0], [0.0, 0.25, 0.75], [0.25, 0.75, 1.0])
@@ -175,3 +175,17 @@ def test_a_cdf_of_another_length() -> None:
         curve([1.0, 2.0], [0.5])
     with pytest.raises(ParameterError, match=r"upper has shape \(1,\), not \(2,\)"):
         band([1.0], [0.0, 1.0], [1.0], [0.0, 1.0])
+
+
+def test_bars_of_intervals_stand_apart() -> None:
+    """Each prediction has a bar a level, infinite ends reach the edge, nothing joins two bars."""
+    quantiles = [[0.0, 1.0, 2.0], [-np.inf, 2.0, 3.0]]
+    drawn = interval_bars.drawing([1, 2], quantiles, [0.1, 0.5, 0.9], [1.5, 9.0])
+    low, _ = drawn.layout["yaxis"]["range"]
+    bars, median, label = drawn.data
+    assert bars["x"] == [1.0, 1.0, None, 2.0, 2.0, None]
+    assert bars["y"] == [0.0, 2.0, None, low, 3.0, None]
+    assert (median["y"], median["mode"]) == ([1.0, 2.0], "markers")
+    assert label["y"] == [1.5, 9.0]
+    with pytest.raises(ParameterError, match="symmetric"):
+        interval_bars.drawing([1], [[0.0, 1.0]], [0.1, 0.5], [1.0])

@@ -1,0 +1,72 @@
+"""Figure of the reliability of probabilities, over a histogram of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.monitoring.base import BAND_LEVEL, Figure
+from abers.reference.tally import PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from abers.monitoring.base import BandMaker
+    from abers.monitoring.reliability import Reliability
+
+__all__ = ["reliability_figure"]
+
+_BINS = 20  # of the histogram
+_LEAST = 20  # labels, from which a diagram says anything
+
+
+def reliability_figure(
+    views: Mapping[str, Reliability], bands: BandMaker, title: str, right: str
+) -> Figure:
+    """Return the figure of the reliability diagrams of all views.
+
+    Parameters
+    ----------
+    views
+        Reliability by view; at least one.
+    bands
+        Makes the band of a view.
+    title
+        Heading.
+    right
+        What the probabilities are of, in words.
+    """
+    lines: dict[str, Any] = {}
+    drawn: dict[str, Any] = {}
+    counts: dict[str, list[int]] = {}
+    rows: list[list[str | float | None]] = []
+    for view, reliability in views.items():
+        diagram = reliability.diagram()
+        columns = (diagram.lower, diagram.upper, diagram.probability, diagram.count)
+        ends = np.column_stack((diagram.lower, diagram.upper)).ravel()
+        lines[view] = (ends.tolist(), diagram.probability.repeat(2).tolist())
+        drawn[view] = tuple(column.tolist() for column in bands(view, diagram))
+        counts[view] = _histogram(reliability)
+        rows += [[view, *row] for row in zip(*(one.tolist() for one in columns), strict=True)]
+    labels = max(sum(column) for column in counts.values())
+    return Figure(
+        "reliability",
+        title,
+        "corp",
+        {"views": lines, "bands": drawn, "counts": counts},
+        f"Of the predictions with a probability of 0.8, eight in ten should have {right}: the "
+        "dotted line. Where a line is above it, the probabilities are too low; below, too high. "
+        f"A calibrated forecast stays in its band in {10 * BAND_LEVEL:.0f} of 10 cases. The steps "
+        "below show which share of the predictions had each probability.",
+        ["view", "forecast from", "to", "share of labels 1", "labels"],
+        rows,
+        max(_LEAST - labels, 0),
+    )
+
+
+def _histogram(reliability: Reliability) -> list[int]:
+    """Return the number of forecasts in equal bins, closed on the left, the last on both sides."""
+    groups = reliability.groups()
+    bins = np.minimum(groups.numbers * _BINS // PARTS, _BINS - 1)
+    return [int(one) for one in np.bincount(bins, groups.counts, _BINS)]
