@@ -187,10 +187,10 @@ def late(sequence: Recorded, labels: Floats) -> None:
             *(np.ascontiguousarray(one[part]) for one in (kinds, numbers, numbers)), rows[part]
         )
         if count:
-            times, steps = np.empty(count, np.int64), np.empty(count, np.int64)
+            times, steps, skipped = np.empty((3, count), np.int64)
             released = np.empty((count, 2))
-            buffer.settled(times, steps, released)
-            sequence.update(released[:, 0], released[:, 1], times)
+            buffer.settled(times, steps, skipped, released)
+            sequence.update(released[:, 0], released[:, 1], times, skipped)
 
 
 def restarted(sequence: Recorded, labels: Floats) -> None:

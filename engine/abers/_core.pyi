@@ -279,6 +279,10 @@ class ReorderBuffer:
     def skipped(self) -> int: ...
     @skipped.setter
     def skipped(self, arg: int, /) -> None: ...
+    @property
+    def gap(self) -> int: ...
+    @gap.setter
+    def gap(self, arg: int, /) -> None: ...
     def run(
         self,
         kinds: NDArray[np.uint8],
@@ -296,7 +300,11 @@ class ReorderBuffer:
         values: NDArray[np.float64],
     ) -> int: ...
     def settled(
-        self, times: NDArray[np.int64], steps: NDArray[np.int64], values: NDArray[np.float64]
+        self,
+        times: NDArray[np.int64],
+        steps: NDArray[np.int64],
+        gaps: NDArray[np.int64],
+        values: NDArray[np.float64],
     ) -> None: ...
     def size(self) -> int: ...
     def first(self) -> int: ...
@@ -484,10 +492,7 @@ class CalibrationSet:
 
 class Protection:
     def __init__(
-        self,
-        mixture: Aggregation,
-        sets: Sequence[CalibrationSet],
-        positives: int = 0,
+        self, mixture: Aggregation, sets: Sequence[CalibrationSet], positives: int = 0
     ) -> None: ...
     @property
     def positives(self) -> int: ...

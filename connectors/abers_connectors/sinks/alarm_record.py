@@ -19,8 +19,8 @@ class AlarmRecord(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag
     Parameters
     ----------
     model, view, test, episode, time
-        Model, view ("raw" scores or "calibrated" predictions) and test, the number of the incident, and the
-        event time of the observation that triggered the alarm, in milliseconds.
+        Model, view ("raw" scores or "calibrated" predictions) and test, the number of the
+        incident, and the event time, in milliseconds, of the observation that triggered the alarm.
     log_wealth, log_threshold
         Natural logarithms of the evidence, and of its threshold; None if infinite.
     message

@@ -10,7 +10,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from abers.monitoring.evidence import TESTS, evidence_numbers, strongest
+from abers.monitoring.loss_difference import LossDifference
 from abers.monitoring.measures import Number, means
+from abers.monitoring.verdict_numbers import VERDICTS, verdict_numbers
+from abers.monitoring.verdict_sequence import VerdictSequence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from abers.monitoring.mixture import Mixture
     from abers.monitoring.scored_rows import ScoredRows
     from abers.monitoring.tracker import Tracker
+    from abers.monitoring.verdict import Verdict
 
     BandMaker: TypeAlias = Callable[[str, Diagram], Bands]
 
@@ -191,6 +195,10 @@ def others_total(many: Sequence[TaskMonitor]) -> list[Monitor]:
     return [type(column[0]).total(column) for column in columns]
 
 
+def _combined(many: Sequence[VerdictSequence]) -> VerdictSequence:
+    return many[0] if len(many) == 1 else VerdictSequence.total(many)
+
+
 class TaskMonitor(Monitor):
     """First monitor of a task: scores of its predictions, with all other monitors and tests.
 
@@ -202,7 +210,7 @@ class TaskMonitor(Monitor):
         Other monitors of the same predictions.
     """
 
-    measures: ClassVar[tuple[Measure, ...]] = TESTS
+    measures: ClassVar[tuple[Measure, ...]] = (*TESTS, *VERDICTS)
 
     def __init__(self) -> None:
         self.e_processes: Sequence[EProcess] = ()
@@ -222,6 +230,20 @@ class TaskMonitor(Monitor):
     def tests(self) -> tuple[Evidence, ...]:
         """Evidence of each test; of several calibrators the strongest."""
         return strongest([one.evidence() for one in self.e_processes])
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Verdicts on the forecasts, those of the raw scores first; empty without tests."""
+        processes = [
+            [one for view in process.views for one in view.verdicts] for process in self.e_processes
+        ]
+        return [VerdictSequence.total(many).verdict() for many in zip(*processes, strict=True)]
+
+    @property
+    def losses(self) -> LossDifference | None:
+        """What calibration saved or cost; None if there are no raw scores to compare with."""
+        known = [one.losses for one in self.e_processes if one.losses is not None]
+        return LossDifference.total(known) if known else None
 
     def views(self) -> dict[str, dict[str, float]]:
         """Return the numbers of each view, "raw" and "calibrated", by name.
@@ -261,7 +283,8 @@ class TaskMonitor(Monitor):
 
     def summary(self) -> list[Number]:
         """Return all numbers: scores, other monitors, tests."""
-        return [*self._numbers(), *self.numbers_beside(), *evidence_numbers(self.tests)]
+        beside = (*self.numbers_beside(), *evidence_numbers(self.tests))
+        return [*self._numbers(), *beside, *verdict_numbers(self.verdicts, self.losses)]
 
     def numbers_beside(self) -> list[Number]:
         """Return the numbers of the other monitors."""

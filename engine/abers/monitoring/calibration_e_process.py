@@ -17,6 +17,8 @@ from abers.forgetting import Forgetting
 from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcess, EProcessSteps
 from abers.monitoring.tested_view import SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, hypothesis_of
+from abers.monitoring.verdict import WORDS, Words
+from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.serialization import require
 
 if TYPE_CHECKING:
@@ -52,7 +54,9 @@ class CalibrationEProcess(EProcess):
     grace_period
         Number of labels that must have come before the first bet: earlier predictions are left out.
     outcome
-        What labels count, as alarms say it.
+        What labels count, as alarms and verdicts say it.
+    of
+        What the forecasts of each view are of, such as "of the top class"; for verdicts.
 
     Raises
     ------
@@ -113,6 +117,7 @@ class CalibrationEProcess(EProcess):
         cooldown: float = 10_000.0,
         grace_period: int = 0,
         outcome: str = "labels 1",
+        of: str = "",
     ) -> None:
         def tests() -> Iterator[SequentialTest]:
             for suffix, about in (
@@ -128,12 +133,13 @@ class CalibrationEProcess(EProcess):
                     hypothesis=about,
                 )
 
+        def verdicts(view: str) -> VerdictSequence:
+            subject = f"{WORDS[view].subject} {of}".strip()
+            return VerdictSequence(view, tolerance, words=Words(subject, outcome))
+
         self.tolerance = tolerance
         width = len(views)
-        tested = [
-            TestedView(view, [*tests()], [outcome], [VerdictSequence(view, tolerance, words=words)])
-            for view in views
-        ]
+        tested = [TestedView(view, [*tests()], [outcome], [verdicts(view)]) for view in views]
         super().__init__(tested, _COLUMNS * width, _SETTLED * width, grace_period)
         self._sets = [sets.empty(Forgetting(window)) for _ in views for window in _WINDOWS]
 
@@ -162,9 +168,7 @@ class CalibrationEProcess(EProcess):
             raise LabelError(msg)
         return count
 
-    def _settled(
-        self, rows: Floats, times: Integers, skipped: Integers
-    ) -> list[SettledForecasts]:
+    def _settled(self, rows: Floats, times: Integers, skipped: Integers) -> list[SettledForecasts]:
         found = []
         for at in range(0, rows.shape[1], _SETTLED):
             factors = rows[:, at + 2 : at + _SETTLED].T.tolist()

@@ -16,6 +16,8 @@ from abers.monitoring.e_processes import EProcess
 from abers.monitoring.regression import spread
 from abers.monitoring.tested_view import ALARM_TEST, SettledForecasts, TestedView
 from abers.monitoring.tests import EDetector, Martingale, hypothesis_of
+from abers.monitoring.verdict import Words
+from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.serialization import MAX_COUNT, column, require
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DistributionEProcess"]
 
+_ALPHA = 0.05  # of the verdicts on all levels
 _BINS = 10  # of the PIT values
 _FORGET = 1.0 - 1.0 / 500.0  # share of a count that is left at the next label, for the detector
 _PRIOR = 0.5  # labels in each bin before the first
@@ -160,13 +163,12 @@ class DistributionEProcess(EProcess):
                 )
                 tests.append(change)
         outcomes = [f"labels inside the central {100 * level:.9g} % intervals" for level in levels]
-        view = TestedView("calibrated", tests, outcomes)
+        verdicts = [_verdicts(level, len(levels), tolerance) for level in levels]
+        view = TestedView("calibrated", tests, outcomes, verdicts)
         width = max(1, len(levels) + 2 * pit)
         super().__init__([view], width, width, grace_period)
 
-    def _settled(
-        self, rows: Floats, times: Integers, skipped: Integers
-    ) -> list[SettledForecasts]:
+    def _settled(self, rows: Floats, times: Integers, skipped: Integers) -> list[SettledForecasts]:
         k = len(self._levels)
         covered = rows[:, :k]
         shares = [np.column_stack((1.0 - one, one)) for one in covered.T]
@@ -198,6 +200,15 @@ class DistributionEProcess(EProcess):
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
         values = rows[labelled]
         return bool(((values >= 0.0) & (values <= 1.0)).all())
+
+
+def _verdicts(level: float, levels: int, tolerance: float) -> VerdictSequence:
+    """Return the verdicts on the intervals of a level, with a share of the usual alpha."""
+    words = Words(
+        f"central {100 * level:.9g} % intervals",
+        *("labels inside", "too narrow", "too wide", "points too few", "points too many"),
+    )
+    return VerdictSequence("calibrated", tolerance, _ALPHA / levels, words=words)
 
 
 def _coverage(level: float, forget: float) -> _Frequencies:

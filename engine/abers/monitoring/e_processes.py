@@ -13,6 +13,7 @@ import numpy as np
 
 from abers.arrays import raw
 from abers.backends import core
+from abers.monitoring.loss_difference import LossDifference
 from abers.serialization import column, count, require
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from abers.monitoring.evidence import Evidence, Incident
     from abers.monitoring.shift import Shift
     from abers.monitoring.tested_view import SettledForecasts, TestedView
+    from abers.monitoring.verdict_sequence import VerdictSequence
 
 __all__ = ["EXPIRES", "LEARNS", "PREDICTS", "EProcess", "EProcessSteps", "OpenedIncident"]
 
@@ -115,6 +117,11 @@ class EProcess(ABC):
         return int(self._buffer.skipped)
 
     @property
+    def verdicts(self) -> list[VerdictSequence]:
+        """Verdicts on the forecasts of each view."""
+        return [one for view in self.views for one in view.verdicts]
+
+    @property
     def first(self) -> int:
         """Number of the first observation that waits; the largest integer if none does."""
         return int(self._buffer.first())
@@ -150,12 +157,18 @@ class EProcess(ABC):
         self._buffer.settled(times, at, gaps, values)
         settled = self._settled(values, times, gaps)
         if self.losses is not None:
-            self.losses.add(*(one.forecasts[:, 0] for one in settled), settled[0].labels[:, 0], times)
+            self._compare(*settled)
         return [
             OpenedIncident(int(at[one.row]), view.name, *one[1:])
             for view, one_view in zip(self.views, settled, strict=True)
             for one in view.update(one_view)
         ]
+
+    def _compare(self, first: SettledForecasts, second: SettledForecasts) -> None:
+        """Compare the losses of the forecasts of both views."""
+        columns = (first.forecasts[:, 0], second.forecasts[:, 0], first.labels[:, 0])
+        if self.losses is not None:
+            self.losses.add(*map(np.ascontiguousarray, columns), first.times)
 
     def _move(self, steps: EProcessSteps) -> int:
         """Add steps to the buffer; return the number of observations that they settle."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from abers.arrays import Integers
+    from abers.arrays import Floats, Integers
 
 __all__ = ["LossDifference"]
 
@@ -112,12 +112,16 @@ class LossDifference:
         if len(times) != len(first):
             msg = f"{len(first)} forecasts need as many event times, not {len(times)}"
             raise ParameterError(msg)
-        if not len(first):
+        self.add(first, second, truth, times)
+
+    def add(self, raw: Floats, served: Floats, labels: Floats, times: Integers) -> None:
+        """Take columns that were checked; see `update`."""
+        if not len(times):
             return
         if not self.count:
             self.start = int(times[0])
-        core.add_loss_differences(first, second, truth, _LARGEST, self.sums)
-        self.count += len(first)
+        core.add_loss_differences(raw, served, labels, _LARGEST, self.sums)
+        self.count += len(times)
         self.until = int(times[-1])
 
     @property

@@ -144,8 +144,9 @@ class Verdict(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the verdict says, in one or two plain sentences."""
+        subject = self.words.subject
         if not self.counted:
-            return f"No miscalibration of the {self.words.subject} found so far: no label came."
+            return f"No miscalibration of the {subject} found so far: no label came."
         came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
         later = self.confirmed != self.until
         confirmed = f" Last confirmed: {event_time(self.confirmed)}." if later else ""
@@ -153,12 +154,13 @@ class Verdict(NamedTuple):
 
     def _claim(self) -> str:
         counts = (
-            f"{self.observed:,} {self.words.outcome} came where {_expected(self.expected)} were expected "
-            f"({self._sizes()}), {self._counted()}"
+            f"{self.observed:,} {self.words.outcome} came where {_expected(self.expected)} were "
+            f"expected ({self._sizes()}), {self._counted()}"
         )
+        subject = self.words.subject
         if self.status == NOT_FOUND:
             return (
-                f"No miscalibration of the {self.words.subject} beyond a factor of {self.tolerance:g} in "
+                f"No miscalibration of the {subject} beyond a factor of {self.tolerance:g} in "
                 f"odds found so far: {counts}. {self._largest_gap()}"
             )
         since = f"since {event_time(self.since)}"
@@ -166,10 +168,10 @@ class Verdict(NamedTuple):
             within = f"within a factor of {self.tolerance:g} in odds, {since}"
             better = self.established is not None and self.established < self.tolerance
             more = f" A factor of {self.established:g} is established." if better else ""
-            return f"The {self.words.subject} are {self.status} {within}: {counts}.{more}"
+            return f"The {subject} are {self.status} {within}: {counts}.{more}"
         where = f" {self.where}" if self.where else ""
         status = {TOO_HIGH: self.words.high, TOO_LOW: self.words.low}.get(self.status, self.status)
-        return f"The {self.words.subject} are {status}{where}, {since}: {counts}."
+        return f"The {subject} are {status}{where}, {since}: {counts}."
 
     def _sizes(self) -> str:
         """Return ratio and difference, with the end that matters rounded to the cautious side."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from abers.exceptions import ParameterError
 from abers.monitoring.findings import STATUSES, WHOLE, find
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
-from abers.monitoring.verdict import Verdict, find_verdict
+from abers.monitoring.verdict import WORDS, Verdict, find_verdict
 from abers.serialization import count, number, require, whole
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
     from abers.monitoring.findings import GroupFinding
+    from abers.monitoring.verdict import Words
 
 __all__ = ["VerdictSequence"]
 
@@ -36,9 +37,8 @@ class VerdictSequence:
         Ratio of odds within which forecasts are right, at least 1; see `ForecastGroups`.
     alpha
         Bound on the probability that any verdict is ever wrong, between 0 and 1.
-    subject
-        What the forecasts are, as a plural for sentences: that of the view unless given, "raw
-        scores" or "served probabilities".
+    words
+        What sentences call the forecasts: those of two classes unless given.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class VerdictSequence:
         """Return the state: what `load` takes."""
         counts = (self.skipped, self._next, self._limit, self._rank)
         block = (self.groups.state(), counts, self.start, self.until)
-        held = None if self.held is None else (self._held_rank, *self.held)
+        held = None if self.held is None else (self._held_rank, *_without_words(self.held))
         return (self.partitions, self.blocks, self.open, held, block)
 
     def load(self, state: Sequence[Any]) -> None:
@@ -238,7 +238,7 @@ class VerdictSequence:
         self.open = is_open
         if held is not None:
             self._held_rank = whole(held[0], "rank", 1, WHOLE)
-            self.held = _restored(held[1:])
+            self.held = _restored(held[1:], self.words)
         self.groups = ForecastGroups.restore(groups)
         self.labels = self.groups.labels
         self.skipped = count(skipped, "observations without a label")
@@ -313,11 +313,16 @@ def _next(labels: int) -> int:
     return labels + max(_FEWEST, -(-labels // _GROWTH))
 
 
-def _restored(held: Sequence[Any]) -> Verdict:
+def _without_words(verdict: Verdict) -> list[Any]:
+    return [value for name, value in verdict._asdict().items() if name != "words"]
+
+
+def _restored(held: Sequence[Any], words: Words) -> Verdict:
     """Return a verdict that was saved."""
-    verdict = Verdict(*held)
+    status, view, *others = held
+    verdict = Verdict(status, view, words, *others)
     require(verdict.status in STATUSES and verdict.outside, "status")
-    for text in (verdict.view, verdict.subject, verdict.where):
+    for text in (verdict.view, verdict.where):
         require(type(text) is str, "text of a verdict")
     for one in (verdict.since, verdict.start, verdict.until, verdict.confirmed):
         _time(one)

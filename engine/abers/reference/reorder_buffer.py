@@ -136,7 +136,7 @@ class ReorderBuffer:
                 self.gap = 0
 
     def settled(self, times: Integers, steps: Integers, gaps: Integers, values: Floats) -> None:
-        """Write the rows that left, with their steps and the rows skipped before each; forget them."""
+        """Write the rows that left, their steps and the rows skipped before each; forget them."""
         for i, (time, step, gap, row) in enumerate(self._settled):
             times[i], steps[i], gaps[i], values[i] = time, step, gap, row
         self._settled.clear()

@@ -57,7 +57,12 @@ def test_an_alarm_is_sent_once(served: Served, broker: Broker) -> None:
         assert len(broker.consume(served.topics["alerts"])) == 1
         assert [each.body for each in listener.heard.queue] == [one.value]
     alarm = json.loads(one.value)
-    assert (alarm["v"], alarm["model"], alarm["view"], alarm["episode"]) == (1, "m", "calibrated", 1)
+    assert (alarm["v"], alarm["model"], alarm["view"], alarm["episode"]) == (
+        1,
+        "m",
+        "calibrated",
+        1,
+    )
     assert alarm["test"] == "change-tolerance"
     assert (alarm["topic"], alarm["partition"]) == (served.topics["labels"], 0)
     cause = broker.consume(served.topics["labels"])[alarm["offset"]]

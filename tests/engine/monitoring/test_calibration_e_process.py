@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from abers import LabelError, ParameterError, ScoreError, VennAbers
 from abers.calibration import log_merge
-from abers.monitoring import CalibrationEProcess, EDetector, Martingale
+from abers.monitoring import CalibrationEProcess, EDetector, Martingale, VerdictSequence
 from abers.monitoring.e_processes import EXPIRES, LEARNS, PREDICTS, EProcessSteps
 
 if TYPE_CHECKING:
@@ -329,31 +329,10 @@ def test_views_are_tested_by_themselves(
     assert other.state() == both.state()
 
 
-class Observer:
-    """What reads the settled forecasts of a view."""
-
-    def __init__(self) -> None:
-        """Begin with nothing."""
-        self.parts: list[list[tuple[float, float, int]]] = [[]]
-        self.restarts: list[int] = []
-
-    def update(self, forecasts: Floats, labels: Floats, times: NDArray[np.int64]) -> None:
-        """Keep all rows."""
-        columns = (forecasts.tolist(), labels.tolist(), times.tolist())
-        self.parts[-1] += zip(*columns, strict=True)
-
-    def restart(self, time: int) -> None:
-        """Begin another part."""
-        self.restarts.append(time)
-        self.parts.append([])
-
-
 @given(life=LIFE, sizes=st.lists(st.integers(1, 30)))
-def test_observers_read_what_is_settled(life: list[tuple[int, float]], sizes: list[int]) -> None:
-    """Rows come in the order of observations, split behind each that opens an alarm."""
-    bets, oracle, observer, alarms = CalibrationEProcess(**OPTIONS), Oracle(0), Observer(), []
-    (view,) = bets.views
-    view.observers[0] = observer
+def test_verdicts_read_what_is_settled(life: list[tuple[int, float]], sizes: list[int]) -> None:
+    """Verdicts have the labels of observations in their order, since the last alarm, and skips."""
+    bets, oracle, alarms = CalibrationEProcess(**OPTIONS), Oracle(0), []
     made = moves(life)
     opened(oracle, made)
     for size in [*sizes, len(made)]:
@@ -361,14 +340,20 @@ def test_observers_read_what_is_settled(life: list[tuple[int, float]], sizes: li
         if batch:
             found = bets.run(steps(batch))
             alarms += [one.incident.first for one in found if one.test == "change-tolerance"]
-    rows = [
-        (one.forecast, float(one.label), 7 * oracle.kept.index(one))
-        for one in oracle.settled()
-        if one.label is not None
-    ]
-    assert [row for part in observer.parts for row in part] == rows
-    assert observer.restarts == alarms
-    assert [part[-1][2] for part in observer.parts[:-1]] == alarms
+    (sequence,) = bets.verdicts
+    expected = VerdictSequence("calibrated", bets.tolerance)
+    skipped = 0
+    for one in oracle.settled():
+        time = 7 * oracle.kept.index(one)
+        if one.expired:
+            skipped += 1
+            continue
+        row = ([one.forecast], [float(one.label)], np.array([time]), np.array([skipped]))
+        expected.update(*row)
+        skipped = 0
+        if time in alarms:
+            expected.restart(time)
+    assert sequence.state() == expected.state()
 
 
 # What is guaranteed, by simulation

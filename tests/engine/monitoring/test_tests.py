@@ -82,7 +82,10 @@ def test_e_detector(factors: list[float], sizes: list[int], quiet: int) -> None:
 
     A factor of 1 is no bet, and leaves R as it is.
     """
-    test, oracle = EDetector("change", average_run_length=9, cooldown=quiet), Crossings(9, anew=True)
+    test, oracle = (
+        EDetector("change", average_run_length=9, cooldown=quiet),
+        Crossings(9, anew=True),
+    )
     opened = fed(test, factors, sizes)
     crossed = [oracle.take(factor) for factor in factors]
     expected = episodes(crossed, quiet)

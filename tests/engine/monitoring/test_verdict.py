@@ -10,13 +10,13 @@ import pytest
 
 from abers.monitoring import ForecastGroups, Verdict
 from abers.monitoring.findings import margin
-from abers.monitoring.verdict import find_verdict, period
+from abers.monitoring.verdict import WORDS, Words, find_verdict, period
 
 START, UNTIL = 1_364_792_400_000, 1_370_044_800_000  # 2013-04-01 05:00, 2013-06-01
 VERDICT = Verdict(
     status="too high",
     view="raw",
-    subject="raw scores",
+    words=WORDS["raw"],
     where="",
     since=START,
     start=START,
@@ -41,17 +41,17 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
         (
             {},
             (
-                f"The raw scores are too high, since 2013-04-01 05:00:00 UTC: {COUNTS} (0.68 times, at "
-                f"most 0.75; 4.1 points too high, at least 3.2), {IN_LABELS}."
+                f"The raw scores are too high, since 2013-04-01 05:00:00 UTC: {COUNTS} (0.68 "
+                f"times, at most 0.75; 4.1 points too high, at least 3.2), {IN_LABELS}."
             ),
         ),
         (
             {"where": "among higher scores (0.3 and above)", "counted": 7_000, "came": 0.987},
             (
                 "The raw scores are too high among higher scores (0.3 and above), since 2013-04-01 "
-                f"05:00:00 UTC: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least 6.5), "
-                "in 7,000 of 14,032 labels until 2013-06-01 00:00:00 UTC. Of the labels 98.7% came in "
-                "time."
+                f"05:00:00 UTC: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least "
+                "6.5), in 7,000 of 14,032 labels until 2013-06-01 00:00:00 UTC. Of the labels 98.7% "
+                "came in time."
             ),
         ),
         (
@@ -59,16 +59,16 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
             (
                 "The raw scores are too low, since event time 0: 2,400 labels 1 came where 1,802 "
                 "were expected (1.33 times, at least 1.26; 4.3 points too low, at least 3.4), in "
-                "14,032 labels from 2013-04-01 05:00:00 UTC until 2013-06-01 00:00:00 UTC. Last confirmed: "
-                "2013-06-01 01:00."
+                "14,032 labels from 2013-04-01 05:00:00 UTC until 2013-06-01 00:00:00 UTC. Last "
+                "confirmed: 2013-06-01 01:00:00 UTC."
             ),
         ),
         (
             {"status": "trustworthy", "observed": 1_810, "established": 1.15},
             (
                 "The raw scores are trustworthy within a factor of 1.25 in odds, since 2013-04-01 "
-                "05:00:00 UTC: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to 1.07 "
-                f"not excluded), {IN_LABELS}. A factor of 1.15 is established."
+                "05:00:00 UTC: 1,810 labels 1 came where 1,802 were expected (1.00 times, 0.94 to "
+                f"1.07 not excluded), {IN_LABELS}. A factor of 1.15 is established."
             ),
         ),
         (
@@ -85,7 +85,8 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
             (
                 "No miscalibration of the raw scores beyond a factor of 1.25 in odds found so far: "
                 "3 labels 1 came where 0 were expected (0.02 points too low), in 14,032 labels "
-                "until 2013-06-01 00:00:00 UTC. Up to 0.82 points too low on average are not excluded."
+                "until 2013-06-01 00:00:00 UTC. Up to 0.82 points too low on average are not "
+                "excluded."
             ),
         ),
         (
@@ -119,6 +120,20 @@ def test_outside(status: str, *, outside: bool) -> None:
     assert VERDICT._replace(status=status).outside is outside
 
 
+def test_words_of_intervals() -> None:
+    """Intervals that cover too little are too narrow, by so many points."""
+    words = Words(
+        "central 90 % intervals",
+        *("labels inside", "too narrow", "too wide", "points too few", "points too many"),
+    )
+    narrow = VERDICT._replace(words=words, observed=12_000, expected=12_628.8)
+    assert narrow.sentence.startswith(
+        "The central 90 % intervals are too narrow, since 2013-04-01 05:00:00 UTC: 12,000 labels "
+        "inside came where 12,629 were expected (0.950 times, at most 0.960; 4.5 points too few, "
+        "at least 3.6)"
+    )
+
+
 def test_numbers_of_a_verdict() -> None:
     """A verdict has the sums of the group that decides, its margin, and the share that came."""
     groups = ForecastGroups(1.25)
@@ -132,7 +147,7 @@ def test_numbers_of_a_verdict() -> None:
     assert verdict == Verdict(
         status="over-confident",
         view="calibrated",
-        subject="served probabilities",
+        words=WORDS["calibrated"],
         where="among higher scores (0.5 and above)",
         since=3,
         start=5,

@@ -47,12 +47,13 @@ class Bets:
         """Start empty."""
         self.module, self.least = module, least
         self.queue = module.ReorderBuffer(4, least)
-        self.sets = (module.CalibrationSet(0, 0.0, 0.0), module.CalibrationSet(5, 0.0, 0.0))
+        self.sets = [module.CalibrationSet(0, 0.0, 0.0), module.CalibrationSet(5, 0.0, 0.0)]
 
     def bet(self, part: tuple[Any, ...]) -> list[list[Any]]:
         """Bet on steps, and return the rows that left."""
-        count = self.queue.bet(*self.sets, *part)
-        out = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((count, 2))
+        *columns, values = part
+        count = self.queue.bet(self.sets, 1.5, *columns, values[:, np.newaxis])
+        out = *np.empty((3, count), np.int64), np.empty((count, 6))
         self.queue.settled(*out)
         return [column.tolist() for column in out]
 
@@ -63,7 +64,8 @@ class Bets:
         rows.append(np.empty((n, 4)))
         self.queue.columns(*rows)
         rows[3] = np.nan_to_num(rows[3], nan=-1.0)
-        counts = np.array([self.queue.came, self.queue.skipped, self.queue.first()])
+        queue = self.queue
+        counts = np.array([queue.came, queue.skipped, queue.gap, queue.first()])
         return tuple(column.tobytes() for column in (*rows, counts))
 
     def moved(self) -> Bets:
@@ -73,7 +75,8 @@ class Bets:
         rows.append(np.empty((n, 4)))
         self.queue.columns(*rows)
         other.queue.load(*rows)
-        other.queue.came, other.queue.skipped = self.queue.came, self.queue.skipped
+        for name in ("came", "skipped", "gap"):
+            setattr(other.queue, name, getattr(self.queue, name))
         other.sets = self.sets
         return other
 
@@ -101,7 +104,7 @@ def test_backends_wait_alike(life: Life, least: int) -> None:
     for module in (core, reference):
         queue = module.ReorderBuffer(2, least)
         count = queue.run(kinds, numbers, times, np.column_stack((numbers * 0.5, values)))
-        out = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((count, 2))
+        out = *np.empty((3, count), np.int64), np.empty((count, 2))
         queue.settled(*out)
         found.append(([column.tolist() for column in out], queue.skipped, queue.first()))
     assert found[0] == found[1]
@@ -109,11 +112,14 @@ def test_backends_wait_alike(life: Life, least: int) -> None:
 
 @given(life=LIVES)
 def test_order(life: Life) -> None:
-    """Each row leaves once, at the first step that completes it and all rows before it."""
+    """Each row leaves once, at the first step that completes it and all rows before it.
+
+    With it comes the number of rows without a label directly before it.
+    """
     kinds, numbers, times, values = columns(life)
     queue = core.ReorderBuffer(1, 0)
     count = queue.run(kinds, numbers, times, values[:, np.newaxis])
-    out = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((count, 1))
+    out = *np.empty((3, count), np.int64), np.empty((count, 1))
     queue.settled(*out)
     made: dict[int, int] = {}
     ended: dict[int, tuple[int, float]] = {}  # by number: the step, and the label if there is one
@@ -122,15 +128,19 @@ def test_order(life: Life) -> None:
             made[number] = step
         elif number in made and number not in ended:
             ended[number] = step, values[step] if kind == LEARNS else math.nan
-    expected, last = [], 0
+    expected: list[tuple[int, int, int, float]] = []
+    last = gap = skipped = 0
     for number, predicted in made.items():
         if number not in ended:
             break
         last = max(last, ended[number][0])
-        expected.append((7 * predicted, last, ended[number][1]))
-    labelled = [one for one in expected if not math.isnan(one[2])]
-    assert [*zip(*(column.ravel().tolist() for column in out), strict=True)] == labelled
-    assert queue.skipped == len(expected) - len(labelled)
+        if math.isnan(ended[number][1]):
+            gap, skipped = gap + 1, skipped + 1
+        else:
+            expected.append((7 * predicted, last, gap, ended[number][1]))
+            gap = 0
+    assert [*zip(*(column.ravel().tolist() for column in out), strict=True)] == expected
+    assert (queue.skipped, queue.gap) == (skipped, gap)
 
 
 def test_a_row_that_is_none_is_named() -> None:
@@ -138,8 +148,8 @@ def test_a_row_that_is_none_is_named() -> None:
     bets = Bets(core, 0)
     numbers = np.arange(3)
     for kinds, values, at in (([0, 0, 0], [0.5, 1.5, 2.0], 1), ([0, 0, 1], [0.5, 1.0, 0.5], 2)):
-        part = (np.array(kinds, np.uint8), numbers, numbers, np.array(values))
-        assert bets.queue.bet(*bets.sets, *part) == at - 3
+        part = (np.array(kinds, np.uint8), numbers, numbers, np.array(values)[:, np.newaxis])
+        assert bets.queue.bet(bets.sets, 1.5, *part) == at - 3
         assert bets.queue.size() == 0
     with pytest.raises(ValueError, match="no place for a label"):
         core.ReorderBuffer(0, 0)

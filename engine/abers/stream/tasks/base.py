@@ -182,6 +182,8 @@ class Task(ABC):
         scores are served as they are.
     counted
         What labels count in a test of one probability, see `CalibrationEProcess`.
+    tested
+        What the tested probabilities are of.
     """
 
     prediction: type[Struct]
@@ -192,6 +194,7 @@ class Task(ABC):
     tracked = False
     stateful = False
     counted = "labels 1"
+    tested = ""
 
     def __init__(self, settings: Settings) -> None:
         self._name = settings.task
@@ -289,7 +292,7 @@ class Task(ABC):
 
     def e_process(self) -> EProcess:
         """Return an e-process against predictions; unless overridden, against one probability."""
-        return CalibrationEProcess(self.views, outcome=self.counted, **self.testing)
+        return CalibrationEProcess(self.views, outcome=self.counted, of=self.tested, **self.testing)
 
     @abstractmethod
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:

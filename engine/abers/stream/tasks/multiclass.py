@@ -44,6 +44,7 @@ class MultiClassTask(Task):
     prediction = MultiClassPrediction
     outcome = MultiClassOutcome
     counted = "right top classes"
+    tested = "of the top class"
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
