@@ -42,8 +42,9 @@ _Shift: TypeAlias = tuple[float, int, int, list[float]]
 _Key: TypeAlias = tuple[
     list[bytes],
     tuple[memoryview, memoryview, memoryview, memoryview],
-    tuple[int, int],
-    list[tuple[list[_Test], _Shift | None]],
+    tuple[int, int, int],
+    list[tuple[list[_Test], _Shift | None, list[list[Any]]]],
+    list[Any] | None,
 ]
 
 
