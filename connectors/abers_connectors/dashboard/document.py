@@ -84,8 +84,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Page of one model.
 
     The phase is "waiting", "live" or "ended", and the status a sentence about it. Alarm and hints
-    are sentences to announce; `model` is the id of the model that is shown, and `empty` says why
-    there are no cards. The title is that of the stream, and in a part of a report of the model.
+    are sentences to announce. `models` is a list to choose from, `choose` its label, and `model`
+    the id of what is shown; `empty` says why there are no cards. The title is that of the stream,
+    and in a part of a report that of the model.
     """
 
     title: str
@@ -93,6 +94,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "Connecting…"
     alarm: Sequence[str] = ()
     hints: Sequence[str] = ()
+    choose: str = "Model"
     models: Sequence[Choice] = ()
     model: str | None = None
     tiles: Sequence[Tile] = ()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers.monitoring import VerdictSequence
+from abers.monitoring import TaskMonitor, VerdictSequence
 from abers.stream import Events, Label, Observation, Processor, Settings
 
 N = 6_000
@@ -19,11 +19,17 @@ def stream(odds: float, n: int = N, seed: int = 1, model: str = "m") -> Events:
     scores = rng.beta(2.0, 5.0, n)
     true = odds * scores / (1.0 - scores + odds * scores)
     labels = (rng.random(n) < true).astype(int)
-    events = []
+    events: list[Observation | Label] = []
     for i, (score, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True)):
         time = 1_700_000_000_000 + 60_000 * i
         events += [Observation(f"{i}", time, model, score), Label(f"{i}", time + 1, model, label)]
     return Events.of(events)
+
+
+def monitor_of(processor: Processor) -> TaskMonitor:
+    """Return the monitor of a processor that has one."""
+    assert processor.monitor is not None
+    return processor.monitor
 
 
 def settings(**given: object) -> Settings:
@@ -36,12 +42,12 @@ def test_the_model_and_what_is_served() -> None:
     """Scores with twice the odds are too high; what is served is not; calibration saved."""
     processor = Processor(settings())
     processor.process_batch(stream(0.5))
-    raw, served = processor.monitor.verdicts
+    raw, served = monitor_of(processor).verdicts
     assert (raw.view, raw.status) == ("raw", "too high")
     assert raw.ratio.upper < 1.0
     assert raw.sentence.startswith("The raw scores are too high, since 2023-11-14 22:13:20 UTC: ")
     assert (served.view, served.outside) == ("calibrated", False)
-    losses = processor.monitor.losses
+    losses = monitor_of(processor).losses
     assert losses is not None
     assert losses.difference.lower > 0.0
     assert losses.sentence.startswith("Calibration saved")
@@ -52,9 +58,9 @@ def test_a_model_without_a_calibrator() -> None:
     """With "none" there is one verdict, on the scores, and nothing to compare."""
     processor = Processor(settings(calibrator="none"))
     processor.process_batch(stream(1.0))
-    (verdict,) = processor.monitor.verdicts
+    (verdict,) = monitor_of(processor).verdicts
     assert (verdict.view, verdict.outside) == ("raw", False)
-    assert processor.monitor.losses is None
+    assert monitor_of(processor).losses is None
 
 
 @pytest.mark.native
@@ -63,7 +69,7 @@ def test_an_alarm_starts_another_block() -> None:
     processor = Processor(settings(average_run_length=1_000))
     outputs = processor.process_batch(stream(0.4))
     assert outputs.alarms
-    (process,) = processor.monitor.e_processes
+    (process,) = monitor_of(processor).e_processes
     raw, _ = process.verdicts
     assert raw.blocks > 1
     assert raw.open
@@ -81,8 +87,8 @@ def test_batches_and_restarts_change_nothing(sizes: list[int], at: int) -> None:
         parts.process_batch(events[begin : begin + size])
         begin += size
         if number == at:
-            parts = Processor.restore(parts.snapshot())
-    assert parts.monitor.verdicts == whole.monitor.verdicts
+            parts = Processor.restore(parts.snapshot(), settings())
+    assert monitor_of(parts).verdicts == monitor_of(whole).verdicts
     assert parts.state_bytes() == whole.state_bytes()
 
 
@@ -92,7 +98,7 @@ def test_labels_that_do_not_come() -> None:
     events = stream(1.0, 200)
     kept = [event for event in events if type(event) is not Label or int(event.id) % 4]
     processor.process_batch(Events.of(kept))
-    for verdict in processor.monitor.verdicts:
+    for verdict in monitor_of(processor).verdicts:
         assert verdict.came == pytest.approx(0.75, abs=0.01)
         assert "of the labels" in verdict.sentence.lower()
 
@@ -104,7 +110,7 @@ def test_models_have_verdicts_of_their_own_and_together() -> None:
     processor.process_batch(stream(1.0, 2_000, model="a"))
     processor.process_batch(stream(1.0, 2_000, seed=2, model="b"))
     each = [one.verdicts[0].labels for one in processor.monitors]
-    assert processor.monitor.verdicts[0].labels == sum(each)
+    assert monitor_of(processor).verdicts[0].labels == sum(each)
     assert isinstance(processor.monitors[0].e_processes[0].verdicts[0], VerdictSequence)
 
 
@@ -112,5 +118,5 @@ def test_no_verdicts_without_tests() -> None:
     """Where tests are switched off there are no verdicts."""
     processor = Processor(settings(tests=False))
     processor.process_batch(stream(1.0, 20))
-    assert processor.monitor.verdicts == []
-    assert processor.monitor.losses is None
+    assert monitor_of(processor).verdicts == []
+    assert monitor_of(processor).losses is None
