@@ -348,8 +348,8 @@ def test_verdicts_read_what_is_settled(life: list[tuple[int, float]], sizes: lis
         if one.expired:
             skipped += 1
             continue
-        row = ([one.forecast], [float(one.label)], np.array([time]), np.array([skipped]))
-        expected.update(*row)
+        forecast, label = np.array([one.forecast]), np.array([float(one.label or 0)])
+        expected.update(forecast, label, np.array([time]), np.array([skipped]))
         skipped = 0
         if time in alarms:
             expected.restart(time)
