@@ -104,7 +104,7 @@ class Diagram:
     >>> diagram.lower.tolist(), diagram.upper.tolist(), diagram.probability.tolist()
     ([0.2, 0.6], [0.2, 0.7], [0.25, 0.75])
     >>> diagram
-    Diagram of 8 labels in 2 blocks: Brier score 0.1938, miscalibration 0.0063, \
+    Diagram of 8 labels in 2 blocks: Brier score 0.2075, miscalibration 0.0200, \
 discrimination 0.0625, uncertainty 0.2500
     """
 

@@ -39,7 +39,8 @@ def test_with_as_many_labels_the_statement_is_made(factor: float, status: str) -
         p = rng.beta(2, 5, needed)
         odds = p / (1.0 - p) / factor
         sequence = VerdictSequence("raw", 1.25)
-        sequence.update(p, rng.random(needed) < odds / (1.0 + odds), np.arange(needed))
+        labels = (rng.random(needed) < odds / (1.0 + odds)).astype(float)
+        sequence.update(p, labels, np.arange(needed))
         found += sequence.verdict().status == status
     assert found >= 38
 
@@ -74,7 +75,7 @@ def test_a_sequence_asks_at_its_own_level() -> None:
     sequence = VerdictSequence("raw", 1.25)
     rng = np.random.default_rng(1)
     p = rng.beta(2, 5, 300)
-    rows = p, rng.random(300) < p, np.arange(300)
+    rows = p, (rng.random(300) < p).astype(float), np.arange(300)
     sequence.update(*rows)
     first = sequence.label_needs()
     sequence.restart(300)

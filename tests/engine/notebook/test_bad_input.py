@@ -16,7 +16,7 @@ from abers.plotting import reliability
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 NAN = float("nan")
 
-COLUMNS = [
+COLUMNS: list[tuple[dict[str, Any], type[InputError], str]] = [
     ({"y": [0, 1], "p": [0.1]}, ParameterError, "y has 2 rows, p has 1"),
     ({"y": [0, 2], "p": [0.1, 0.2]}, LabelError, "row 1: label 2 is not 0 or 1; map the positive"),
     ({"y": [0, -1], "p": [0.1, 0.2]}, LabelError, "row 1: label -1 is not 0 or 1; map"),
@@ -29,7 +29,7 @@ COLUMNS = [
         "row 1: label .* drop rows whose label",
     ),
     (
-        {"y": np.ma.array([0, 1], mask=[0, 1]), "p": [0.1, 0.2]},
+        {"y": np.ma.array([0, 1], mask=[False, True]), "p": [0.1, 0.2]},
         LabelError,
         "row 1: label nan .* drop rows whose label",
     ),
@@ -46,7 +46,7 @@ COLUMNS = [
         r"p must be one-dimensional, not of shape \(2, 2\); pass one column, such as p\[:, 1\]",
     ),
 ]
-OTHERS = [
+OTHERS: list[tuple[dict[str, Any], type[InputError], str]] = [
     ({"time": [1]}, ParameterError, "time has 1 rows, p has 2"),
     ({"time": [1, None]}, TimeError, "row 1: time None is not a time; times are milliseconds"),
     ({"time": [1, NAN]}, TimeError, "row 1: time nan is not a time"),

@@ -43,7 +43,7 @@ class Column:
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
 
-    def __array__(self, dtype: DTypeLike = None, *, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> np.ndarray:
         """Return the array."""
         return np.array(self.values, dtype=dtype, copy=copy)
 
