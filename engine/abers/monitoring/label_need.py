@@ -85,7 +85,7 @@ def label_needs(groups: ForecastGroups, alpha: float) -> list[LabelNeed]:
     >>> for need in label_needs(groups, 0.025):
     ...     print(need.sentence)
     About 10,700 labels establish a factor of 1.25 in odds if the forecasts are right: 7,700 more.
-    About 8,400 labels show it if all odds are too high by a factor of 1.5: 5,400 more.
+    About 8,400 labels reveal odds that are too high by a factor of 1.5: 5,400 more.
     """
     n = groups.labels
     if not n:
@@ -97,7 +97,7 @@ def label_needs(groups: ForecastGroups, alpha: float) -> list[LabelNeed]:
     if factor is not None:
         inner, outer = groups.groups()[ALL], groups.main_groups(factor)[ALL]
         wrong = _labels(inner, n, inner.least - outer.least, alpha)
-        needs.append((f"show it if all odds are too high by a factor of {factor:g}", wrong))
+        needs.append((f"reveal odds that are too high by a factor of {factor:g}", wrong))
     return [
         LabelNeed(words, _rounded(one), _rounded(max(one - n, 0.0)))
         for words, one in needs

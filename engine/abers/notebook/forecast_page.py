@@ -23,7 +23,7 @@ _MOST_ROWS = 200  # of the table of a figure; JSON has all
 _STYLE = """
 :root { color-scheme: light dark; }
 body { max-width: 60rem; margin: 1.5rem auto; padding: 0 1rem; }
-body { font: 16px/1.5 system-ui, sans-serif; overflow-wrap: anywhere; }
+body { font: 16px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 table { border-collapse: collapse; }
 th, td { padding: 0.15rem 0.9rem 0.15rem 0; text-align: left; vertical-align: top; }
 """
@@ -43,13 +43,11 @@ def body(  # noqa: PLR0913 - what a report has
     plots: Sequence[str],
 ) -> str:
     """Return the HTML of the parts of a report; only `plots` are HTML already."""
-    parts = [f"<p><strong>{escape(verdict.sentence)}</strong></p>"]
-    parts.append(_table((), numbers.items()))
-    parts += [note(one.sentence) for one in needs]
-    if verdicts:
-        rows = ((shown(name), f"{v.labels:,}", v.sentence) for name, v in verdicts.items())
-        parts.append(_table(("group", "labels", "verdict"), rows))
-    return f"<div>{''.join(parts)}{''.join(plots)}{_tables(figures)}</div>"
+    head = f"<p><strong>{escape(verdict.sentence)}</strong></p>{_table((), numbers.items())}"
+    needed = "".join(note(one.sentence) for one in needs)
+    rows = [(shown(name), f"{one.labels:,}", one.sentence) for name, one in verdicts.items()]
+    groups = _table(("group", "labels", "verdict"), rows) if rows else ""
+    return f"<div>{head}{needed}{''.join(plots)}{_tables(figures)}{groups}</div>"
 
 
 def page(content: str) -> bytes:

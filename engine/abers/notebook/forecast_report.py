@@ -50,8 +50,8 @@ class ForecastReport:
 
     Notes
     -----
-    **Guarantee.** The verdict is wrong with a probability of at most 5 %, however often one reads it;
-    see `abers.monitoring.VerdictSequence`. Each of `verdicts` has these 5 % by itself: of many
+    **Guarantee.** The verdict is wrong with a probability of at most 5 %, however often one reads
+    it; see `abers.monitoring.VerdictSequence`. Each of `verdicts` has these 5 % by itself: of many
     groups some may be wrong. Without labels all means are NaN.
 
     Examples
