@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from abers.exceptions import ParameterError
 from abers.monitoring.findings import STATUSES, WHOLE, find
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
+from abers.monitoring.label_need import label_needs
 from abers.monitoring.verdict import WORDS, Verdict, find_verdict
 from abers.serialization import MAX_COUNT, count, number, require, whole
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
     from abers.monitoring.findings import GroupFinding
+    from abers.monitoring.label_need import LabelNeed
     from abers.monitoring.verdict import Words
 
 __all__ = ["VerdictSequence"]
@@ -192,6 +194,10 @@ class VerdictSequence:
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""
         return self._present() if self.held is None else self.held
+
+    def label_needs(self) -> list[LabelNeed]:
+        """Return about how many labels of the present block allow which statement: a guide."""
+        return label_needs(self.groups, self._level())
 
     def brief(self) -> tuple[str, float]:
         """Return the status of the verdict, and the ratio of observed to expected outcomes.
