@@ -73,7 +73,7 @@ def formula(
     """Return what the page says, with ids of so many bytes."""
     lanes = waiting if protected else 0
     fading = sum(min(labelled, most) for most in FADING) if protected else 0
-    more = 160 * lanes + 18 * fading  # of the snapshot; it is packed before it is written
+    more = 180 * lanes + 18 * fading  # of the snapshot; it is packed before it is written
     return Formula(
         waiting * (180 + width)
         + finished * (110 + width)

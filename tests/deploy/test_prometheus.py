@@ -40,8 +40,9 @@ def metrics() -> list[Metric]:
     """Return the metrics of services to which a little of everything has happened."""
     numbers = {"task.kind": "regression", "calibrator.distributions": "scored"}
     pooled = numbers | {"calibrator.kind": "protected", "calibrator.support": [0, 1]}
+    tracked = pooled | {"calibrator.coverage": 0.9}
     found: dict[str, Metric] = {}
-    for flags in (numbers, pooled, {"task.scores": "probability"}):
+    for flags in (numbers, pooled, tracked, {"task.scores": "probability"}):
         for one in registry_of(served(flags)).collect():
             if len(one.samples) >= len(found[one.name].samples if one.name in found else ()):
                 found[one.name] = one

@@ -19,6 +19,8 @@ __all__ = [
     "VennIntervals",
     "brier_merge",
     "clamped",
+    "clamped_number",
+    "drawn",
     "log_merge",
     "shrunk",
     "shrunk_merge",

@@ -84,7 +84,8 @@ def test_the_least() -> None:
         "models": "at most 1,000, and as many segments in all",
         "lengths": "ids of at most 256 bytes; models, segments and classes of at most 256",
         "state": "is not saved",
-        "monitoring": "on",
+        "monitoring": "on; alarms where odds are off by more than 1.25 times, with at least "
+        "1,000,000 labels between false alarms on average",
     }
     assert checked().sample is None
 
