@@ -108,6 +108,7 @@ def clamped(p: Floats) -> Floats:
 
 
 def clamped_number(p: float) -> float:
+    """Clamp a probability as `clamped` does."""
     return min(max(p, _MIN_PROBABILITY), _MAX_PROBABILITY)
 
 
