@@ -59,7 +59,7 @@ class MissingIdCheck:
         self._first, self._last = [], None
         if not _same(x, last) and any(_same(x, each) for each in first):
             self._warned = True
-            warnings.warn(_MESSAGE, MissingIdWarning, stacklevel=4)
+            warnings.warn(_MESSAGE, MissingIdWarning, stacklevel=3)
 
 
 def _same(x: Features, other: Features) -> bool:

@@ -30,8 +30,8 @@ WRONG_CLASSIFIERS = [
 ]
 WRONG_REGRESSORS = [
     (
-        naive_bayes.MultinomialNB(),
-        r"regressor=MultinomialNB\(…\) is not .*; use VennAbersClassifier",
+        tree.HoeffdingTreeClassifier(),
+        r"regressor=HoeffdingTreeClassifier\(…\) is not .*; use VennAbersClassifier",
     ),
     (LinearRegression(), r"use abers\.sklearn\.VennAbersCalibratedRegressor"),
     (linear_model.LinearRegression, r"pass an instance, LinearRegression\(…\), not the class"),
