@@ -67,7 +67,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
     Raises
     ------
     ParameterError
-        If an option is invalid.
+        If `regressor` is not a river regressor, or another option is invalid.
 
     Notes
     -----

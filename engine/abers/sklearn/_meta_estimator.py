@@ -122,6 +122,7 @@ class CalibratedMetaEstimator(
         """Accept the inputs that the estimator accepts."""
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.pairwise = inner.input_tags.pairwise
         return tags
 
