@@ -104,7 +104,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cards(view: ModelView, title: str = "") -> Iterator[Card]:
-    """Yield the cards of one model with labels: its verdicts, scores, tests, and each figure.
+    """Yield the cards of one model with labels: its verdicts, tests, scores, and each figure.
 
     The title is the name of the model, if the heading of the scores has it.
     """
@@ -112,6 +112,9 @@ def cards(view: ModelView, title: str = "") -> Iterator[Card]:
         rows = [[name, sentence] for name, sentence in view.verdicts.items()]
         heading = f"Verdict on {title}" if title else "Verdict"
         yield Card("verdict", heading, _VERDICT_NOTE, Table(["of", "verdict"], rows))
+    if view.tests:
+        alarms = [*_alarms(view.alarms)]
+        yield Card("tests", "Sequential tests", _EVIDENCE_NOTE, _tests(view.tests), notes=alarms)
     description = " ".join(
         [
             f"Means over {view.labels:,} labels: each prediction is scored once, as issued.",
@@ -119,9 +122,6 @@ def cards(view: ModelView, title: str = "") -> Iterator[Card]:
         ]
     )
     yield Card("scores", f"Scores of {title}" if title else "Scores", description, _scores(view))
-    if view.tests:
-        alarms = [*_alarms(view.alarms)]
-        yield Card("tests", "Sequential tests", _EVIDENCE_NOTE, _tests(view.tests), notes=alarms)
     yield from map(_figure_card, view.figures)
 
 
