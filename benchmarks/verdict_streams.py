@@ -204,16 +204,16 @@ def restarted(sequence: Recorded, labels: Floats) -> None:
 
 
 def with_alarms(sequence: Recorded, labels: Floats) -> None:
-    """Restart the block at each alarm of the test for a change."""
+    """Restart the block at each alarm: of the test for a change beyond the tolerance."""
     p, n = sequence.rows.p, len(labels)
     numbers = np.repeat(np.arange(n), 2)
     kinds = np.tile(np.array([PREDICTS, LEARNS], np.uint8), n)
     values = np.stack((p, labels), axis=1).reshape(-1, 1)
     opened = CalibrationEProcess(average_run_length=100_000.0, cooldown=2_000.0).run(
-        EProcessSteps(kinds, numbers, numbers, np.pad(values, ((0, 0), (0, 3))))
+        EProcessSteps(kinds, numbers, numbers, values)
     )
     start = 0
-    for row in [*(one.step // 2 + 1 for one in opened if one.test == "change"), n]:
+    for row in [*(one.step // 2 + 1 for one in opened if one.test == "change-tolerance"), n]:
         sequence.update(p[start:row], labels[start:row], np.arange(start, row))
         if row < n:
             sequence.restart(row - 1)

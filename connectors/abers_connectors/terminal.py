@@ -140,7 +140,10 @@ def watching(
 
 
 def show_summary(summary: Summary, title: str, delay: Lateness | None = None) -> None:
-    """Print the table at the end of a run of an input, with the delay of its labels."""
+    """Print verdicts and table at the end of a run of an input, with the delay of its labels."""
+    say_all(one["sentence"] for one in summary.verdicts)
+    if summary.calibration is not None:
+        say(summary.calibration["sentence"])
     late = "" if delay is None else f", labels {delay}"
     table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE)
     table.add_column()

@@ -4,7 +4,8 @@ A model's score goes in, and two probabilities come out, one of which is calibra
 that arrives improves the next prediction. Observations are scored at prediction time, paired with
 their labels at label time, and never scored again.
 
-The packages of abers, and `base`, `checks` and `registry`, are imported at their first use.
+The packages of abers, `base`, `checks` and `registry`, and the functions
+`report` and `monitor`, are imported at their first use.
 """
 
 import importlib
@@ -51,8 +52,6 @@ from abers.exceptions import (
 from abers.version import __version__
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from abers import (
         base,
         batch,
@@ -60,6 +59,7 @@ if TYPE_CHECKING:
         checks,
         learners,
         monitoring,
+        notebook,
         plotting,
         registry,
         regression,
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         sklearn,
         stream,
     )
+    from abers.notebook import monitor, report
 
 __all__ = [
     "AbersError",
@@ -109,21 +110,28 @@ __all__ = [
     "calibration",
     "checks",
     "learners",
+    "monitor",
     "monitoring",
+    "notebook",
     "plotting",
     "registry",
     "regression",
+    "report",
     "river",
     "sklearn",
     "stream",
 ]
 
+_NOTEBOOK = ("monitor", "report")
 
-def __getattr__(name: str) -> "ModuleType":
-    """Import a package or module of abers at its first use."""
+
+def __getattr__(name: str) -> object:
+    """Import a package or module of abers, or a function of `abers.notebook`, at its first use."""
     if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
+    if name in _NOTEBOOK:
+        return getattr(importlib.import_module("abers.notebook"), name)
     return importlib.import_module(f"{__name__}.{name}")
 
 

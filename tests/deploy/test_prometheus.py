@@ -146,10 +146,10 @@ def test_alerts_say_what_is_wrong() -> None:
 
 def test_some_alerts_page() -> None:
     """Alerts that are named wake somebody, all others are tickets; an unknown one is an error."""
-    told = CliRunner().invoke(app, ["prometheus-rules", "--page", "AbersDown, AbersLag"]).stdout
+    printed = CliRunner().invoke(app, ["prometheus-rules", "--page", "AbersDown, AbersLag"]).stdout
     severities = {
         rule["alert"]: rule["labels"]["severity"]
-        for group in YAML(typ="safe").load(told)["groups"]
+        for group in YAML(typ="safe").load(printed)["groups"]
         for rule in group["rules"]
         if "alert" in rule
     }

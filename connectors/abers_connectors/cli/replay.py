@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -20,10 +20,12 @@ from abers_connectors.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
     from abers_connectors.config.value_types import Lateness
+    from abers_connectors.dashboard.report import FinishedReplay
     from abers_connectors.replay.job import Job
     from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.replay.pace import Pace
     from abers_connectors.replay.run import Run
+    from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
 
 __all__ = ["compare_calibrators", "compare_delays", "run_job"]
@@ -69,7 +71,7 @@ def run_job(  # noqa: PLR0913 - the options of a command
             _finish(running, job.source, hidden=piped)
         summary = summarize_run(running, running.events - before, perf_counter() - started)
         if reporter is not None:
-            reporter.write(title, job.source, summary, delay)
+            reporter.write({title: reporter.finished(title, job.source, summary, delay)})
         if as_json:
             typer.echo(msgspec.json.encode(summary), err=piped)
         else:
@@ -82,15 +84,43 @@ def run_job(  # noqa: PLR0913 - the options of a command
             page.stay()
 
 
-def compare_calibrators(job: Job, names: str, title: str, *, as_json: bool) -> None:
-    """Run a job with several calibrators, and print a table, or JSON, to standard output."""
-    found = compare(job, names, lambda running: _finish(running, job.source, hidden=False))
+def compare_calibrators(  # noqa: PLR0913 - the options of a command
+    job: Job,
+    names: str,
+    title: str,
+    *,
+    as_json: bool,
+    delay: Lateness | None = None,
+    report: str | None = None,
+) -> None:
+    """Run a job with several calibrators, and print a table, or JSON, to standard output.
+
+    A report has a part for each calibrator.
+    """
+    job.require_apart(report)
+    runs: dict[str, FinishedReplay] = {}
+    with nullcontext() if report is None else Reporter(report) as reporter:
+
+        def finish(running: Run) -> None:
+            if reporter is not None:
+                reporter.watch(running)
+            _finish(running, job.source, hidden=False)
+
+        def done(name: str, summary: Summary) -> None:
+            if reporter is not None:
+                runs[name] = reporter.finished(title, job.source, summary, delay)
+
+        found = compare(job, names, finish, done)
+        if reporter is not None:
+            reporter.write(runs)
     if as_json:
         typer.echo(msgspec.json.encode(found))
     else:
         terminal.show_comparison(found, title)
         for sentence in windows(names, job.settings):
             terminal.say(sentence)
+        if report is not None:
+            terminal.say(f"The report is in {report}.")
 
 
 def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool) -> None:

@@ -301,7 +301,9 @@ def replay(  # noqa: PLR0913 - the options of the command
             compare_delays(options, delays, as_json=as_json)
             return
         if compare is not None:
-            compare_calibrators(plan.job, compare, stream, as_json=as_json)
+            compare_calibrators(
+                plan.job, compare, stream, as_json=as_json, delay=plan.delay, report=report
+            )
             return
         run_job(
             plan.job,

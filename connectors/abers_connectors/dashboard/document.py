@@ -35,6 +35,11 @@ _EVIDENCE_NOTE = (
     "ten. A test is triggered when it reaches the threshold. The guarantee of the threshold holds "
     "however often you look."
 )
+_VERDICT_NOTE = (
+    "Can these forecasts be trusted now? Sizes are averages over the labels that are named; what "
+    "lies beyond them is excluded with a confidence of 95 %, however often you look. The tests "
+    "below are about every single forecast."
+)
 _LAST_ALARMS = 5
 
 
@@ -79,8 +84,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Page of one model.
 
     The phase is "waiting", "live" or "ended", and the status a sentence about it. Alarm and hints
-    are sentences to announce; `model` is the id of the model that is shown, and `empty` says why
-    there are no cards. The title is that of the stream, and in a part of a report of the model.
+    are sentences to announce. `models` is a list to choose from, `choose` its label, and `model`
+    the id of what is shown; `empty` says why there are no cards. The title is that of the stream,
+    and in a part of a report that of the model.
     """
 
     title: str
@@ -88,6 +94,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     status: str = "Connecting…"
     alarm: Sequence[str] = ()
     hints: Sequence[str] = ()
+    choose: str = "Model"
     models: Sequence[Choice] = ()
     model: str | None = None
     tiles: Sequence[Tile] = ()
@@ -97,10 +104,17 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cards(view: ModelView, title: str = "") -> Iterator[Card]:
-    """Yield the cards of one model with labels: its scores, its tests, and each figure.
+    """Yield the cards of one model with labels: its verdicts, tests, scores, and each figure.
 
     The title is the name of the model, if the heading of the scores has it.
     """
+    if view.verdicts:
+        rows = [[name, sentence] for name, sentence in view.verdicts.items()]
+        heading = f"Verdict on {title}" if title else "Verdict"
+        yield Card("verdict", heading, _VERDICT_NOTE, Table(["of", "verdict"], rows))
+    if view.tests:
+        alarms = [*_alarms(view.alarms)]
+        yield Card("tests", "Sequential tests", _EVIDENCE_NOTE, _tests(view.tests), notes=alarms)
     description = " ".join(
         [
             f"Means over {view.labels:,} labels: each prediction is scored once, as issued.",
@@ -108,9 +122,6 @@ def cards(view: ModelView, title: str = "") -> Iterator[Card]:
         ]
     )
     yield Card("scores", f"Scores of {title}" if title else "Scores", description, _scores(view))
-    if view.tests:
-        alarms = [*_alarms(view.alarms)]
-        yield Card("tests", "Sequential tests", _EVIDENCE_NOTE, _tests(view.tests), notes=alarms)
     yield from map(_figure_card, view.figures)
 
 

@@ -80,7 +80,7 @@ def _alarm(frame: Frame, view: ModelView | None) -> list[str]:
     active = [key_name(one.key) or "the model" for one in frame.models if one.active]
     if not active:
         return []
-    sentence = f"Alarm: the predictions of {', '.join(active)} are miscalibrated."
+    sentence = f"Alarm: the scores or the predictions of {', '.join(active)} are miscalibrated."
     last = view.alarms[-1:] if view is not None else []
     return [sentence, *(triggered(labels, alarm) for labels, alarm in last)]
 

@@ -68,7 +68,7 @@ def joined_history(
     mixed = [*_experts([one for _, one in trails], [history.names for history, _ in some])]
     return JoinedHistory(
         joined_windows([history.windowed.windows(monitor) for history, monitor in some], most),
-        [max(group, key=attrgetter("log_wealth")) for group in _groups(evidence, most)],
+        [_strongest(group) for group in _groups(evidence, most)],
         [group[-1] for group in _groups(mixed, most)],
         [*_alarms([history for history, _ in some], [one for one, _ in trails], evidence)],
         np.concatenate([_part(history.last, len(some)) for history, _ in some]),
@@ -89,6 +89,11 @@ def _evidence(trails: Sequence[Sequence[EvidencePoint]]) -> Iterator[EvidencePoi
     """Yield the strongest evidence of all trails at each moment."""
     for labels, time, latest in _together(trails):
         yield EvidencePoint(labels, time, max(one.log_wealth for one in latest.values()))
+
+
+def _strongest(group: Sequence[EvidencePoint]) -> EvidencePoint:
+    """Return the end of a group, with its strongest evidence."""
+    return group[-1]._replace(log_wealth=max(one.log_wealth for one in group))
 
 
 def _experts(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from abers.monitoring import consistency_bands
 from abers_connectors.dashboard.time_figures import history_figures
 from abers_connectors.replay.summary import finite
+from abers_connectors.replay.verdict_text import verdict_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +38,7 @@ class ModelView(NamedTuple):
     tests: Sequence[Evidence]
     alarms: Sequence[tuple[int, Alarm]]
     figures: Sequence[Figure]
+    verdicts: dict[str, str]  # sentences, by what they are about
 
     @classmethod
     def of(
@@ -60,4 +62,5 @@ class ModelView(NamedTuple):
             tests=tests,
             alarms=history.alarms,
             figures=figures,
+            verdicts=verdict_sentences(monitor),
         )

@@ -22,6 +22,7 @@ from abers.monitoring import (
 )
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.replay.summary import expert_numbers, finite
+from abers_connectors.replay.verdict_text import loss_record, verdict_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,8 @@ NO_FINDINGS: dict[str, Any] = {
     "over_time": [],
     "reliability": None,
     "diagrams": None,
+    "verdicts": [],
+    "calibration": None,
     "tests": [],
     "evidence": [],
     "alarms": [],
@@ -128,6 +131,8 @@ def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
             }
             for window in recent_windows(history.windows)
         ],
+        "verdicts": [*map(verdict_record, monitor.verdicts)],
+        "calibration": loss_record(monitor.losses),
         "tests": [_test(one) for one in monitor.tests],
         "experts": expert_numbers(experts(monitor.numbers_beside())),
         "experts_over_time": [

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from base64 import b64encode
 from hashlib import sha256
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+
+import msgspec
 
 from abers import registry
 from abers.monitoring import ALARM_TEST
@@ -25,7 +28,7 @@ from abers_connectors.dashboard.models import key_id, listed_name, model_table
 from abers_connectors.dashboard.page_assets import PageAssets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from abers_connectors.dashboard.model_view import ModelView
     from abers_connectors.dashboard.models import Key
@@ -45,31 +48,43 @@ class ReportPage:
     def __init__(self) -> None:
         self._assets = PageAssets("a report as a page", "plots")
 
-    def encode(self, run: FinishedReplay) -> bytes:
-        """Return the HTML document of the report of a replay."""
+    def encode(self, runs: Mapping[str, FinishedReplay]) -> bytes:
+        """Return the HTML document of the report of a replay, or of several by calibrator."""
+        if len(runs) > 1:
+            parts = [*starmap(_compared, runs.items())]
+            return self._page(next(iter(runs.values())), parts, "Calibrator", None)
+        (run,) = runs.values()
         kept, left_out = run.models()
         models = {key: one.view() for key, one in kept.items()}
         parts = [_whole(run, models), *map(_part, models, models.values())]
-        scripts: list[str] = []
-        if models or any(one.figure for one in parts[0].cards):
-            scripts = [self._assets.plotly.read_text("utf-8"), self._assets.script]
-        head = Document(
-            title=run.facts()["stream"],
-            phase="ended",
-            status="A replay that has ended: these are its final numbers.",
-            models=[Choice(str(one.model), one.title) for one in parts] if models else [],
-        )
-        observations, labels = run.summary.observations, run.summary.labels
-        intro = (
-            f"{observations:,} observations were predicted before their labels were known, and "
-            f"{labels:,} labels came. Each prediction is scored once, as issued. Made by {VERSION}."
-        )
         notice = None
         if left_out:
             notice = (
                 f"The {len(models)} models with most labels have figures of their own. "
                 f"{left_out:,} more are only in the numbers of all together."
             )
+        return self._page(run, parts, "Model", notice)
+
+    def _page(
+        self, run: FinishedReplay, parts: Sequence[Document], choose: str, notice: str | None
+    ) -> bytes:
+        """Return the page of some parts, one of which is chosen."""
+        scripts: list[str] = []
+        if len(parts) > 1 or any(one.figure for one in parts[0].cards):
+            scripts = [self._assets.plotly.read_text("utf-8"), self._assets.script]
+        several = len(parts) > 1
+        head = Document(
+            title=run.facts()["stream"],
+            phase="ended",
+            status="A replay that has ended: these are its final numbers.",
+            choose=choose,
+            models=[Choice(str(one.model), one.title) for one in parts] if several else [],
+        )
+        observations, labels = run.summary.observations, run.summary.labels
+        intro = (
+            f"{observations:,} observations were predicted before their labels were known, and "
+            f"{labels:,} labels came. Each prediction is scored once, as issued. Made by {VERSION}."
+        )
         return self._assets.render(
             live=None,
             head=head,
@@ -79,6 +94,11 @@ class ReportPage:
             policy=" ".join(map(_hashed, scripts)) or "'none'",
             scripts=scripts,
         )
+
+
+def _compared(name: str, run: FinishedReplay) -> Document:
+    """Return the part of one of several calibrators."""
+    return msgspec.structs.replace(_whole(run, {}), title=name, model=quote(name, safe=""))
 
 
 def _whole(run: FinishedReplay, models: Mapping[Key, ModelView]) -> Document:

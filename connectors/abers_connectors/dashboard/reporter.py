@@ -18,7 +18,7 @@ from abers_connectors.replay.options import report_format
 from abers_connectors.sinks.destination import OutputStream, WholeFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.options import Period
@@ -39,7 +39,7 @@ class Reporter:
     """
 
     def __init__(self, path: str, reference: Period | None = None) -> None:
-        self._encode: Callable[[FinishedReplay], bytes] = _json
+        self._encode: Callable[[Mapping[str, FinishedReplay]], bytes] = _json
         if report_format(path) == "html":
             from abers_connectors.dashboard.report_page import (  # noqa: PLC0415 - imports the extra
                 ReportPage,
@@ -65,12 +65,19 @@ class Reporter:
         self._observer.hold({0: processor})
         running.observers.append(partial(self._observer.take, processor))
 
-    def write(self, title: str, source: Source, summary: Summary, delay: Lateness | None) -> None:
-        """Write the report of the run that was observed; see `FinishedReplay`."""
-        known = self._processor, summary, self._observer
-        self._file.write(self._encode(FinishedReplay(title, delay, source, *known)))
+    def finished(
+        self, title: str, source: Source, summary: Summary, delay: Lateness | None
+    ) -> FinishedReplay:
+        """Return what is known of the run that was observed; see `FinishedReplay`."""
+        return FinishedReplay(title, delay, source, self._processor, summary, self._observer)
+
+    def write(self, runs: Mapping[str, FinishedReplay]) -> None:
+        """Write the report of a run, or of several by the names of their calibrators."""
+        self._file.write(self._encode(runs))
         self._file.close()
 
 
-def _json(run: FinishedReplay) -> bytes:
-    return msgspec.json.encode(run.numbers())
+def _json(runs: Mapping[str, FinishedReplay]) -> bytes:
+    found = {name: run.numbers() for name, run in runs.items()}
+    whole = next(iter(found.values())) if len(found) == 1 else {"calibrators": found}
+    return msgspec.json.encode(whole)

@@ -75,19 +75,26 @@ def windows(names: str, settings: Settings) -> list[str]:
     ]
 
 
-def compare(job: Job, names: str, finish: Callable[[Run], None]) -> dict[str, Summary]:
+def compare(
+    job: Job,
+    names: str,
+    finish: Callable[[Run], None],
+    done: Callable[[str, Summary], None] = lambda _name, _summary: None,
+) -> dict[str, Summary]:
     """Return the summary of a job with each calibrator, of names with commas between them.
 
-    `finish` iterates a run to its end. An unknown name, or a stream that can be read only once, is
-    a ParameterError.
+    `finish` iterates a run to its end, and `done` takes its calibrator and summary. An unknown
+    name, or a stream that can be read only once, is a ParameterError.
     """
     if job.source.name == "standard input" or Path(job.source.name).is_fifo():
         msg = "--compare reads the stream once for each calibrator; give a file, no pipe"
         raise ParameterError(msg)
-    return {
-        str(one.calibrator): _summary(job._replace(settings=one, outputs={}, state=None), finish)
-        for one in contestants(names, job.settings)
-    }
+    found: dict[str, Summary] = {}
+    for one in contestants(names, job.settings):
+        name = str(one.calibrator)
+        found[name] = _summary(job._replace(settings=one, outputs={}, state=None), finish)
+        done(name, found[name])
+    return found
 
 
 def _summary(job: Job, finish: Callable[[Run], None]) -> Summary:

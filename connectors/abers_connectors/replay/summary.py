@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from abers.monitoring import ALARM_TEST, experts
 from abers_connectors.replay.evidence_text import status_text
+from abers_connectors.replay.verdict_text import loss_record, verdict_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +46,8 @@ class Summary(msgspec.Struct, frozen=True):
     alarms: list[AlarmRecord] = []
     experts: dict[str, dict[str, float | None]] = {}  # weight and loss, of protected predictions
     alarm_status: dict[str, str] = {}  # by view, of the test that raises alarms
+    verdicts: list[dict[str, Any]] = []  # on the raw scores and on what is served
+    calibration: dict[str, Any] | None = None  # what it saved or cost
 
 
 def summarize_run(run: Run, events: int, seconds: float) -> Summary:
@@ -90,6 +93,8 @@ def summarize(
             for one in (() if whole is None else whole.tests)
             if one.name == ALARM_TEST
         },
+        verdicts=[] if whole is None else [*map(verdict_record, whole.verdicts)],
+        calibration=None if whole is None else loss_record(whole.losses),
     )
 
 

@@ -1,8 +1,8 @@
 // Sums over groups of forecasts with labels; see `GroupSums` in
 // abers/reference/group_sums.py.
 //
-// Terms are added row by row in the order of the specification, so sums are equal to the bit however
-// rows are batched.
+// Terms are added row by row in the order of the specification, so sums are equal to the bit
+// however rows are batched.
 //
 // Invariant: `cut` is the mean, by the weights p (1 - p), of the log odds of all rows so far, and
 // `weight` the sum of these weights.
@@ -66,7 +66,7 @@ class GroupSums {
   }
 
  private:
-  static constexpr std::size_t kHead = 2;  // weight, cut
+  static constexpr std::size_t kHead = 2;                  // weight, cut
   static constexpr double kLeast = 0x1.4875c38cc6b4ap-22;  // log odds of -15
 
   std::size_t half_sums() const { return kCounted + 2 * tolerances_.size(); }

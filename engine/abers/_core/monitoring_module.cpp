@@ -94,8 +94,7 @@ void add_loss_differences(const Read& first, const Read& second, const Read& lab
   require(first.size() == n && second.size() == n && sums.size() == 3);
   double* const sum = sums.data();
   for (std::size_t i = 0; i < n; ++i) {
-    const double d =
-        loss_difference(first.data()[i], second.data()[i], labels.data()[i] == 1.0);
+    const double d = loss_difference(first.data()[i], second.data()[i], labels.data()[i] == 1.0);
     const double within = std::clamp(d, -largest, largest);
     sum[0] += within;
     sum[1] += within * within;
@@ -380,9 +379,7 @@ void bind_monitoring(nb::module_& m) {
       .def("sums", &write_sums, "out"_a)
       .def(
           "load",
-          [](GroupSums& groups, const Read& sums) {
-            groups.load({sums.data(), sums.size()});
-          },
+          [](GroupSums& groups, const Read& sums) { groups.load({sums.data(), sums.size()}); },
           "sums"_a);
   nb::class_<Tally>(m, "Tally")
       .def(nb::init<>())

@@ -48,10 +48,7 @@ class Protection {
   // The first set has event times, and its intervals are returned; to the others the time of an
   // observation is the number of predictions before it.
   Protection(Aggregation& mixture, std::vector<CalibrationSet*> sets, std::int64_t positives)
-      : positives_(positives),
-        mixture_(mixture),
-        sets_(std::move(sets)),
-        given_(mixture.given()) {
+      : positives_(positives), mixture_(mixture), sets_(std::move(sets)), given_(mixture.given()) {
     if (sets_.size() + 1 != mixture.given()) throw std::invalid_argument("other experts");
   }
 

@@ -90,8 +90,7 @@ void expire(Protection& protection, std::int64_t number) {
 void bind_protection(nb::module_& module) {
   nb::class_<Protection>(module, "Protection")
       .def(nb::init<Aggregation&, std::vector<CalibrationSet*>, std::int64_t>(), "mixture"_a,
-           "sets"_a, "positives"_a = 0, nb::keep_alive<1, 2>(),
-           nb::keep_alive<1, 3>())
+           "sets"_a, "positives"_a = 0, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def_prop_ro("positives", &Protection::positives)
       .def("predict", &predict, "score"_a, "raw"_a, "weight"_a, "time"_a, "number"_a)
       .def("learn", &learn, "score"_a, "raw"_a, "label"_a, "weight"_a, "time"_a, "number"_a)

@@ -19,6 +19,7 @@ from abers.monitoring.event_time import event_time, is_date
 from abers.monitoring.evidence import TESTS, Evidence, Incident, evidence_numbers, strongest
 from abers.monitoring.exchangeability import ExchangeabilityEProcess
 from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
+from abers.monitoring.label_need import LabelNeed, label_needs
 from abers.monitoring.loss_difference import LossDifference
 from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.mixture import Expert, Mixture
@@ -82,6 +83,7 @@ __all__ = [
     "ForecastGroups",
     "Forecasts",
     "Incident",
+    "LabelNeed",
     "LossDifference",
     "LossWords",
     "Martingale",
@@ -122,6 +124,7 @@ __all__ = [
     "figures_over_time",
     "is_date",
     "joined_windows",
+    "label_needs",
     "means",
     "measure",
     "missing_labels",

@@ -195,10 +195,6 @@ def others_total(many: Sequence[TaskMonitor]) -> list[Monitor]:
     return [type(column[0]).total(column) for column in columns]
 
 
-def _combined(many: Sequence[VerdictSequence]) -> VerdictSequence:
-    return many[0] if len(many) == 1 else VerdictSequence.total(many)
-
-
 class TaskMonitor(Monitor):
     """First monitor of a task: scores of its predictions, with all other monitors and tests.
 
@@ -234,10 +230,11 @@ class TaskMonitor(Monitor):
     @property
     def verdicts(self) -> list[Verdict]:
         """Verdicts on the forecasts, those of the raw scores first; empty without tests."""
-        processes = [
-            [one for view in process.views for one in view.verdicts] for process in self.e_processes
-        ]
-        return [VerdictSequence.total(many).verdict() for many in zip(*processes, strict=True)]
+        return [one.verdict() for one in self._sequences()]
+
+    def _sequences(self) -> list[VerdictSequence]:
+        columns = zip(*(process.verdicts for process in self.e_processes), strict=True)
+        return [many[0] if len(many) == 1 else VerdictSequence.total(many) for many in columns]
 
     @property
     def losses(self) -> LossDifference | None:
@@ -284,7 +281,7 @@ class TaskMonitor(Monitor):
     def summary(self) -> list[Number]:
         """Return all numbers: scores, other monitors, tests."""
         beside = (*self.numbers_beside(), *evidence_numbers(self.tests))
-        return [*self._numbers(), *beside, *verdict_numbers(self.verdicts, self.losses)]
+        return [*self._numbers(), *beside, *verdict_numbers(self._sequences(), self.losses)]
 
     def numbers_beside(self) -> list[Number]:
         """Return the numbers of the other monitors."""

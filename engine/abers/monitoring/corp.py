@@ -103,6 +103,9 @@ class Diagram:
     >>> diagram = Diagram(np.array([0.2, 0.6, 0.7]), np.array([4, 2, 2]), np.array([1, 2, 1]))
     >>> diagram.lower.tolist(), diagram.upper.tolist(), diagram.probability.tolist()
     ([0.2, 0.6], [0.2, 0.7], [0.25, 0.75])
+    >>> diagram
+    Diagram of 8 labels in 2 blocks: Brier score 0.2075, miscalibration 0.0200, \
+discrimination 0.0625, uncertainty 0.2500
     """
 
     def __init__(self, forecasts: Floats, counts: Integers, positives: Integers) -> None:
@@ -115,6 +118,12 @@ class Diagram:
             np.diff(column.cumsum()[ends - 1], prepend=0) for column in (counts, positives)
         )
         self.probability = self.positives / self.count
+
+    def __repr__(self) -> str:
+        """Return the size of the diagram, and the parts of its Brier score."""
+        labels, parts = int(self.count.sum()), self.decomposition()
+        scores = ", ".join(f"{name} {value:.4f}" for name, value in parts._asdict().items())
+        return f"Diagram of {labels:,} labels in {len(self.count):,} blocks: Brier {scores}"
 
     def decomposition(self, loss: Literal["brier", "log"] = "brier") -> Decomposition:
         """Split the mean loss of the forecasts into its three parts.

@@ -166,9 +166,10 @@ class EProcess(ABC):
 
     def _compare(self, first: SettledForecasts, second: SettledForecasts) -> None:
         """Compare the losses of the forecasts of both views."""
-        columns = (first.forecasts[:, 0], second.forecasts[:, 0], first.labels[:, 0])
         if self.losses is not None:
-            self.losses.add(*map(np.ascontiguousarray, columns), first.times)
+            columns = (first.forecasts[:, 0], second.forecasts[:, 0], first.labels[:, 0])
+            issued, served, labels = map(np.ascontiguousarray, columns)
+            self.losses.add(issued, served, labels, first.times)
 
     def _move(self, steps: EProcessSteps) -> int:
         """Add steps to the buffer; return the number of observations that they settle."""

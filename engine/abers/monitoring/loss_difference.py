@@ -125,6 +125,11 @@ class LossDifference:
         self.until = int(times[-1])
 
     @property
+    def mean(self) -> float:
+        """Nats that an event saved on average; NaN before the first."""
+        return float(self.sums[0]) / self.count if self.count else math.nan
+
+    @property
     def difference(self) -> Estimate:
         """Nats that an event saved on average, with what is not excluded; NaN before the first."""
         if not self.count:

@@ -106,8 +106,10 @@ class TestedView:
         for column, verdicts in enumerate(self.verdicts):
             for begin, end in zip([0, *ends], [*ends, len(settled.times)], strict=True):
                 part = slice(begin, end)
-                rows = (np.ascontiguousarray(one[part, column]) for one in settled[1:3])
-                verdicts.add(*rows, settled.times[part], settled.skipped[part])
+                forecasts, labels = (
+                    np.ascontiguousarray(one[part, column]) for one in settled[1:3]
+                )
+                verdicts.add(forecasts, labels, settled.times[part], settled.skipped[part])
                 if begin < end and end in ends:
                     verdicts.restart(int(settled.times[end - 1]))
 

@@ -48,10 +48,10 @@ class Trail(Generic[P]):
     ...     labels: int
     ...     height: float
     >>> trail = Trail(lambda a, b: Height(b.labels, max(a.height, b.height)), most=2)
-    >>> for labels, height in ((5, 1.0), (10, 3.0), (15, 2.0)):
+    >>> for labels, height in ((40, 1.0), (80, 3.0), (120, 2.0)):
     ...     trail.note(Height(labels, height))
     >>> trail.points
-    [Height(labels=10, height=3.0), Height(labels=15, height=2.0)]
+    [Height(labels=80, height=3.0), Height(labels=120, height=2.0)]
     """
 
     def __init__(self, joined: Callable[[P, P], P], most: int) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from abers.monitoring.findings import TRUSTWORTHY
+from abers.monitoring.findings import NOT_FOUND, TRUSTWORTHY
 from abers.monitoring.measures import Measure, Number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.monitoring.loss_difference import LossDifference
-    from abers.monitoring.verdict import Verdict
+    from abers.monitoring.verdict_sequence import VerdictSequence
 
 __all__ = ["VERDICTS", "verdict_numbers"]
 
@@ -32,17 +31,17 @@ VERDICTS = (_TRUSTWORTHY, _OUTSIDE, _RATIO, _SAVED)
 """Numbers of each verdict, with what the forecasts are as the label "forecasts"."""
 
 
-def verdict_numbers(verdicts: Sequence[Verdict], losses: LossDifference | None) -> list[Number]:
+def verdict_numbers(
+    sequences: Sequence[VerdictSequence], losses: LossDifference | None
+) -> list[Number]:
     """Return the numbers of `VERDICTS`, for the summary of a monitor."""
-    found = [
-        Number(measure, value, one.view, labels={"forecasts": one.words.subject})
-        for one in verdicts
-        for measure, value in (
-            (_TRUSTWORTHY, one.status == TRUSTWORTHY),
-            (_OUTSIDE, one.outside),
-            (_RATIO, one.ratio.value if one.counted else math.nan),
-        )
-    ]
+    found = []
+    for one in sequences:
+        (status, ratio), labels = one.brief(), {"forecasts": one.words.subject}
+        trustworthy = status == TRUSTWORTHY
+        outside = not trustworthy and status != NOT_FOUND
+        values = ((_TRUSTWORTHY, trustworthy), (_OUTSIDE, outside), (_RATIO, ratio))
+        found += [Number(measure, value, one.view, labels=labels) for measure, value in values]
     if losses is not None:
-        found.append(Number(_SAVED, losses.difference.value))
+        found.append(Number(_SAVED, losses.mean))
     return found

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, Self
 from abers.exceptions import ParameterError
 from abers.monitoring.findings import STATUSES, WHOLE, find
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
+from abers.monitoring.label_need import label_needs
 from abers.monitoring.verdict import WORDS, Verdict, find_verdict
-from abers.serialization import count, number, require, whole
+from abers.serialization import MAX_COUNT, count, number, require, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Floats, Integers
     from abers.monitoring.findings import GroupFinding
+    from abers.monitoring.label_need import LabelNeed
     from abers.monitoring.verdict import Words
 
 __all__ = ["VerdictSequence"]
@@ -23,6 +25,7 @@ __all__ = ["VerdictSequence"]
 _GROWTH = 100  # a block is evaluated when it has grown by one part in so many,
 _FEWEST = 10  # but by so many labels at least, so that young models cost little
 _PATIENCE = 8  # a block in which only a half or a bin is outside grows by this factor
+_MOST_COMBINATIONS = 500.0  # as a logarithm: levels stay above zero
 _LARGEST_TIME = (1 << 63) - 1
 
 
@@ -192,6 +195,22 @@ class VerdictSequence:
         """Return the verdict that is shown now."""
         return self._present() if self.held is None else self.held
 
+    def label_needs(self) -> list[LabelNeed]:
+        """Return about how many labels of the present block allow which statement: a guide."""
+        return label_needs(self.groups, self._level())
+
+    def brief(self) -> tuple[str, float]:
+        """Return the status of the verdict, and the ratio of observed to expected outcomes.
+
+        That takes a tenth of the time of `verdict`, which also computes what is not excluded.
+        """
+        if self.held is not None:
+            return self.held.status, self.held.ratio.value
+        groups = self.groups.groups()
+        finding = find(groups, self._level())
+        one = groups[finding.group]
+        return finding.status, one.observed / one.expected if one.expected else math.nan
+
     @classmethod
     def total(cls, many: Sequence[Self]) -> Self:
         """Combine the verdicts of different partitions of one model.
@@ -232,8 +251,8 @@ class VerdictSequence:
         """
         partitions, blocks, is_open, held, (groups, counts, start, until) = state
         skipped, following, limit, rank = counts
-        self.partitions = whole(partitions, "partitions", 1, _LARGEST_TIME)
-        self.blocks = whole(blocks, "blocks", 1, _LARGEST_TIME)
+        self.partitions = whole(partitions, "partitions", 1, MAX_COUNT)
+        self.blocks = whole(blocks, "blocks", 1, MAX_COUNT)
         require(type(is_open) is bool and (is_open or held is None), "incidents")
         self.open = is_open
         if held is not None:
@@ -289,7 +308,9 @@ class VerdictSequence:
     def _level(self) -> float:
         """Return the level of the present block, or of this combination of those of partitions."""
         k, m = self.blocks, self.partitions
-        return self.alpha / (k * (k + 1) * math.comb(k + m - 2, m - 1))
+        # The number of combinations, a binomial coefficient, is beyond floats for many partitions.
+        combinations = math.lgamma(k + m - 1) - math.lgamma(k) - math.lgamma(m)
+        return self.alpha / (k * (k + 1)) * math.exp(-min(combinations, _MOST_COMBINATIONS))
 
     def _present(self) -> Verdict:
         """Return the verdict on the present block; it goes on with one of the same status."""

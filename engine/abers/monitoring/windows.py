@@ -96,15 +96,15 @@ class WindowedMonitor(Generic[M]):
     --------
     >>> import numpy as np
     >>> from abers.monitoring import BinaryForecasts, ScoredRows, task_monitor
-    >>> labels, times = np.arange(12) % 2.0, np.arange(12)
-    >>> forecasts = {"calibrated": BinaryForecasts(np.full(12, 0.5), labels)}
+    >>> labels, times = np.arange(96) % 2.0, np.arange(96)
+    >>> forecasts = {"calibrated": BinaryForecasts(np.full(96, 0.5), labels)}
     >>> monitor = task_monitor("binary", raw=False)
     >>> windowed = WindowedMonitor(lambda totals: task_monitor("binary", totals, raw=False))
     >>> windowed.update(monitor, ScoredRows(labels, forecasts), times)
     True
     >>> windows = windowed.windows(monitor)
     >>> [(one.end, one.labels, one.first, one.last) for one in windows]
-    [(5, 5, 0, 4), (10, 5, 5, 9), (12, 2, 10, 11)]
+    [(40, 40, 0, 39), (80, 40, 40, 79), (96, 16, 80, 95)]
     >>> [one.monitor.calibrated.brier for one in windows]
     [0.25, 0.25, 0.25]
     """

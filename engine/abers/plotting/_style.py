@@ -47,7 +47,7 @@ INK, REFERENCE = "#737D88", "#808080"
 PALETTE = (MAIN, LABEL, "#8A6FC8", "#A07800", "#CC5599", "#0F8F9E", "#9A7B4F", "#5F8A1E")
 """Colours of lines that have no fixed style, in their order."""
 
-COLOURS = {"calibrated": MAIN, "raw": OTHER}
+COLOURS = {"calibrated": MAIN, "raw": OTHER, "forecasts": MAIN}
 _DASHES = {"calibrated": "solid", "raw": "dash"}
 _GRID = "rgba(128, 128, 128, 0.25)"
 _MARGIN = 0.06  # of the width of the data, on either side

@@ -6,10 +6,12 @@ explains.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.forecast_arrays import labelled_forecasts
 from abers.plotting._drawing import Drawing, FigureFunction
 from abers.plotting._style import (
     COLOURS,
@@ -24,15 +26,14 @@ from abers.plotting._style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
 
     from abers.arrays import Floats
 
 __all__ = ["corp", "coverage", "pit_histogram", "reliability"]
 
-_MARKERS = {"calibrated": "circle", "raw": "diamond"}
+_MARKERS = {"calibrated": "circle", "raw": "diamond", "forecasts": "circle"}
+_BINS = 10
 _CHANCE = 2.0  # standard errors on either side
 _SQUARE = {"range": [-0.02, 1.02], "dtick": 0.2}
 _DOTTED = {"dash": "dot", "width": 1.5}
@@ -40,48 +41,53 @@ _DOTTED = {"dash": "dot", "width": 1.5}
 
 @FigureFunction
 def reliability(
-    views: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]],
-    *,
-    title: str = "Reliability",
+    y: ArrayLike, p: ArrayLike | Mapping[str, ArrayLike], *, title: str = "Reliability"
 ) -> Drawing:
-    """Draw the share of labels 1 against the mean forecast, bin by bin.
+    """Draw the share of labels 1 against the mean forecast, in ten bins of equal width.
 
     Error bars are two standard errors on either side.
 
     Parameters
     ----------
-    views
-        By name ("raw", "calibrated"): arrays of shape (bins,) of the mean forecast, of the share
-        of labels 1, and of the number of forecasts. Empty bins are left out.
+    y
+        Array of shape (n,): labels, 0 or 1.
+    p
+        Array of shape (n,): probabilities of label 1; or such arrays by name. "raw" and
+        "calibrated" have a fixed style.
     title
         Title of the figure.
 
     Raises
     ------
-    ParameterError
-        If the arrays of a view have different lengths.
+    LabelError, ScoreError, ParameterError
+        If a label is neither 0 nor 1, a forecast is not a probability, or lengths differ.
 
     Examples
     --------
-    >>> drawn = reliability({"calibrated": ([0.1, 0.9], [0.2, 0.9], [10, 30])})
-    >>> drawn.data[1].x, drawn.data[1].y
-    ((0.1, 0.9), (0.2, 0.9))
+    >>> drawn = reliability([0, 1, 1, 0], [0.25, 0.75, 0.75, 0.75])
+    >>> drawn.data[1].x, [round(share, 3) for share in drawn.data[1].y]
+    ((0.25, 0.75), [0.0, 0.667])
     """
     drawn = figure(title, "mean forecast of label 1", "share of labels 1")
     drawn.add(_diagonal())
-    for name, columns in views.items():
-        forecast = array(columns[0])
-        share, count = (
-            numbers(column, forecast.shape, f"{what} of {name}")
-            for column, what in zip(columns[1:], ("share", "count"), strict=True)
-        )
-        some = count > 0
-        forecast, share, count = forecast[some], share[some], count[some]
+    for name, column in (p if isinstance(p, Mapping) else {"forecasts": p}).items():
+        forecast, share, count = _bins(*labelled_forecasts(y, column))
         hover = "forecast %{x:.3f}, came %{y:.3f} of %{customdata:,.0f}"
         shown = {"customdata": count.tolist(), "hovertemplate": hover}
         errors = _bars(share, count, name)
         drawn.add(_points(forecast, share, name, 8, error_y=errors, **shown))
     return drawn.axes(x=_SQUARE, y=_SQUARE)
+
+
+def _bins(labels: Floats, forecasts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return mean forecast, share of labels 1 and number of labels of each bin that is not empty.
+
+    The bins are closed on the left, the last on both sides.
+    """
+    bins = np.minimum((forecasts * _BINS).astype(np.int64), _BINS - 1)
+    sums = [np.bincount(bins, one, _BINS) for one in (forecasts, labels, np.ones(len(bins)))]
+    expected, ones, count = (one[sums[2] > 0] for one in sums)
+    return expected / count, ones / count, count
 
 
 @FigureFunction

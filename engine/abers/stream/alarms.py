@@ -39,11 +39,15 @@ _SPARE = 8  # the numbers grow by one part in so many at least
 
 _Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None, int | None]
 _Shift: TypeAlias = tuple[float, int, int, list[float]]
+_Block: TypeAlias = tuple[tuple[float, memoryview], tuple[int, int, int, int], int, int]
+_Verdicts: TypeAlias = tuple[int, int, bool, list[Any] | None, _Block]
+_Losses: TypeAlias = tuple[int, float, float, int, int, int]
 _Key: TypeAlias = tuple[
     list[bytes],
     tuple[memoryview, memoryview, memoryview, memoryview],
-    tuple[int, int],
-    list[tuple[list[_Test], _Shift | None]],
+    tuple[int, int, int],
+    list[tuple[list[_Test], _Shift | None, list[_Verdicts]]],
+    _Losses | None,
 ]
 
 

@@ -150,4 +150,8 @@ def test_a_file_is_named_without_its_directories(tmp_path: Path) -> None:
         assert code == 0, err
         assert str(tmp_path) not in (tmp_path / name).read_text()
     numbers = json.loads((tmp_path / "r.json").read_text())
-    assert (numbers["stream"], numbers["inputs"], numbers["delay"]) == ("here.csv", "here.csv", 0)
+    assert (numbers["stream"], numbers["inputs"], numbers["delay"]) == (
+        "here.csv",
+        "here.csv",
+        "0 observations late",
+    )

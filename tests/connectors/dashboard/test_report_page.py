@@ -74,8 +74,8 @@ def test_every_figure_has_a_name_its_data_and_its_numbers(replayed: Replayed) ->
         assert figure["role"] == "img"
         assert figure["aria-label"]
         assert json.loads(text)["data"]
-    # Scores, counts, what was replayed, and tests.
-    assert len(outline.tables) == 4 + len(figures)
+    # Verdict, scores, counts, what was replayed, and tests.
+    assert len(outline.tables) == 5 + len(figures)
     assert len(outline.of("details")) == len(figures)
     columns = [attrs for attrs in outline.of("th") if attrs.get("scope") == "col"]
     assert len(columns) == sum(len(table[0]) for table in outline.tables)

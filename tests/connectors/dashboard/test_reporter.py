@@ -70,7 +70,8 @@ def test_a_run_that_fails_leaves_no_report(invoke: Invoke, tmp_path: Path, repor
         (["--report", "r.pdf"], "--report r.pdf: name a file that ends in .html"),
         (["--report", "html"], "--report html: name a file that ends in .html"),
         (["--report", "nowhere/r.html"], "output nowhere/r.html: there is no directory"),
-        (["--report", "r.html", "--compare", "ivap"], "--report does not go with --compare"),
+        (["--report", "r.pdf", "--compare", "ivap"], "--report r.pdf: name a file that ends in"),
+        (["--report", "r.html", "--delays", "0,5"], "--report does not go with --delays"),
     ],
 )
 def test_a_report_that_cannot_be(
@@ -78,11 +79,28 @@ def test_a_report_that_cannot_be(
 ) -> None:
     """A report that cannot be written is an error before the run, and nothing is written."""
     before = {*tmp_path.iterdir()}
-    words = [*(REPLAY[:-1] if "--compare" in words else [*REPLAY, "p.jsonl"]), *words]
+    tables = {"--compare", "--delays"} & {*words}
+    words = [*(REPLAY[:-1] if tables else [*REPLAY, "p.jsonl"]), *words]
     ran = invoke(*words)
     assert ran.code == 2
     assert message in ran.err
     assert {*tmp_path.iterdir()} == before
+
+
+def test_a_report_of_a_comparison(invoke: Invoke, tmp_path: Path) -> None:
+    """With --compare a report has a part for each calibrator, as a page and as JSON."""
+    words = (*REPLAY[:-1], "--compare", "ivap,platt")
+    assert invoke(*words, "--report", "r.json").code == 0
+    found = json.loads((tmp_path / "r.json").read_text())["calibrators"]
+    assert [*found] == ["ivap", "platt"]
+    alone = (*REPLAY, "p.jsonl", "--probability", "merged", "--report", "alone.json")
+    assert invoke(*alone).code == 0
+    one = json.loads((tmp_path / "alone.json").read_text())
+    assert one["calibrated"] == found["ivap"]["calibrated"]
+    assert invoke(*words, "--report", "r.html").code == 0
+    page = (tmp_path / "r.html").read_text()
+    assert '<option value="platt">platt</option>' in page
+    assert ">Calibrator</label>" in page
 
 
 def test_a_report_into_a_pipe(invoke: Invoke, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_a_page_a_second(url: str, worked: Worked) -> None:
         second = after_a_second(client, worked)
     assert first["tiles"][0]["value"] == "4"
     assert [tile["value"] for tile in second["tiles"]][:2] == ["6", "2.0"]
-    assert [one["name"] for one in second["cards"]][:2] == ["scores", "tests"]
+    assert [one["name"] for one in second["cards"]][:3] == ["verdict", "tests", "scores"]
     assert second["model"] == json.dumps(["", ""], separators=(",", ":"))
 
 
@@ -57,7 +57,7 @@ def test_one_of_several_models(url: str, worked: Worked) -> None:
         page = after_a_second(client, worked)
     assert page["model"] == '["spam",""]'
     assert [one["name"] for one in page["models"]] == ["fraud", "spam"]
-    assert "over 1 labels" in page["cards"][0]["description"]
+    assert "over 1 labels" in page["cards"][2]["description"]
 
 
 def test_nothing_new_is_not_sent(url: str, worked: Worked) -> None:
@@ -86,7 +86,7 @@ def test_the_end_of_a_stream(url: str, worked: Worked) -> None:
         with Listening(url, f"/live/events?model={quote(json.dumps([name, '']))}") as client:
             page = client.page()
         assert page["phase"] == "ended"
-        assert f"over {labels} labels" in page["cards"][0]["description"]
+        assert f"over {labels} labels" in page["cards"][2]["description"]
 
 
 def test_a_client_that_reads_nothing() -> None:

@@ -243,3 +243,11 @@ def test_bad_rows(forecasts: list[float], labels: list[int], error: type[Excepti
     """Invalid forecasts and labels, and unequal numbers of them, are refused."""
     with pytest.raises(error):
         corp(forecasts, labels)
+
+
+def test_a_diagram_shows_its_parts() -> None:
+    """The repr has the number of labels and blocks, and the parts of the Brier score."""
+    diagram = corp([0.25, 0.25, 0.75, 0.75], [0, 0, 1, 0])
+    parts = "score 0.1875, miscalibration 0.0625, discrimination 0.0625, uncertainty 0.1875"
+    assert repr(diagram) == f"Diagram of 4 labels in 2 blocks: Brier {parts}"
+    assert repr(corp([], [])).startswith("Diagram of 0 labels in 0 blocks: Brier score nan")

@@ -50,8 +50,8 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
             (
                 "The raw scores are too high among higher scores (0.3 and above), since 2013-04-01 "
                 f"05:00:00 UTC: {COUNTS} (0.68 times, at most 0.75; 8.1 points too high, at least "
-                "6.5), in 7,000 of 14,032 labels until 2013-06-01 00:00:00 UTC. Of the labels 98.7% "
-                "came in time."
+                "6.5), in 7,000 of 14,032 labels until 2013-06-01 00:00:00 UTC. Of the labels "
+                "98.7% came in time."
             ),
         ),
         (

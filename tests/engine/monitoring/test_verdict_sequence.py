@@ -247,6 +247,17 @@ def test_total() -> None:
     assert verdict.observed == first.verdict().observed + second.verdict().observed
 
 
+def test_many_partitions() -> None:
+    """A total of hundreds of partitions that had hundreds of blocks has a verdict."""
+    sequence = VerdictSequence("raw", 1.25)
+    for time in range(600):
+        sequence.update(np.array([0.5]), np.array([1.0]), np.array([time]))
+        sequence.restart(time)
+    total = VerdictSequence.total([sequence, *(VerdictSequence("raw", 1.25) for _ in range(599))])
+    assert (total.partitions, total.blocks) == (600, 601)
+    assert total.verdict().status == "no miscalibration found"
+
+
 def test_levels_of_combinations_add_up() -> None:
     """Over all combinations of blocks of three partitions, the levels add up to alpha at most."""
     total, most = 0.0, 40

@@ -8,26 +8,40 @@ import numpy as np
 import pytest
 
 from abers import ParameterError, plotting
+from abers.monitoring import PrequentialScores
 from abers.plotting import coverage, pit_histogram, reliability
 
 
 def test_reliability_by_bins() -> None:
     """A point stands for each bin that has forecasts, with two standard errors of its share."""
-    views = {
-        "raw": ([0.1, math.nan, 0.9], [0.25, math.nan, 1.0], [16, 0, 4]),
-        "calibrated": ([0.2, 0.5, 0.8], [0.2, 0.5, 0.8], [25, 25, 25]),
-    }
-    diagonal, raw, calibrated = reliability(views).data
+    labels = [*[1] * 4, *[0] * 12, *[1] * 4]
+    raw_forecasts = [*[0.125] * 16, 0.9, 1.0, 1.0, 0.9]
+    views = {"raw": raw_forecasts, "calibrated": [0.5] * 20}
+    diagonal, raw, calibrated = reliability(labels, views).data
     assert (diagonal.x, diagonal.y) == ((0.0, 1.0), (0.0, 1.0))
-    assert (raw.name, raw.x, raw.y) == ("raw", (0.1, 0.9), (0.25, 1.0))
+    assert (raw.name, raw.x, raw.y) == ("raw", (0.125, 0.95), (0.25, 1.0))
     assert raw.error_y.array == pytest.approx([2.0 * (0.25 * 0.75 / 16) ** 0.5, 0.0])
-    assert calibrated.error_y.array[1] == 0.2
-    assert calibrated.customdata == (25.0, 25.0, 25.0)
+    assert (calibrated.x, calibrated.y, calibrated.customdata) == ((0.5,), (0.4,), (20.0,))
+    assert calibrated.error_y.array == pytest.approx([2.0 * (0.4 * 0.6 / 20) ** 0.5])
+
+
+def test_reliability_of_one_array() -> None:
+    """An array of forecasts needs no name; its bins are those of `PrequentialScores`."""
+    rng = np.random.default_rng(1)
+    p = rng.random(500).round(2)
+    y = rng.random(500) < p
+    scores = PrequentialScores()
+    scores.update_many(p, y)
+    _, drawn = reliability(y, p, title="Mine").data
+    assert drawn.name == "forecasts"
+    assert drawn.customdata == tuple(one.labels for one in scores.bins())
+    assert drawn.x == pytest.approx([one.forecast for one in scores.bins()])
+    assert drawn.y == pytest.approx([one.share for one in scores.bins()])
 
 
 def test_views_differ_by_more_than_colour() -> None:
     """Raw and calibrated have a dash and a marker of their own."""
-    _, raw, calibrated = reliability(dict.fromkeys(("raw", "calibrated"), ([0.5], [0.5], [1]))).data
+    _, raw, calibrated = reliability([1], {"raw": [0.5], "calibrated": [0.5]}).data
     assert raw.line.color != calibrated.line.color
     assert raw.line.dash != calibrated.line.dash
     assert raw.marker.symbol != calibrated.marker.symbol
@@ -69,8 +83,8 @@ def test_a_histogram_of_nothing() -> None:
 
 def test_columns_that_do_not_belong_together() -> None:
     """A view whose columns are not equally long is named."""
-    with pytest.raises(ParameterError, match=r"count of raw has shape \(1,\), not \(2,\)"):
-        reliability({"raw": ([0.1, 0.9], [0.2, 0.8], [5])})
+    with pytest.raises(ParameterError, match="y has 1 rows, p has 2"):
+        reliability([1], {"raw": [0.1, 0.9]})
     with pytest.raises(ParameterError, match=r"coverage of calibrated has shape \(1,\)"):
         coverage([0.5, 0.9], {"calibrated": [0.5]}, 10)
 

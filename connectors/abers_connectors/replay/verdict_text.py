@@ -1,0 +1,64 @@
+"""Verdicts as sentences, and as JSON has them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from abers.monitoring import Estimate, LossDifference, TaskMonitor, Verdict
+
+__all__ = ["loss_record", "verdict_record", "verdict_sentences"]
+
+
+def verdict_sentences(monitor: TaskMonitor) -> dict[str, str]:
+    """Return a sentence for each verdict on the forecasts of a monitor, by what it is about.
+
+    The last one says what calibration saved or cost. There is none without tests.
+    """
+    found = {one.words.subject: one.sentence for one in monitor.verdicts}
+    if (losses := monitor.losses) is not None:
+        found["calibration"] = losses.sentence
+    return found
+
+
+def verdict_record(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as JSON has it; what is not finite is None."""
+    return {
+        "subject": verdict.words.subject,
+        "view": verdict.view,
+        "status": verdict.status,
+        "where": verdict.where,
+        "sentence": verdict.sentence,
+        "labels": verdict.labels,
+        "came": _finite(verdict.came),
+        "counted": verdict.counted,
+        "observed": verdict.observed,
+        "expected": verdict.expected,
+        "ratio": _estimate(verdict.ratio),
+        "difference": _estimate(verdict.difference),
+        "tolerance": verdict.tolerance,
+        "established": verdict.established,
+        "since": verdict.since,
+        "until": verdict.until,
+        "confirmed": verdict.confirmed,
+    }
+
+
+def loss_record(losses: LossDifference | None) -> dict[str, Any] | None:
+    """Return what calibration saved an event in nats as JSON has it; None without raw scores."""
+    if losses is None:
+        return None
+    return {
+        "sentence": losses.sentence,
+        "labels": losses.count,
+        "saved": _estimate(losses.difference),
+    }
+
+
+def _estimate(one: Estimate) -> dict[str, float | None]:
+    return {name: _finite(value) for name, value in one._asdict().items()}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

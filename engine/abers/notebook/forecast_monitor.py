@@ -1,0 +1,223 @@
+"""Monitor of forecasts in arrays, and the report on all of them at once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from abers.exceptions import TimeError
+from abers.monitoring.base import consistency_bands
+from abers.monitoring.findings import NOT_FOUND
+from abers.monitoring.reliability_figure import reliability_figure
+from abers.monitoring.scores import PrequentialScores
+from abers.monitoring.verdict import Words
+from abers.monitoring.verdict_sequence import VerdictSequence
+from abers.notebook.forecast_report import ForecastReport
+from abers.notebook.forecast_rows import forecast_rows, grouped
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from numpy.typing import ArrayLike
+
+    from abers.monitoring.base import Figure
+    from abers.monitoring.verdict import Verdict
+    from abers.notebook.forecast_rows import ForecastRows, Group
+
+__all__ = ["ForecastMonitor", "monitor", "report"]
+
+_WORDS = Words("forecasts")
+
+
+class ForecastMonitor:
+    """Verdict and scores of forecasts that come one after the other; see `monitor`.
+
+    Parameters
+    ----------
+    tolerance
+        Ratio of odds within which forecasts are right, at least 1.
+
+    Examples
+    --------
+    >>> import abers
+    >>> watch = abers.monitor()
+    >>> for y, p in [(0, 0.25), (1, 0.75), (0, 0.5), (0, 0.5)]:
+    ...     watch.update(y, p)
+    >>> watch
+    ForecastMonitor: 4 labels, no miscalibration found, log loss 0.4904 nats
+    >>> watch.report().brier
+    0.15625
+    """
+
+    def __init__(self, tolerance: float = 1.25) -> None:
+        self._verdicts = VerdictSequence("raw", tolerance, words=_WORDS)
+        self._scores = PrequentialScores()
+        self._timed: bool | None = None  # None before the first row
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the forecasts can be trusted now."""
+        return self._verdicts.verdict()
+
+    def update(self, y: ArrayLike, p: ArrayLike, time: ArrayLike | None = None) -> None:
+        """Add forecasts whose labels came: one, or many in the order in which they were made.
+
+        Parameters
+        ----------
+        y, p, time
+            Numbers, or arrays of shape (n,), as in `report`. The times of one call are sorted; none
+            of them may be before those of earlier calls.
+
+        Raises
+        ------
+        LabelError, ScoreError, TimeError, ParameterError
+            Names the value, its row and the remedy; nothing is added then.
+        """
+        when = None if time is None else _many(time)
+        rows = forecast_rows(_many(y), _many(p), when, self._scores.count)
+        if len(rows.labels):
+            self._check_order(rows, timed=time is not None)
+            self._timed = time is not None
+            self._scores.update_many(rows.forecasts, rows.labels)
+            self._verdicts.add(rows.forecasts, rows.labels, rows.times)
+
+    def report(self) -> ForecastReport:
+        """Return the report on all forecasts so far; later ones do not change it."""
+        scores, verdict = self._scores, self.verdict
+        needs = self._verdicts.label_needs() if verdict.status == NOT_FOUND else []
+        return ForecastReport(
+            labels=scores.count,
+            log_loss=scores.log_loss,
+            brier=scores.brier,
+            ece=scores.ece,
+            verdict=verdict,
+            needs=tuple(one for one in needs if one.more),
+            figures=self._figures(),
+        )
+
+    def _figures(self) -> tuple[Figure, ...]:
+        kept = self._scores.reliability
+        if kept is None or not self._scores.count:
+            return ()
+        views = {"forecasts": kept}
+        return (reliability_figure(views, consistency_bands, "Reliability", "the label 1"),)
+
+    def _check_order(self, rows: ForecastRows, *, timed: bool) -> None:
+        if self._timed is None:
+            return
+        if timed != self._timed:
+            msg = (
+                f"earlier forecasts came {'with' if self._timed else 'without'} a time; do so again"
+            )
+            raise TimeError(msg)
+        last = self._verdicts.until
+        if rows.times[0] < last:
+            msg = (
+                f"row {rows.order[0]}: time {rows.times[0]} is before {last}, the last one of "
+                "earlier calls; add forecasts in the order in which they were made"
+            )
+            raise TimeError(msg)
+
+    def __repr__(self) -> str:
+        """Return the number of labels, the status and the log loss."""
+        status, loss = self.verdict.status, self._scores.log_loss
+        return f"ForecastMonitor: {self._scores.count:,} labels, {status}, log loss {loss:.4f} nats"
+
+
+def monitor(*, tolerance: float = 1.25) -> ForecastMonitor:
+    """Return a monitor of the forecasts of a loop.
+
+    Parameters
+    ----------
+    tolerance
+        Ratio of odds within which forecasts are right, at least 1.
+
+    Raises
+    ------
+    ParameterError
+        If the tolerance is not such a number.
+
+    Examples
+    --------
+    >>> import abers
+    >>> watch = abers.monitor()
+    >>> watch.update(1, 0.75)
+    >>> watch.update(y=[0, 0], p=[0.25, 0.5])
+    >>> watch.verdict.labels
+    3
+    """
+    return ForecastMonitor(tolerance)
+
+
+def report(  # noqa: PLR0913 - the columns of a table
+    y: ArrayLike,
+    p: ArrayLike,
+    time: ArrayLike | None = None,
+    model: ArrayLike | None = None,
+    segment: ArrayLike | None = None,
+    *,
+    tolerance: float = 1.25,
+) -> ForecastReport:
+    """Return what labels say about forecasts: a verdict, numbers and figures.
+
+    Parameters
+    ----------
+    y
+        Array of shape (n,): labels, 0 or 1.
+    p
+        Array of shape (n,): probabilities of label 1, as they were forecast before the label.
+    time
+        Array of shape (n,): when each forecast was made, as datetimes, in milliseconds since 1970,
+        or as other numbers. Rows are sorted by it; equal times keep their order. Without it rows
+        are in the order in which forecasts were made, and their numbers are the times.
+    model, segment
+        Arrays of shape (n,): names by which there are verdicts beside that of all forecasts.
+    tolerance
+        Ratio of odds within which forecasts are right, at least 1.
+
+    Returns
+    -------
+    ForecastReport
+        Shown by notebooks as a page, by `print` as text; `save` writes it.
+
+    Raises
+    ------
+    LabelError, ScoreError, TimeError, ParameterError
+        Names the value that is wrong, its row and the remedy.
+
+    Notes
+    -----
+    Columns are lists, numpy arrays, or columns of pandas, polars and other libraries that numpy can
+    convert. Datetimes without a timezone are in UTC.
+
+    **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
+    made, so that no forecast depends on its own label or a later one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import abers
+    >>> rng = np.random.default_rng(1)
+    >>> p = rng.beta(2, 5, 20_000)
+    >>> labels = rng.random(20_000) < p
+    >>> abers.report(labels, p).verdict.status
+    'trustworthy'
+    >>> abers.report(y=labels[:3], p=p[:3], model=["a", "b", "a"]).verdicts["a"].labels
+    2
+    """
+    whole = ForecastMonitor(tolerance)
+    rows = forecast_rows(y, p, time, 0)
+    groups: dict[Group, Verdict] = {}
+    for name, part in grouped(rows, model, segment).items():
+        sequence = VerdictSequence("raw", tolerance, words=_WORDS)
+        sequence.add(part.forecasts, part.labels, part.times)
+        groups[name] = sequence.verdict()
+    whole.update(rows.labels, rows.forecasts, rows.times)
+    return replace(whole.report(), verdicts=groups)
+
+
+def _many(value: ArrayLike) -> Any:  # noqa: ANN401 - what numpy can convert
+    """Return an array, also of a single value."""
+    return [value] if np.ndim(value) == 0 else value

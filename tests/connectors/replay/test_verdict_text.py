@@ -1,0 +1,44 @@
+"""Verdicts as sentences and as JSON has them."""
+
+from __future__ import annotations
+
+import msgspec
+from tests.engine.stream.test_verdicts import monitor_of, settings, stream
+
+from abers.stream import Processor
+from abers_connectors.replay.summary import summarize
+from abers_connectors.replay.verdict_text import loss_record, verdict_record, verdict_sentences
+
+
+def test_a_sentence_for_each_verdict() -> None:
+    """There is one for raw scores, one for what is served, and one for calibration."""
+    processor = Processor(settings())
+    processor.process_batch(stream(0.5, 600))
+    found = verdict_sentences(monitor_of(processor))
+    assert [*found] == ["raw scores", "served probabilities", "calibration"]
+    assert [one.sentence for one in monitor_of(processor).verdicts] == [*found.values()][:2]
+
+
+def test_records_have_the_numbers_of_the_sentences() -> None:
+    """JSON has status, sizes and what is not excluded; a summary has the same."""
+    processor = Processor(settings())
+    processor.process_batch(stream(0.5, 600))
+    raw, served = map(verdict_record, monitor_of(processor).verdicts)
+    assert raw["ratio"]["value"] == raw["observed"] / raw["expected"]
+    assert raw["difference"]["lower"] <= raw["difference"]["value"] <= raw["difference"]["upper"]
+    saved = loss_record(monitor_of(processor).losses)
+    assert saved is not None
+    assert saved["labels"] == 600
+    summary = summarize([processor], 1_200, {}, 1_200, 1.0)
+    assert summary.verdicts == [raw, served]
+    assert summary.calibration == saved
+    assert msgspec.json.decode(msgspec.json.encode(summary))["verdicts"] == [raw, served]
+
+
+def test_records_before_the_first_label_are_json() -> None:
+    """What is not known yet is null."""
+    processor = Processor(settings())
+    processor.process_batch(stream(1.0, 600)[:1])
+    (raw, _) = map(verdict_record, monitor_of(processor).verdicts)
+    assert raw["ratio"] == {"value": None, "lower": None, "upper": None}
+    assert raw["came"] is None

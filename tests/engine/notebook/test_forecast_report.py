@@ -1,0 +1,291 @@
+"""Reports on forecasts in arrays, `abers.report`."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import abers
+from abers import MissingExtraError, ParameterError
+from abers.monitoring import VerdictSequence, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.typing import DTypeLike
+
+N = 12_000
+HOUR = 3_600_000
+START = 1_750_000_000_000
+WORDS = Words("forecasts")
+
+
+def stream(factor: float = 1.0, n: int = N) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return labels, forecasts and times; the odds of the forecasts are too high by a factor."""
+    rng = np.random.default_rng(7)
+    p = rng.beta(2, 5, n)
+    odds = p / (1.0 - p) / factor
+    y = (rng.random(n) < odds / (1.0 + odds)).astype(int)
+    return y, p, START + HOUR * np.arange(n)
+
+
+class Column:
+    """A column of another library: numpy can convert it, and that is all."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    def __array__(self, dtype: DTypeLike | None = None, *, copy: bool | None = None) -> np.ndarray:
+        """Return the array."""
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+
+class Page(HTMLParser):
+    """Elements that begin and end in a page, and all its texts outside of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag; those that are never empty must end."""
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Check that the innermost element ends."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Keep a text."""
+        if "script" not in self.open:
+            self.texts.append(data)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.7])
+def test_the_verdict_is_that_of_a_sequence(factor: float) -> None:
+    """The verdict equals that of `VerdictSequence` on the same rows."""
+    y, p, times = stream(factor)
+    sequence = VerdictSequence("raw", 1.25, words=WORDS)
+    sequence.update(p, y, times)
+    report = abers.report(y, p, times)
+    assert report.verdict == sequence.verdict()
+    assert report.verdict.status == ("trustworthy" if factor == 1.0 else "too high")
+
+
+def test_the_numbers_are_those_of_the_definition() -> None:
+    """Log loss, Brier score and ECE are the means over all labels."""
+    y, p, _ = stream(n=500)
+    report = abers.report(y, p)
+    assert report.labels == 500
+    assert report.log_loss == pytest.approx(-np.log(np.where(y == 1, p, 1 - p)).mean())
+    assert report.brier == pytest.approx(((y - p) ** 2).mean())
+    bins = [(p >= k / 10) & (p < (k + 1) / 10) for k in range(10)]
+    gaps = [abs((y[one] - p[one]).sum()) for one in bins]
+    assert report.ece == pytest.approx(sum(gaps) / 500)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [np.asarray, list, pd.Series, lambda values: pd.Series(values, index=values[::-1]), Column],
+)
+def test_every_column_that_numpy_converts_gives_the_same(
+    column: Callable[[np.ndarray], Any],
+) -> None:
+    """Lists, numpy, pandas and columns of other libraries give the same report."""
+    y, p, times = stream(n=400)
+    model = np.array(["a", "b"] * 200)
+    report = abers.report(y, p, times, model)
+    assert abers.report(*map(column, (y, p, times, model))) == report
+    assert abers.report(column(y == 1), column(p), column(times), column(model)) == report
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda times: pd.Series(pd.to_datetime(times, unit="ms")),
+        lambda times: pd.Series(pd.to_datetime(times, unit="ms", utc=True)),
+        lambda times: pd.Series(pd.to_datetime(times, unit="ms", utc=True)).dt.tz_convert(
+            "Asia/Tokyo"
+        ),
+        lambda times: times.astype("datetime64[ms]"),
+        lambda times: times.astype("datetime64[ms]").tolist(),
+        lambda times: times + 0.25,
+    ],
+)
+def test_datetimes_are_milliseconds(convert: Callable[[np.ndarray], Any]) -> None:
+    """Datetimes, with or without a timezone, are milliseconds since 1970."""
+    y, p, times = stream(n=100)
+    assert abers.report(y, p, convert(times)).verdict == abers.report(y, p, times).verdict
+
+
+def test_rows_are_sorted_by_time() -> None:
+    """Rows that are not in the order of time give the report of the sorted ones, groups too."""
+    y, p, times = stream()
+    model = np.where(p > 0.3, "high", "low")
+    mixed = np.random.default_rng(1).permutation(N)
+    columns = [one[mixed] for one in (y, p, times, model)]
+    sorted_, report = abers.report(y, p, times, model), abers.report(*columns)
+    assert report == sorted_
+    assert report.verdict.until == times[-1]
+
+
+def test_rows_of_one_time_keep_their_order() -> None:
+    """Sorting is stable."""
+    y, p, _ = stream(1.7)
+    assert abers.report(y, p, np.zeros(N)).brier == abers.report(y, p).brier
+    same = abers.report(y, p, np.zeros(N)).verdict
+    assert same._replace(start=0, until=0, confirmed=0, since=0) == abers.report(
+        y, p
+    ).verdict._replace(start=0, until=0, confirmed=0, since=0)
+
+
+def test_verdicts_by_model_and_segment() -> None:
+    """Each group has the verdict of a sequence of its own rows; both names make a pair."""
+    y, p, times = stream(1.7)
+    model = np.where(np.arange(N) % 3 == 0, "b", "a")
+    segment = np.arange(N) % 2
+    by_model = abers.report(y, p, times, model).verdicts
+    assert [*by_model] == ["a", "b"]
+    for name, verdict in by_model.items():
+        sequence = VerdictSequence("raw", 1.25, words=WORDS)
+        sequence.update(p[model == name], y[model == name], times[model == name])
+        assert verdict == sequence.verdict()
+    assert [*abers.report(y, p, times, segment=segment).verdicts] == ["0", "1"]
+    both = abers.report(y, p, times, model, segment).verdicts
+    assert [*both] == [("a", "0"), ("a", "1"), ("b", "0"), ("b", "1")]
+
+
+def test_the_tolerance_is_that_of_the_verdict() -> None:
+    """Odds that are off by 1.7 are within a tolerance of 3."""
+    y, p, _ = stream(1.7)
+    wide = abers.report(y, p, model=["m"] * N, tolerance=3.0)
+    assert wide.verdict.status == wide.verdicts["m"].status == "trustworthy"
+    assert wide.verdict.tolerance == wide.verdicts["m"].tolerance == 3.0
+
+
+def test_the_text_says_what_was_found() -> None:
+    """`print` shows the verdict, the number of labels and the scores, and verdicts of groups."""
+    y, p, _ = stream(n=300)
+    report = abers.report(y, p, model=["m"] * 300)
+    text = str(report)
+    assert repr(report) == text
+    assert text.startswith(report.verdict.sentence)
+    for part in ("labels       300", f"{report.log_loss:.4f} nats", f"{report.brier:.4f}"):
+        assert part in text
+    assert f"ECE, 10 bins {report.ece:.4f}" in text
+    assert "m: no miscalibration found (300 labels)" in text
+
+
+def test_few_labels_name_how_many_are_needed() -> None:
+    """While nothing is found, the text says how many labels which statement needs; then no more."""
+    y, p, _ = stream()
+    few = abers.report(y[:300], p[:300])
+    assert [one.labels > 300 for one in few.needs] == [True, True]
+    assert all(one.sentence in str(few) and one.sentence in few._repr_html_() for one in few.needs)
+    assert abers.report(y, p).needs == ()
+
+
+def test_no_labels() -> None:
+    """A report on nothing says so, and has no figure."""
+    report = abers.report([], [])
+    assert str(report).endswith("no label came.\n  labels       0")
+    assert math.isnan(report.brier)
+    assert (report.figures, report.needs, report.plots()) == ((), (), [])
+
+
+def test_many_groups_are_cut_in_the_text() -> None:
+    """A text names the first 20 groups and counts the others."""
+    report = abers.report([0, 1] * 30, [0.5] * 60, model=range(60))
+    assert str(report).count("no miscalibration found") == 20
+    assert "and 40 more in .verdicts" in str(report)
+    assert len(report.verdicts) == 60
+
+
+def test_a_page_is_whole_and_asks_for_nothing(tmp_path: Path) -> None:
+    """The page is well formed, has plotly's script once, and loads nothing from elsewhere."""
+    y, p, _ = stream(n=300)
+    report = abers.report(y, p, model=["<script>alert(1)</script>&"] * 300)
+    report.save(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text("utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert not [dict_ for _, dict_ in page.tags if dict_.keys() & {"src", "href"}]
+    assert text.count("plotly.js v") == 1
+    assert "default-src 'none'" in text
+    assert "<script>alert(1)" not in text
+    assert "<script>alert(1)</script>&" in page.texts
+    assert report.verdict.sentence in page.texts
+
+
+def test_a_notebook_shows_the_same_texts() -> None:
+    """The HTML for a notebook is well formed and escaped, and has a figure by plotly's renderer."""
+    y, p, _ = stream(n=300)
+    html = abers.report(y, p, model=["<b>"] * 300)._repr_html_()
+    assert Page(html).open == []
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    assert "Plotly.newPlot" in html
+
+
+def test_json_has_all(tmp_path: Path) -> None:
+    """The JSON document has the numbers, verdicts, needs and figures of the report."""
+    y, p, times = stream(n=300)
+    report = abers.report(y, p, times, ["a", "b", "b"] * 100)
+    report.save(tmp_path / "report.json")
+    read = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert (read["labels"], read["log_loss"], read["brier"], read["ece"]) == (
+        report.labels,
+        report.log_loss,
+        report.brier,
+        report.ece,
+    )
+    assert read["verdict"]["sentence"] == report.verdict.sentence
+    fields = report.verdict._asdict() | {"words": report.verdict.words._asdict()}
+    assert {name: read["verdict"][name] for name in fields} == fields
+    assert [one["group"] for one in read["verdicts"]] == ["a", "b"]
+    assert [one["labels"] for one in read["needs"]] == [one.labels for one in report.needs]
+    figure = read["figures"][0]
+    assert (figure["kind"], figure["rows"]) == (
+        "corp",
+        [list(one) for one in report.figures[0].rows],
+    )
+
+
+def test_infinite_loss_is_null(tmp_path: Path) -> None:
+    """A label that was forecast with probability 0 makes the log loss infinite, in JSON null."""
+    report = abers.report([1, 0], [0.0, 0.5])
+    assert report.log_loss == math.inf
+    report.save(tmp_path / "report.json")
+    assert json.loads((tmp_path / "report.json").read_text())["log_loss"] is None
+
+
+def test_another_suffix_is_an_error(tmp_path: Path) -> None:
+    """A file that is neither a page nor JSON is not written."""
+    with pytest.raises(ParameterError, match=r"must end in \.html for a page, or in \.json"):
+        abers.report([0], [0.5]).save(tmp_path / "report.pdf")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_without_plotly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts and JSON need no plotly; a notebook names the extra, and a page is not written."""
+    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    report = abers.report([0, 1] * 20, [0.4] * 40)
+    report.save(tmp_path / "report.json")
+    assert "pip install &#x27;abers[plots]&#x27;" in report._repr_html_()
+    with pytest.raises(MissingExtraError, match="abers\\[plots\\]"):
+        report.save(tmp_path / "report.html")
+    assert [one.name for one in tmp_path.iterdir()] == ["report.json"]
