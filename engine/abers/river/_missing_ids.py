@@ -7,15 +7,13 @@ the calibrator so learns scores that were never predicted.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from abers.exceptions import MissingIdWarning
 
-if TYPE_CHECKING:
-    from abers.river._wrapper import Features
-
 __all__ = ["MissingIdCheck"]
 
+_Row: TypeAlias = dict[Any, Any]  # features
 _MOST = 100  # predictions to compare with; the first late label comes for one of the oldest
 _MESSAGE = (
     "a label came without id, and not for the last prediction: the calibrator learns the score of "
@@ -35,15 +33,15 @@ class MissingIdCheck:
     """
 
     def __init__(self) -> None:
-        self._first: list[Features] = []
-        self._last: Features | None = None
+        self._first: list[_Row] = []
+        self._last: _Row | None = None
         self._warned = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state without the predictions, which so have no effect on a saved wrapper."""
         return {"_first": [], "_last": None, "_warned": self._warned}
 
-    def predicted(self, x: Features) -> None:
+    def predicted(self, x: _Row) -> None:
         """Remember the features of a prediction without an id."""
         if self._warned or x is self._last:
             return
@@ -51,7 +49,7 @@ class MissingIdCheck:
             self._first.append(x)
         self._last = x
 
-    def learned(self, x: Features) -> None:
+    def learned(self, x: _Row) -> None:
         """Warn if a label without an id is for an earlier prediction, and forget them all."""
         first, last = self._first, self._last
         if last is None:
@@ -62,7 +60,7 @@ class MissingIdCheck:
             warnings.warn(_MESSAGE, MissingIdWarning, stacklevel=3)
 
 
-def _same(x: Features, other: Features) -> bool:
+def _same(x: _Row, other: _Row) -> bool:
     try:
         return x is other or bool(x == other)
     except ValueError:  # an array among the features, which has no truth value

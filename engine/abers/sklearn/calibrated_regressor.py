@@ -8,6 +8,7 @@ predictions of observations that the estimator was not trained on.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,7 +202,7 @@ class VennAbersCalibratedRegressor(
         numpy.ndarray
             Of shape (n, 2): lower and upper ends, quantiles of the merged distributions.
         """
-        if not isinstance(level, float) or not 0.0 < level < 1.0:
+        if not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
             msg = f"level={shown(level)} does not lie between 0 and 1; pass a share, such as 0.9"
             raise ParameterError(msg)
         tail = (1.0 - level) / 2.0

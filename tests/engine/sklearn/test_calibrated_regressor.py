@@ -94,7 +94,8 @@ def test_quantiles_are_those_of_the_calibrator() -> None:
     model, expected, X, _ = prefit()
     merged = expected.quantiles_many(X[200:, 0], [0.1, 0.25, 0.5, 0.75, 0.9]).merged
     assert (model.predict_quantiles(X[200:], [0.1, 0.25, 0.5, 0.75, 0.9]) == merged).all()
-    assert (model.predict_interval(X[200:], level=0.5) == merged[:, [1, 3]]).all()
+    for level in (0.5, np.float32(0.5)):
+        assert (model.predict_interval(X[200:], level=level) == merged[:, [1, 3]]).all()
     ends = expected.quantiles_many(X[200:, 0], [(1.0 - 0.9) / 2.0, 1.0 - (1.0 - 0.9) / 2.0])
     assert (model.predict_interval(X[200:]) == ends.merged).all()
     finite = np.isfinite(merged[:, 2])
