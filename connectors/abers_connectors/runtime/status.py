@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from abers.monitoring import evidence_numbers, others_total, strongest
+from abers.monitoring import evidence_numbers, others_total, strongest, verdicts_total
 from abers_connectors.runtime.counters import Counters, TaskGauges
 
 if TYPE_CHECKING:
@@ -190,7 +190,10 @@ class Status:
                 found.setdefault(model, []).append(monitor)
         evidence = {model: strongest([one.tests for one in many]) for model, many in found.items()}
         numbers = {
-            model: [number for one in others_total(many) for number in one.summary()]
+            model: [
+                *(number for one in others_total(many) for number in one.summary()),
+                *verdicts_total(many),
+            ]
             for model, many in found.items()
         }
         with self._lock:

@@ -108,7 +108,7 @@ def clamped(p: Floats) -> Floats:
 
 
 def clamped_number(p: float) -> float:
-    """Return a probability between the smallest and the largest one."""
+    """Clamp a probability as `clamped` does."""
     return min(max(p, _MIN_PROBABILITY), _MAX_PROBABILITY)
 
 

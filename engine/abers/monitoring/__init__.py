@@ -7,6 +7,7 @@ from abers.monitoring.base import (
     TaskMonitor,
     consistency_bands,
     others_total,
+    verdicts_total,
 )
 from abers.monitoring.binary import BinaryMonitor
 from abers.monitoring.calibration_e_process import CalibrationEProcess
@@ -132,4 +133,5 @@ __all__ = [
     "recent_windows",
     "strongest",
     "task_monitor",
+    "verdicts_total",
 ]

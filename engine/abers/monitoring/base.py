@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 
     BandMaker: TypeAlias = Callable[[str, Diagram], Bands]
 
-__all__ = ["BAND_LEVEL", "Figure", "Monitor", "TaskMonitor", "consistency_bands", "others_total"]
+__all__ = [
+    "BAND_LEVEL",
+    "Figure",
+    "Monitor",
+    "TaskMonitor",
+    "consistency_bands",
+    "others_total",
+    "verdicts_total",
+]
 
 BAND_LEVEL = 0.9
 """Level of the consistency bands around a reliability diagram."""
@@ -195,6 +203,22 @@ def others_total(many: Sequence[TaskMonitor]) -> list[Monitor]:
     return [type(column[0]).total(column) for column in columns]
 
 
+def verdicts_total(many: Sequence[TaskMonitor]) -> list[Number]:
+    """Return the numbers of the verdicts on different predictions as one, and no scores."""
+    processes = [process for one in many for process in one.e_processes]
+    return verdict_numbers(_sequences(processes), _losses(processes))
+
+
+def _sequences(processes: Sequence[EProcess]) -> list[VerdictSequence]:
+    columns = zip(*(process.verdicts for process in processes), strict=True)
+    return [many[0] if len(many) == 1 else VerdictSequence.total(many) for many in columns]
+
+
+def _losses(processes: Sequence[EProcess]) -> LossDifference | None:
+    known = [one.losses for one in processes if one.losses is not None]
+    return LossDifference.total(known) if known else None
+
+
 class TaskMonitor(Monitor):
     """First monitor of a task: scores of its predictions, with all other monitors and tests.
 
@@ -230,17 +254,12 @@ class TaskMonitor(Monitor):
     @property
     def verdicts(self) -> list[Verdict]:
         """Verdicts on the forecasts, those of the raw scores first; empty without tests."""
-        return [one.verdict() for one in self._sequences()]
-
-    def _sequences(self) -> list[VerdictSequence]:
-        columns = zip(*(process.verdicts for process in self.e_processes), strict=True)
-        return [many[0] if len(many) == 1 else VerdictSequence.total(many) for many in columns]
+        return [one.verdict() for one in _sequences(self.e_processes)]
 
     @property
     def losses(self) -> LossDifference | None:
         """What calibration saved or cost; None if there are no raw scores to compare with."""
-        known = [one.losses for one in self.e_processes if one.losses is not None]
-        return LossDifference.total(known) if known else None
+        return _losses(self.e_processes)
 
     def views(self) -> dict[str, dict[str, float]]:
         """Return the numbers of each view, "raw" and "calibrated", by name.
@@ -281,7 +300,7 @@ class TaskMonitor(Monitor):
     def summary(self) -> list[Number]:
         """Return all numbers: scores, other monitors, tests."""
         beside = (*self.numbers_beside(), *evidence_numbers(self.tests))
-        return [*self._numbers(), *beside, *verdict_numbers(self._sequences(), self.losses)]
+        return [*self._numbers(), *beside, *verdicts_total([self])]
 
     def numbers_beside(self) -> list[Number]:
         """Return the numbers of the other monitors."""
