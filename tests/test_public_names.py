@@ -41,6 +41,16 @@ def test_a_package_is_imported_at_its_first_use(package: str) -> None:
     assert "module 'abers' has no attribute 'nothing'" in ran.stderr
 
 
+@pytest.mark.parametrize("function", ["monitor", "report"])
+def test_a_function_of_the_notebook_is_imported_at_its_first_use(function: str) -> None:
+    """`abers.report` and `abers.monitor` are those of `abers.notebook`, which loads no library."""
+    assert getattr(abers, function) is getattr(abers.notebook, function)
+    assert "abers.notebook" not in loaded_by("import abers")
+    loaded = loaded_by(f"import abers; abers.{function}")
+    assert "abers.notebook" in loaded
+    assert not {"abers_connectors", "pandas", "polars", "plotly", "IPython"} & loaded
+
+
 def test_abers_shows_its_public_names() -> None:
     """`dir(abers)` has the public names, and nothing else."""
     assert dir(abers) == abers.__all__

@@ -39,6 +39,7 @@ __all__ = [
     "InputError",
     "LabelError",
     "MissingExtraError",
+    "MissingIdWarning",
     "NotHeldError",
     "ParameterError",
     "RecordError",
@@ -124,3 +125,7 @@ class MissingExtraError(AbersError, ImportError):
 
 class FallbackWarning(RuntimeWarning):
     """The native core is missing, so the slow reference implementation runs."""
+
+
+class MissingIdWarning(UserWarning):
+    """Labels come late and without ids, so a calibrator learns scores that were not predicted."""

@@ -202,6 +202,6 @@ def test_scikit_learn_refuses_them_too() -> None:
         model.fit(hidden(X), y)
     model.fit(X, y)
     with pytest.raises(ValueError, match="nan"):
-        model.update(X, hidden(y))
+        model.partial_fit(X, hidden(y))
     with pytest.raises(ValueError, match="NaN"):
         model.predict_proba(hidden(X))

@@ -176,12 +176,12 @@ class Verdict(NamedTuple):
     def _sizes(self) -> str:
         """Return ratio and difference, with the end that matters rounded to the cautious side."""
         ratio, points = self.ratio, Estimate(*(100.0 * one for one in self.difference))
-        times = _decimals(ratio.upper - ratio.lower)
         digits = _decimals(points.upper - points.lower)
-        size = f"{ratio.value:.{times}f} times"
         gap = f"{abs(points.value):.{digits}f} {self._points(points.value)}"
         if not ratio.upper < _LARGEST_RATIO:
             return gap
+        times = _decimals(ratio.upper - ratio.lower)
+        size = f"{ratio.value:.{times}f} times"
         if points.upper < 0.0:
             most, least = _up(ratio.upper, times), _down(-points.upper, digits)
             return f"{size}, at most {most}; {gap}, at least {least}"

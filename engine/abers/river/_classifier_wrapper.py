@@ -44,6 +44,7 @@ class CalibratedClassifier(CalibratedWrapper, base.MiniBatchClassifier):
     """A river classifier with a calibrator beside it."""
 
     classifier: Any  # of river, or a pipeline
+    _model_kind = "classifier"
 
     @property
     def _wrapped_model(self) -> Any:

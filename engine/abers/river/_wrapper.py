@@ -21,10 +21,13 @@ from river.compose import Pipeline
 from abers import validation
 from abers.base import Calibrator
 from abers.exceptions import ParameterError
+from abers.river._missing_ids import MissingIdCheck
+from abers.river._model_check import require_model
 from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Literal
 
     from abers.capabilities import Capabilities
 
@@ -99,6 +102,7 @@ class CalibratedWrapper(base.Wrapper[Any]):
 
     _calibrator: Any  # each wrapper has its own kind
     _kind: str  # of the calibrators that fit, with an example
+    _model_kind: Literal["classifier", "regressor"]  # also the name of the parameter
     window: int | None
     max_age: float | None
     half_life: float | None
@@ -110,7 +114,8 @@ class CalibratedWrapper(base.Wrapper[Any]):
         raise NotImplementedError
 
     def _choose(self, given: Any, default: Callable[[], Any]) -> None:
-        """Use the calibrator that is given, or the default, without pending scores."""
+        """Check the model; use the calibrator that is given, or the default, without scores."""
+        require_model(self._wrapped_model, self._model_kind)
         self._given = copy.deepcopy(given)  # for clones, as it was
         if given is not None:
             self._require_fitting(given)
@@ -120,6 +125,7 @@ class CalibratedWrapper(base.Wrapper[Any]):
         self._next_number = 0
         self._pending = PendingScores(self.max_pending)
         self._forwarded = MethodKeywords(self._wrapped_model)
+        self._missing_ids = MissingIdCheck()
         self.unmatched = 0
 
     def _require_fitting(self, given: Any) -> None:
@@ -182,6 +188,11 @@ class CalibratedWrapper(base.Wrapper[Any]):
         LabelError, ScoreError, WeightError, TimeError
             If the label, the model's score, the weight or the time is invalid; nothing is learned
             then.
+
+        Warns
+        -----
+        MissingIdWarning
+            Once, if a label without an id is for an earlier prediction than the last.
         """
         label = self._label(y)
         if id is None:
@@ -193,7 +204,9 @@ class CalibratedWrapper(base.Wrapper[Any]):
             "learn_one", kwargs if w is None else {"w": w, **kwargs}
         )
         self._learn(x, label, waiting, id, weight, keywords)
-        if id is not None:
+        if id is None:
+            self._missing_ids.learned(x)
+        else:
             self.unmatched += waiting is None
             self._pending.pop(id, None)
 
@@ -221,7 +234,9 @@ class CalibratedWrapper(base.Wrapper[Any]):
     ) -> T:
         """Score, answer, and with an id store the score if the answer raised no error."""
         if id_ is None:
-            return answer(self._score(x, keywords), time, None)
+            answered = answer(self._score(x, keywords), time, None)
+            self._missing_ids.predicted(x)
+            return answered
         waiting = self._pending.get(id_)
         if waiting is not None:
             return answer(waiting[0], time, waiting[2])

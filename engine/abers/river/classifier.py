@@ -78,13 +78,13 @@ class VennAbersClassifier(BinaryClassifier):
 
     The classifier's scores (the probability of True) go through a `ProtectedVennAbers` calibrator.
     It learns the scores of past predictions with their labels, and maps a new score to a protected
-    probability and a Venn-Abers interval.
+    probability and a Venn-Abers interval. Where labels come late, pass the same `id` to the
+    prediction and to `learn_one`.
 
     Parameters
     ----------
     classifier
-        Any binary classifier, or a pipeline that ends in one. Labels are True and False, or 1 and
-        0.
+        Any binary river classifier, or a pipeline that ends in one. Labels are True or False.
     window, max_age, half_life
         How the calibrator forgets, as in `VennAbers`; the keyword `time` is the event time. At
         most one may be set.
@@ -107,7 +107,12 @@ class VennAbersClassifier(BinaryClassifier):
     Raises
     ------
     ParameterError
-        If an option is invalid.
+        If `classifier` is not a river classifier, or another option is invalid.
+
+    Warns
+    -----
+    MissingIdWarning
+        Once, if a label without an id is for an earlier prediction than the last.
 
     Notes
     -----

@@ -66,7 +66,7 @@ class CrossVennAbersClassifier(BinaryClassifier):
     Raises
     ------
     ParameterError
-        If an option is invalid.
+        If `classifier` is not a river classifier, or another option is invalid.
 
     Notes
     -----

@@ -65,7 +65,7 @@ class VennAbersMultiClassifier(CalibratedClassifier):
     Raises
     ------
     ParameterError
-        If an option is invalid.
+        If `classifier` is not a river classifier, or another option is invalid.
 
     Notes
     -----

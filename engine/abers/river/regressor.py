@@ -67,7 +67,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
     Raises
     ------
     ParameterError
-        If an option is invalid.
+        If `regressor` is not a river regressor, or another option is invalid.
 
     Notes
     -----
@@ -99,6 +99,7 @@ class VennAbersRegressor(CalibratedWrapper, base.Regressor):
     [41.2, 41.7, 42.1]
     """
 
+    _model_kind = "regressor"
     _kind = "a calibrator of distributions whose score is a number, such as IVAPR()"
 
     def __init__(  # noqa: PLR0913, PLR0917 - an option each, those of `IVAPR` in its order

@@ -1,4 +1,4 @@
-"""Scores of scikit-learn classifiers, rounded, and the intervals of calibrators.
+"""Scores of scikit-learn estimators, rounded, and the intervals of calibrators.
 
 Many estimators score a row alone and the same row among others with different last bits, because
 the libraries below them add in another order. A calibrator jumps at the scores that it learned, so
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from abers.arrays import Floats
     from abers.calibration import VennAbers
 
-__all__ = ["class_intervals", "class_scores"]
+__all__ = ["class_intervals", "class_scores", "regression_scores"]
 
 _BITS = 32  # of a score; the other 20 absorb what another order of addition changes
 
@@ -40,18 +40,24 @@ def class_scores(estimator: Any, X: Any, classes: NDArray[Any]) -> Floats:
     given = np.asarray((probable or estimator.decision_function)(unmasked(X)), dtype=np.float64)
     if given.ndim == 1:
         given = np.column_stack([-given, given])
-    bad = np.argwhere(~np.isfinite(given))
-    if len(bad):
-        row, column = bad[0].tolist()
-        msg = (
-            f"row {row}: score {given[row, column]} of {type(estimator).__name__} is not a "
-            "finite number; drop the observation or repair the estimator"
-        )
-        raise ScoreError(msg)
+    _require_finite(given, estimator)
     scores = np.zeros((len(given), len(classes)))
     rounded = _rounded_probabilities(given) if probable else _rounded(given)
     scores[:, np.searchsorted(classes, estimator.classes_)] = rounded
     return scores
+
+
+def regression_scores(estimator: Any, X: Any) -> Floats:
+    """Score observations by the predictions of a regressor.
+
+    Raises
+    ------
+    ScoreError
+        If a prediction is not a finite number.
+    """
+    given = np.asarray(estimator.predict(unmasked(X)), dtype=np.float64).reshape(-1)
+    _require_finite(given[:, np.newaxis], estimator)
+    return _rounded(given)
 
 
 def class_intervals(calibrator: VennAbers | OneVsRest, scores: Floats) -> tuple[Floats, Floats]:
@@ -61,6 +67,17 @@ def class_intervals(calibrator: VennAbers | OneVsRest, scores: Floats) -> tuple[
         return low, high
     p0, p1 = calibrator.predict_many(scores[:, 1])
     return np.column_stack([1.0 - p1, p0]), np.column_stack([1.0 - p0, p1])
+
+
+def _require_finite(scores: Floats, estimator: Any) -> None:
+    bad = np.argwhere(~np.isfinite(scores))
+    if len(bad):
+        row, column = bad[0].tolist()
+        msg = (
+            f"row {row}: score {scores[row, column]} of {type(estimator).__name__} is not a "
+            "finite number; drop the observation or repair the estimator"
+        )
+        raise ScoreError(msg)
 
 
 def _rounded(scores: Floats) -> Floats:

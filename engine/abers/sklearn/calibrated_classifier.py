@@ -8,42 +8,29 @@ scores of observations that its estimator was not trained on.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from abers.arrays import unmasked
 from abers.calibration import OneVsRest, VennAbers, cross_ends, cross_log_merge, log_merge
-from abers.exceptions import LabelError, MissingExtraError, ParameterError
+from abers.exceptions import LabelError, ParameterError
+from abers.sklearn._meta_estimator import CalibratedMetaEstimator, row_weights
 from abers.sklearn._scores import class_intervals, class_scores
 from abers.validation import shown
 
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-    from sklearn.exceptions import NotFittedError
-    from sklearn.model_selection import check_cv
-    from sklearn.utils import (
-        _safe_indexing,
-        assert_all_finite,
-        check_random_state,
-        get_tags,
-        indexable,
-    )
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, column_or_1d
-except ModuleNotFoundError as error:
-    _MSG = "this wrapper needs scikit-learn; install it: pip install 'abers[sklearn]'"
-    raise MissingExtraError(_MSG) from error
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from abers.arrays import Floats, Integers
+    from abers.sklearn._meta_estimator import Split
 
-    Split: TypeAlias = tuple[Integers, Integers]
+    Member: TypeAlias = tuple[Any, VennAbers | OneVsRest]
 
 __all__ = ["VennAbersCalibratedClassifier"]
 
@@ -52,31 +39,25 @@ _TWO = 2  # classes, for which one calibrator is enough
 
 class VennAbersCalibratedClassifier(
     ClassifierMixin,  # type: ignore[misc]  # scikit-learn has no types
-    MetaEstimatorMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
+    CalibratedMetaEstimator,
 ):
     """Calibrate a scikit-learn classifier by Venn-Abers prediction.
 
-    It predicts probabilities and intervals for two or more classes. With two classes a `VennAbers`
-    calibrator learns the scores of the second one, with more a `OneVsRest` those of all. Scores
-    come from `predict_proba`, or else from `decision_function`. They are rounded to 32 significant
-    bits; of a probability above 1/2, its distance to 1 is rounded.
+    It predicts probabilities and intervals for two or more classes, from the `predict_proba` of
+    the classifier, or else its `decision_function`. `partial_fit` adds calibration labels.
 
     Parameters
     ----------
     estimator
         A classifier, or a pipeline that ends in one.
     cv
-        The observations that calibrate. "split": a share of each class, on which the clone of the
-        estimator is not trained. "prefit": all of them; the estimator is already fitted to other
-        observations. A number of folds, a splitter or an iterable of splits, as in scikit-learn:
-        a clone is trained for each split and calibrated on the rest, and the predictions of all
-        are merged (CVAP).
+        What calibrates: "split", a share of each class that does not train; "prefit", all
+        observations, for an estimator that is already fitted to others; or folds, as a number, a
+        splitter or splits: a clone is trained for each and calibrated on the rest (CVAP).
     calibration_size
-        The share of each class that calibrates with "split", between 0 and 1. At least one
-        observation of each class remains for training.
+        The share of each class that calibrates with "split", between 0 and 1.
     random_state
-        Seed of "split", as in scikit-learn; None gives another split each time.
+        Seed of "split"; None makes another split each time.
 
     Attributes
     ----------
@@ -88,8 +69,9 @@ class VennAbersCalibratedClassifier(
     Raises
     ------
     ParameterError
-        By `fit`: if an option is invalid, if there is only one class, or if the estimator is
-        already fitted and `cv` is not "prefit".
+        By `fit`, before anything is trained: if the estimator is not a scikit-learn classifier, is
+        already fitted and `cv` is not "prefit", if another option is invalid, or if there is only
+        one class.
     ScoreError
         By every method: if a score of an estimator is not a finite number.
 
@@ -97,12 +79,17 @@ class VennAbersCalibratedClassifier(
     -----
     **Guarantee.** With "split" or "prefit", exchangeable observations and two classes, one end of
     each interval is perfectly calibrated (Vovk & Petej 2014, Theorem 1), as long as the
-    observations of `fit` and `update` that calibrate were not trained on. With more classes that
-    holds for each class by itself, not for the vector of probabilities. Folds have no guarantee.
+    observations of `fit` and `partial_fit` that calibrate were not trained on, and have equal
+    weights. With more classes that holds for each class by itself, not for the vector of
+    probabilities. Folds have no guarantee.
 
-    **Rounding.** Many estimators score a row alone and the same row among others with different
-    last bits, because the libraries below them add in another order. A calibrator jumps at the
-    scores that it learned, so without rounding a learned row could have two predictions.
+    **Calibrators.** With two classes a `VennAbers` learns the scores of the second one, with more
+    a `OneVsRest` those of all. With "split" at least one observation of each class trains.
+
+    **Rounding.** Scores are rounded to 32 significant bits; of a probability above 1/2, its
+    distance to 1 is rounded. Many estimators score a row alone and the same row among others with
+    different last bits, because the libraries below them add in another order. A calibrator jumps
+    at the scores that it learned, so without rounding a learned row could have two predictions.
 
     **A fitted estimator** is never fitted again. `clone`, and so a grid search, makes an unfitted
     copy; to keep it fitted there, wrap it in `sklearn.frozen.FrozenEstimator`.
@@ -126,9 +113,13 @@ class VennAbersCalibratedClassifier(
     [[0.966, 0.034], [0.02, 0.98]]
     >>> model.predict_interval(X[400:402])[:, 1].round(3).tolist()
     [[0.0, 0.036], [0.98, 1.0]]
-    >>> model.update(X[400:500], y[400:500]).predict_interval(X[400:402])[:, 1].round(3).tolist()
+    >>> model = model.partial_fit(X[400:500], y[400:500])
+    >>> model.predict_interval(X[400:402])[:, 1].round(3).tolist()
     [[0.0, 0.037], [0.991, 1.0]]
     """
+
+    _kind = "classifier"
+    _cv_choices = "'split', 'prefit', a number of folds or a splitter"
 
     def __init__(
         self,
@@ -143,44 +134,28 @@ class VennAbersCalibratedClassifier(
         self.calibration_size = calibration_size
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> VennAbersCalibratedClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> VennAbersCalibratedClassifier:
         """Train as `cv` says, and calibrate.
 
         Parameters
         ----------
         X, y
             Features of n observations, and their labels, of shape (n,).
+        sample_weight
+            Weights of shape (n,), zero or positive: for the estimator if its `fit` has the
+            parameter, and for the calibrators. A weight of zero does not calibrate.
 
         Returns
         -------
         VennAbersCalibratedClassifier
             The classifier itself.
         """
-        X, y = indexable(unmasked(X), unmasked(y))
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        prefit = isinstance(self.cv, str) and self.cv == "prefit"
-        self._refuse_unless(fitted=prefit)
-        self.classes_ = np.unique(np.concatenate([y, self.estimator.classes_]) if prefit else y)
-        if len(self.classes_) < _TWO:
-            msg = f"y has one class, {shown(self.classes_.tolist())}; there must be two or more"
-            raise ParameterError(msg)
-        numbers = self._numbers(y)
-        splits = [(None, np.arange(len(y)))] if prefit else self._splits(X, y, numbers)
-        self.estimators_ = [self._trained(X, y, train) for train, _ in splits]
-        self._take_features()
-        two = len(self.classes_) == _TWO
-        self._calibrators = [
-            VennAbers() if two else OneVsRest(range(len(self.classes_))) for _ in splits
-        ]
-        self._updated = 0
-        tests = [test for _, test in splits]
-        self._learn([_safe_indexing(X, test) for test in tests], [numbers[test] for test in tests])
-        return self
+        return self._fit(X, y, None, sample_weight)
 
-    def update(self, X: Any, y: Any) -> VennAbersCalibratedClassifier:
-        """Add calibration observations; the estimators stay as they are.
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> VennAbersCalibratedClassifier:
+        """Add calibration observations; the estimators stay as they are. Before `fit`, be `fit`.
 
         With several folds, rows go to them in turn.
 
@@ -189,6 +164,10 @@ class VennAbersCalibratedClassifier(
         X, y
             Features of n observations that no estimator was trained on, and their labels, of shape
             (n,), all among `classes_`.
+        classes
+            All classes, as scikit-learn has it. They are only checked: they must be `classes_`.
+        sample_weight
+            Weights of shape (n,), for the calibrators.
 
         Returns
         -------
@@ -197,16 +176,23 @@ class VennAbersCalibratedClassifier(
 
         Raises
         ------
-        LabelError
-            If a label is not among `classes_`; nothing is learned then, as with all errors.
+        LabelError, WeightError
+            If a label is not among `classes_`, or a weight is negative or not finite; nothing is
+            learned then, as with all errors.
+        ParameterError
+            If `classes` are not `classes_`.
         """
-        check_is_fitted(self)
+        if not hasattr(self, "estimators_"):
+            return self._fit(X, y, classes, sample_weight)
+        _require_same(classes, self.classes_)
         X, y = indexable(unmasked(X), unmasked(y))
-        numbers = self._numbers(column_or_1d(y, warn=True))
+        numbers = _numbers(column_or_1d(y, warn=True), self.classes_)
+        weights = row_weights(sample_weight, len(numbers))
         k = len(self.estimators_)
         turns = (self._updated + np.arange(len(numbers))) % k
         rows = [np.flatnonzero(turns == fold) for fold in range(k)]
-        self._learn([_safe_indexing(X, each) for each in rows], [numbers[each] for each in rows])
+        members = [*zip(self.estimators_, self._calibrators, strict=True)]
+        _learn(members, self.classes_, X, numbers, weights, rows)
         self._updated += len(numbers)
         return self
 
@@ -255,69 +241,43 @@ class VennAbersCalibratedClassifier(
 
     # Training
 
-    def _refuse_unless(self, *, fitted: bool) -> None:
-        """Raise an error for an estimator that is not fitted, or that would be fitted again."""
-        if fitted:
-            check_is_fitted(self.estimator, msg=_NOT_FITTED)
-        elif get_tags(self.estimator).requires_fit and _is_fitted(self.estimator):
-            msg = (
-                f"{shown(self.estimator)} is fitted already; use it as it is by cv='prefit', or "
-                "give sklearn.base.clone(estimator) to have a clone trained"
-            )
+    def _fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any
+    ) -> VennAbersCalibratedClassifier:
+        self._require_estimator()
+        X, y = indexable(unmasked(X), unmasked(y))
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        weights = row_weights(sample_weight, len(y))
+        known = np.unique(np.concatenate([y, self.estimator.classes_]) if self._prefit else y)
+        if len(known) < _TWO:
+            msg = f"y has one class, {shown(known.tolist())}; there must be two or more"
             raise ParameterError(msg)
+        _require_same(classes, known)
+        numbers = _numbers(y, known)
+        splits = [(None, np.arange(len(y)))] if self._prefit else self._splits(X, y, numbers)
+        self._check_use(weights)
+        estimators = [self._trained(X, y, weights, train) for train, _ in splits]
+        two = len(known) == _TWO
+        calibrators = [VennAbers() if two else OneVsRest(range(len(known))) for _ in splits]
+        members = [*zip(estimators, calibrators, strict=True)]
+        _learn(members, known, X, numbers, weights, [test for _, test in splits])
+        self._take_features(estimators[0])
+        self.classes_, self.estimators_, self._calibrators = known, estimators, calibrators
+        self._updated = 0
+        return self
 
     def _splits(self, X: Any, y: Any, numbers: Integers) -> list[Split]:
         """Return the rows to train on and the rows to calibrate with, for each split."""
         if not isinstance(self.cv, str):
             return [*check_cv(self.cv, y, classifier=True).split(X, y)]
-        size = self.calibration_size
-        if self.cv != "split" or not isinstance(size, Real) or not 0.0 < float(size) < 1.0:
-            msg = (
-                f"cv={shown(self.cv)} with calibration_size={shown(size)} makes no sense; cv is "
-                "'split', 'prefit', a number of folds or a splitter, and the size lies between 0 "
-                "and 1"
-            )
-            raise ParameterError(msg)
-        random = check_random_state(self.random_state)
+        self._require_split()
+        random, size = check_random_state(self.random_state), self.calibration_size
         parts = [random.permutation(np.flatnonzero(numbers == k)) for k in np.unique(numbers)]
         kept = [part[: min(round(size * len(part)), len(part) - 1)] for part in parts]
         test = np.sort(np.concatenate(kept))
         return [(np.setdiff1d(np.arange(len(numbers)), test), test)]
-
-    def _trained(self, X: Any, y: Any, train: Integers | None) -> Any:
-        """Train a clone on some rows; without any, return the estimator itself."""
-        if train is None:
-            return self.estimator
-        return clone(self.estimator).fit(_safe_indexing(X, train), _safe_indexing(y, train))
-
-    def _take_features(self) -> None:
-        """Copy the number and the names of features from the estimators, if they have them."""
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
-
-    # Scores and calibrators
-
-    def _numbers(self, y: NDArray[Any]) -> Integers:
-        """Return the index of each label in `classes_`."""
-        numbers = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        bad = np.flatnonzero(self.classes_[numbers] != y)
-        if bad.size:
-            msg = (
-                f"row {bad[0]}: class {shown(y.tolist()[bad[0]])} is not among the classes "
-                f"{shown(self.classes_.tolist())}; fit anew with it"
-            )
-            raise LabelError(msg)
-        return numbers
-
-    def _learn(self, parts: Iterable[Any], numbers: Iterable[Integers]) -> None:
-        """Score all parts, then let each calibrator learn its own."""
-        pairs = zip(self.estimators_, parts, strict=True)
-        scores = [class_scores(*pair, self.classes_) if _rows(pair[1]) else None for pair in pairs]
-        for calibrator, table, labels in zip(self._calibrators, scores, numbers, strict=True):
-            if table is not None:
-                two = isinstance(calibrator, VennAbers)
-                calibrator.learn_many(table[:, 1] if two else table, labels)
 
     def _ends(self, X: Any) -> tuple[Floats, Floats]:
         """Return the ends of all intervals, two arrays of shape (n, n_classes, n_estimators)."""
@@ -330,28 +290,47 @@ class VennAbersCalibratedClassifier(
         low, high = zip(*ends, strict=True)
         return np.stack(low, axis=-1), np.stack(high, axis=-1)
 
-    def __sklearn_tags__(self) -> Any:
-        """Accept the inputs that the estimator accepts."""
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.pairwise = inner.input_tags.pairwise
-        return tags
+
+def _learn(  # noqa: PLR0913, PLR0917 - rows, and whose they are
+    members: list[Member],
+    classes: NDArray[Any],
+    X: Any,
+    numbers: Integers,
+    weights: Floats | None,
+    parts: list[Integers],
+) -> None:
+    """Score all parts, but rows of weight zero; then let each calibrator learn its own."""
+    if weights is not None:
+        parts = [rows[weights[rows] > 0.0] for rows in parts]
+    scores = [
+        class_scores(estimator, _safe_indexing(X, rows), classes) if len(rows) else None
+        for (estimator, _), rows in zip(members, parts, strict=True)
+    ]
+    for (_, calibrator), table, rows in zip(members, scores, parts, strict=True):
+        if table is not None:
+            column = table[:, 1] if isinstance(calibrator, VennAbers) else table
+            own = None if weights is None else weights[rows]
+            calibrator.learn_many(column, numbers[rows], weights=own)
 
 
-_NOT_FITTED = (
-    "%(name)s is not fitted, and cv='prefit' does not fit it; fit it on other observations first "
-    "(in a clone it stays fitted if it is wrapped in sklearn.frozen.FrozenEstimator)"
-)
+def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> Integers:
+    """Return the index of each label in the classes."""
+    numbers = np.searchsorted(classes, y).clip(max=len(classes) - 1)
+    bad = np.flatnonzero(classes[numbers] != y)
+    if bad.size:
+        msg = (
+            f"row {bad[0]}: class {shown(y.tolist()[bad[0]])} is not among the classes "
+            f"{shown(classes.tolist())}; fit anew with it"
+        )
+        raise LabelError(msg)
+    return numbers
 
 
-def _is_fitted(estimator: Any) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _rows(X: Any) -> int:
-    """Return the number of rows of a table of features."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+def _require_same(given: Any, known: NDArray[Any]) -> None:
+    """Raise an error if classes are given, and are not those that are known."""
+    if given is not None and {*np.unique(given).tolist()} != {*known.tolist()}:
+        msg = (
+            f"classes={shown(given)} are not the classes {shown(known.tolist())} of the first "
+            "fit; fit first with labels of every class"
+        )
+        raise ParameterError(msg)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from abers.monitoring import ForecastGroups, Verdict
+from abers.monitoring import ForecastGroups, Verdict, VerdictSequence
 from abers.monitoring.findings import margin
 from abers.monitoring.verdict import WORDS, Words, find_verdict, period
 
@@ -177,3 +177,13 @@ def test_a_bin_is_named() -> None:
 def test_event_times() -> None:
     """Milliseconds since 1973 are dates; other event times are numbers."""
     assert period(1, 2) == "from event time 1 until event time 2"
+
+
+def test_a_forecast_of_next_to_nothing_has_a_sentence() -> None:
+    """Where so few labels 1 are expected that their ratio overflows, only points are shown."""
+    sequence = VerdictSequence("raw", 1.25)
+    sequence.update(np.array([2e-311]), np.array([0.0]), np.array([0]))
+    verdict = sequence.verdict()
+    assert verdict.ratio.upper == math.inf
+    assert "times" not in verdict.sentence
+    assert "points" in verdict.sentence

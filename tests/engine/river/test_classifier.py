@@ -9,6 +9,7 @@ import copy
 import math
 import pickle
 import random
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from tests.engine.river.streams import Events, Noted, Scripted, Weightless, fram
 from abers import (
     CrossVennAbers,
     LabelError,
+    MissingIdWarning,
     OneVsRest,
     ParameterError,
     ProtectedVennAbers,
@@ -182,12 +184,15 @@ def test_without_ids_a_delay_is_another_thing() -> None:
     """Without an id the features are scored anew when the label comes, which gives other scores."""
     events = phishing(400)
     model, predicted = VennAbersClassifier(scaled()), {}
-    for i, x, y in stream.simulate_qa(events, None, DELAY):
-        if y is None:
-            predicted[i] = model.predict_proba_one(x)[True]
-        else:
-            model.learn_one(x, y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for i, x, y in stream.simulate_qa(events, None, DELAY):
+            if y is None:
+                predicted[i] = model.predict_proba_one(x)[True]
+            else:
+                model.learn_one(x, y)
     assert [predicted[i] for i in range(len(events))] != by_hand(events, DELAY)
+    assert [each.category for each in caught] == [MissingIdWarning]
 
 
 def test_without_a_delay_ids_change_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import subprocess
 import sys
 
@@ -60,3 +61,16 @@ def test_all_that_is_exported_is_there() -> None:
     for package in (abers, abers.river, abers.sklearn):
         with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
             package.Nothing  # noqa: B018 - it is the question
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        *(getattr(abers.river, name) for name in abers.river.__all__),
+        *(getattr(abers.sklearn, name) for name in abers.sklearn.__all__),
+    ],
+)
+def test_help_fits_a_screen_before_its_details(wrapper: type) -> None:
+    """What a wrapper does, its signature and its parameters take at most 40 lines of `help`."""
+    lines = pydoc.plain(pydoc.render_doc(wrapper)).splitlines()
+    assert [line.strip(" |") for line in lines].index("Attributes") <= 40

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from river import tree
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     ShuffleSplit,
@@ -35,9 +36,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from abers import LabelError, OneVsRest, ParameterError, ScoreError, VennAbers
+from abers import LabelError, OneVsRest, ParameterError, ScoreError, VennAbers, WeightError
 from abers.calibration import cross_ends, cross_log_merge, log_merge
 from abers.sklearn import VennAbersCalibratedClassifier
+from abers.sklearn._scores import class_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -211,30 +213,30 @@ def test_a_row_has_one_prediction_alone_and_among_others(k: int) -> None:
     assert (alone == model.predict_interval(X)).all()
 
 
-# Update
+# Partial fits
 
 
-def test_update_adds_calibration_labels_alone() -> None:
+def test_a_partial_fit_adds_calibration_labels_alone() -> None:
     """Labels in parts calibrate as all at once, and no estimator is trained again."""
     X, y = data(k=3)
     fitted = LinearDiscriminantAnalysis().fit(X[:100], y[:100])
     before = pickle.dumps(fitted)
     whole = VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X[100:250], y[100:250])
     parts = VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X[100:150], y[100:150])
-    assert parts.update(X[150:151], y[150:151]).update(X[151:250], y[151:250]) is parts
+    assert parts.partial_fit(X[150:151], y[150:151]).partial_fit(X[151:250], y[151:250]) is parts
     assert (parts.predict_interval(X[250:]) == whole.predict_interval(X[250:])).all()
     assert pickle.dumps(fitted) == before
 
 
-def test_updates_of_folds_take_turns() -> None:
+def test_partial_fits_of_folds_take_turns() -> None:
     """With folds, row after row goes to the next fold's calibrator, also over several calls."""
     X, y = data()
     at_once, in_parts = (
         VennAbersCalibratedClassifier(Raw(), cv=3).fit(X[:90], y[:90]) for _ in "12"
     )
-    at_once.update(X[90:200], y[90:200])
+    at_once.partial_fit(X[90:200], y[90:200])
     for start, end in ((90, 91), (91, 130), (130, 130), (130, 200)):
-        in_parts.update(X[start:end], y[start:end])
+        in_parts.partial_fit(X[start:end], y[start:end])
     assert (at_once.predict_interval(X) == in_parts.predict_interval(X)).all()
     low, high = [], []
     splits = StratifiedKFold(3).split(X[:90], y[:90])
@@ -249,21 +251,149 @@ def test_updates_of_folds_take_turns() -> None:
     assert (at_once.predict_interval(X)[:, 1] == expected).all()
 
 
-def test_update_of_an_unknown_class_learns_nothing() -> None:
+def test_a_partial_fit_of_an_unknown_class_learns_nothing() -> None:
     """A label of an unknown class is refused with its row, and nothing is learned."""
     X, y = data()
     model = VennAbersCalibratedClassifier(GaussianNB()).fit(X[:200], y[:200])
     before = model.predict_interval(X)
     for label in (7, -1):
         with pytest.raises(LabelError, match=f"row 3: class {label} is not among"):
-            model.update(X[:5], [0, 1, 0, label, 1])
+            model.partial_fit(X[:5], [0, 1, 0, label, 1])
     assert (model.predict_interval(X) == before).all()
 
 
-def test_update_before_fit() -> None:
-    """There is nothing to update before `fit`."""
-    with pytest.raises(NotFittedError):
-        VennAbersCalibratedClassifier(GaussianNB()).update(*data())
+def test_the_first_partial_fit_is_a_fit() -> None:
+    """Before `fit`, a partial fit trains and calibrates as `fit` does."""
+    X, y = data(k=3)
+    first = VennAbersCalibratedClassifier(GaussianNB()).partial_fit(X, y, classes=[2, 1, 0])
+    fitted = VennAbersCalibratedClassifier(GaussianNB()).fit(X, y)
+    assert (first.predict_interval(X) == fitted.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize("classes", [[0], [0, 1, 2], ["no", "yes"]])
+def test_other_classes_are_refused(classes: list[Any]) -> None:
+    """The argument `classes` has to be all classes of the first fit; nothing is learned else."""
+    X, y = data()
+    model = VennAbersCalibratedClassifier(GaussianNB())
+    with pytest.raises(ParameterError, match=r"classes=.* are not the classes \[0, 1\]"):
+        model.partial_fit(X, y, classes=classes)
+    assert not hasattr(model, "estimators_")
+    before = model.fit(X[:200], y[:200]).predict_interval(X)
+    with pytest.raises(ParameterError, match="fit first with labels of every class"):
+        model.partial_fit(X[200:], y[200:], classes)
+    assert (model.predict_interval(X) == before).all()
+    assert model.partial_fit(X[200:], y[200:], np.array([0, 1])) is model
+
+
+# Weights
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("cv", ["prefit", "split", 3])
+def test_weights_reach_estimator_and_calibrators(k: int, cv: Any) -> None:  # noqa: ANN401 - either
+    """Each clone trains with the weights of its rows, and its calibrator learns with the rest."""
+    X, y = data(k=k)
+    weights = np.random.default_rng(0).integers(0, 4, size=300) / 2.0
+    fitted = GaussianNB().fit(X[:200], y[:200], weights[:200])
+    model = VennAbersCalibratedClassifier(fitted if cv == "prefit" else GaussianNB(), cv=cv)
+    model.fit(X[:200], y[:200], weights[:200])
+    if cv == "prefit":
+        splits: list[Any] = [(None, np.arange(200))]
+    elif cv == "split":
+        splits = model._splits(X[:200], y[:200], y[:200])  # noqa: SLF001 - tested above
+    else:
+        splits = [*StratifiedKFold(3).split(X[:200], y[:200])]
+    for (train, test), estimator, own in zip(
+        splits,
+        model.estimators_,
+        model._calibrators,  # noqa: SLF001 - compared as a whole
+        strict=True,
+    ):
+        trained = fitted if train is None else GaussianNB().fit(X[train], y[train], weights[train])
+        assert (trained.predict_proba(X) == estimator.predict_proba(X)).all()
+        rows = test[weights[test] > 0.0]
+        scores = class_scores(trained, X[rows], np.arange(k))
+        expected: Any = VennAbers() if k == 2 else OneVsRest(range(k))
+        expected.learn_many(scores[:, 1] if k == 2 else scores, y[rows], weights=weights[rows])
+        assert own == expected
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_weight_counts_labels(k: int) -> None:
+    """In calibration a weight of 2 is two observations, and of 0 is none."""
+    X, y = data(k=k)
+    weights = np.arange(200) % 3
+    fitted = GaussianNB().fit(X[:100], y[:100])
+    weighted, repeated = (
+        VennAbersCalibratedClassifier(fitted, cv="prefit").fit(X[:100], y[:100]) for _ in "12"
+    )
+    weighted.partial_fit(X[100:], y[100:], sample_weight=weights.tolist())
+    rows = np.repeat(np.arange(100, 300), weights)
+    repeated.partial_fit(X[rows], y[rows])
+    assert (weighted.predict_interval(X) == repeated.predict_interval(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "error", "message"),
+    [
+        (-1.0, WeightError, "row 2: weight -1"),
+        (np.nan, WeightError, "row 2: weight nan"),
+        (np.inf, WeightError, "row 2: weight inf"),
+        ("x", ParameterError, "sample_weight="),
+    ],
+)
+def test_bad_weights_change_nothing(weight: Any, error: Any, message: str) -> None:  # noqa: ANN401
+    """A weight that is negative or not finite is refused by its row before anything is learned."""
+    X, y = data()
+    model = VennAbersCalibratedClassifier(GaussianNB(), cv=2)
+    with pytest.raises(error, match=message):
+        model.fit(X[:4], [0, 1, 0, 1], [1.0, 1.0, weight, 1.0])
+    assert not hasattr(model, "estimators_")
+    before = model.fit(X, y).predict_interval(X)
+    with pytest.raises(error, match=message):
+        model.partial_fit(X[:4], y[:4], sample_weight=[1.0, 1.0, weight, 1.0])
+    with pytest.raises(ParameterError, match=r"shape \(3,\); it must be \(4,\)"):
+        model.partial_fit(X[:4], y[:4], sample_weight=[1.0] * 3)
+    assert (model.predict_interval(X) == before).all()
+
+
+def test_weights_that_do_not_train_are_a_warning() -> None:
+    """An estimator whose `fit` has no weights trains without them, and a warning names it."""
+    X, y = data()
+    for estimator in (LinearDiscriminantAnalysis(), make_pipeline(StandardScaler(), GaussianNB())):
+        model = VennAbersCalibratedClassifier(estimator)
+        with pytest.warns(UserWarning, match="takes no sample_weight") as caught:
+            model.fit(X, y, np.ones(300))
+        assert caught[0].filename == __file__
+        plain = VennAbersCalibratedClassifier(estimator).fit(X, y)
+        assert (plain.predict_interval(X) == model.predict_interval(X)).all()
+
+
+# Wrong estimators
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (LinearRegression(), r"estimator=LinearRegression\(\) is not a classifier;.*Regressor"),
+        (make_pipeline(StandardScaler(), LinearRegression()), "is not a classifier; pass one"),
+        (StandardScaler(), r"estimator=StandardScaler\(\) is not a classifier; pass one"),
+        (GaussianNB, r"estimator=<class .*pass an instance, GaussianNB\(…\), not the class"),
+        (
+            tree.HoeffdingTreeClassifier(),
+            r"use abers\.river\.VennAbersClassifier for a river model",
+        ),
+        (5, r"estimator=5 is not a scikit-learn classifier; pass one, such as LogisticRegr"),
+        (None, "estimator=None is not a scikit-learn classifier"),
+    ],
+)
+@pytest.mark.parametrize("cv", ["split", "prefit", 3])
+def test_a_wrong_estimator_is_an_error_of_fit(estimator: Any, message: str, cv: Any) -> None:  # noqa: ANN401
+    """Before anything is trained, `fit` names the value, the parameter and the remedy."""
+    model = VennAbersCalibratedClassifier(estimator, cv=cv)
+    for fit in (model.fit, model.partial_fit):
+        with pytest.raises(ParameterError, match=message):
+            fit(*data())
 
 
 # Faults of others
@@ -275,7 +405,7 @@ def test_a_fitted_pipeline_is_never_refitted() -> None:
     pipeline = make_pipeline(StandardScaler(), GaussianNB()).fit(X[:100], y[:100])
     before = pickle.dumps(pipeline)
     model = VennAbersCalibratedClassifier(pipeline, cv="prefit").fit(X[100:], y[100:])
-    assert model.update(X, y).estimators_[0] is pipeline
+    assert model.partial_fit(X, y).estimators_[0] is pipeline
     assert pickle.dumps(pipeline) == before
     for cv in ("split", 5):
         with pytest.raises(ParameterError, match=r"fitted already.*cv='prefit'"):
@@ -316,7 +446,7 @@ def test_labels_of_any_kind(k: int, cv: Any, names: list[Any]) -> None:  # noqa:
     for y in (numbers, labels):
         estimator = GaussianNB().fit(X[:100], y[:100]) if cv == "prefit" else GaussianNB()
         model = VennAbersCalibratedClassifier(estimator, cv=cv).fit(X[100:250], y[100:250])
-        found.append(model.update(X[250:], y[250:]))
+        found.append(model.partial_fit(X[250:], y[250:]))
     assert found[1].classes_.tolist() == names[:k]
     assert (found[0].predict_interval(X) == found[1].predict_interval(X)).all()
     assert (found[1].predict(X) == np.array(names)[found[0].predict(X)]).all()
@@ -344,7 +474,7 @@ def test_a_class_missing_from_calibration_keeps_its_column() -> None:
     assert intervals.shape == (300, 3, 2)
     assert (intervals[:, 1, 0] == 0.0).all()
     assert np.abs(model.predict_proba(X).sum(axis=1) - 1.0).max() < 1e-12
-    model.update(X[~without], y[~without])
+    model.partial_fit(X[~without], y[~without])
     assert (model.predict_interval(X)[:, 1, 0] > 0.0).any()
 
 
@@ -374,7 +504,7 @@ def test_a_score_of_nan_gets_no_prediction(k: int, cv: Any) -> None:  # noqa: AN
         with pytest.raises(ScoreError, match="row 6: score nan of Raw"):
             call(bad)
     with pytest.raises(ScoreError, match="score nan of Raw"):
-        model.update(bad, y[:9])
+        model.partial_fit(bad, y[:9])
     with pytest.raises(ScoreError, match="score nan of Raw"):
         clone(model).set_params(estimator=estimator).fit(bad, y[:9])
     assert (model.predict_interval(X) == before).all()
@@ -422,7 +552,7 @@ def test_frames_and_sparse_matrices() -> None:
     dense = VennAbersCalibratedClassifier(LogisticRegression(), cv=3).fit(X, y)
     for given in (frame, sparse.csr_matrix(X)):
         model = VennAbersCalibratedClassifier(LogisticRegression(), cv=3).fit(given, y)
-        model.update(given, y)
+        model.partial_fit(given, y)
         assert model.n_features_in_ == 6
         assert model.predict_interval(given).shape == (300, 2, 2)
     framed = VennAbersCalibratedClassifier(LogisticRegression(), cv=3).fit(frame, y)
@@ -438,7 +568,7 @@ def test_a_pickle_predicts_and_learns_alike(k: int, cv: Any) -> None:  # noqa: A
     model = VennAbersCalibratedClassifier(GaussianNB(), cv=cv).fit(X[:200], y[:200])
     restored = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
     for each in (model, restored):
-        each.update(X[200:], y[200:])
+        each.partial_fit(X[200:], y[200:])
     assert (restored.predict_interval(X) == model.predict_interval(X)).all()
 
 
