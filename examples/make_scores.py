@@ -1,8 +1,8 @@
-"""Write examples/scores.csv: simulated scores of a model, and labels that come hours later.
+"""Write scores.csv, beside this program: simulated scores of a model, and labels hours later.
 
-The odds of the scores are twice too high, so that the first verdict has something to say.
+The odds of the scores are twice too high, so that the first verdict has something to say. It prints:
 
-Usage: python examples/make_scores.py
+scores.csv has 3,000 rows.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def main() -> None:
             known = time + timedelta(hours=rng.choice((1, 6, 24)))
             label = int(rng.random() < true)
             rows.writerow([number, time.isoformat(), f"{score:.3f}", known.isoformat(), label])
+    print(f"scores.csv has {ROWS:,} rows.")
 
 
 if __name__ == "__main__":

@@ -157,16 +157,14 @@ def _scores(view: ModelView) -> Table:
 def _tests(tests: Iterable[Evidence]) -> Table:
     rows = [
         [
-            VIEWS[one.view],
-            one.name.replace("-", " "),
-            _evidence(power(one.log_wealth)),
-            f"{power(one.log_threshold):.2f}",
+            f"{VIEWS[one.view]}: {one.name.replace('-', ' ')}",
+            f"{_evidence(power(one.log_wealth))} of {power(one.log_threshold):.2f}",
             status_text(one),
             f"{one.incidents:,}",
         ]
         for one in tests
     ]
-    return Table(["of", "test", "evidence", "threshold", "status", "incidents"], rows)
+    return Table(["test", "evidence of threshold", "status", "incidents"], rows)
 
 
 def _evidence(height: float) -> str:

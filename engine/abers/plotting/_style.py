@@ -71,7 +71,7 @@ def figure(title: str, x: str, y: str, **more: Any) -> Drawing:  # noqa: ANN401 
             "yanchor": "bottom",
             "traceorder": "normal",
         },
-        "margin": {"l": 56, "r": 16, "t": 56, "b": 100},
+        "margin": {"l": 72, "r": 16, "t": 56, "b": 100},
         "hovermode": "closest",
     }
     return Drawing([], layout | more)

@@ -38,13 +38,13 @@ def test_a_model_is_chosen(browser: Browser, url: str) -> None:
     with opened(browser, url, offline=True) as (page, noted):
         figures = page.locator(f"{SEEN} .figure")
         drawn = page.locator(f"{SEEN} .figure .cartesianlayer")
-        assert shown(page)[0] == "Scores"
+        assert shown(page)[0] == "Verdict"
         assert figures.count() == drawn.count() >= 4
         page.get_by_label("Model", exact=True).select_option(label="<b>spam · fr")
         expect(page.locator(SEEN)).to_have_count(1)
-        heading = "Scores of <b>spam · fr"
+        heading = "Verdict on <b>spam · fr"
         tests = "Sequential tests"
-        assert shown(page)[:3] == [heading, tests, "Reliability"]
+        assert shown(page)[:2] == [heading, tests]
         assert figures.count() == drawn.count() >= 4
         width = figures.first.bounding_box()
         svg = page.locator(f"{SEEN} .main-svg").first.bounding_box()
@@ -52,10 +52,10 @@ def test_a_model_is_chosen(browser: Browser, url: str) -> None:
         assert svg is not None
         assert svg["width"] == pytest.approx(width["width"], abs=1)
         page.reload()
-        assert shown(page)[0] == "Scores of <b>spam · fr"
+        assert shown(page)[0] == "Verdict on <b>spam · fr"
         assert page.get_by_label("Model", exact=True).input_value() == page.url.split("#")[1]
         page.goto(url + "#nobody")
-        assert shown(page)[0] == "Scores"
+        assert shown(page)[0] == "Verdict"
         assert noted == []
 
 

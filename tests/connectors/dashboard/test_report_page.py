@@ -99,13 +99,13 @@ def test_tests_and_alarms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (tmp_path / "in.csv").write_text("time,score,label\n" + rows)
     command("report", "in.csv", "--scores", "probability", "--output", "r.html")
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    (table,) = (one for one in Outline(page).tables if one[0][:2] == ["of", "test"])
-    assert table[0] == ["of", "test", "evidence", "threshold", "status", "incidents"]
+    (table,) = (one for one in Outline(page).tables if one[0][:1] == ["test"])
+    assert table[0] == ["test", "evidence of threshold", "status", "incidents"]
     names = ["since start", "change", "since start tolerance", "change tolerance"]
     views = ["raw scores", "served predictions"]
-    assert [row[:2] for row in table[1:]] == [[one, name] for one in views for name in names]
-    assert table[4][4:] == ["active", "1"]
-    assert re.fullmatch(r"triggered on 2025-10-09 08:53:\d\d UTC", table[1][4])
+    assert [row[0] for row in table[1:]] == [f"{one}: {name}" for one in views for name in names]
+    assert table[4][2:] == ["active", "1"]
+    assert re.fullmatch(r"triggered on 2025-10-09 08:53:\d\d UTC", table[1][2])
     assert re.search(
         r"<p>Triggered at 2025-10-09 08:53:\d\d UTC, after about 1,\d{3} labels: ", page
     )
