@@ -1,6 +1,6 @@
 """Write scores.csv, beside this program: simulated scores of a model, and labels hours later.
 
-The odds of the scores are twice too high, so that the first verdict has something to say. It prints:
+The odds of the scores are twice too high, so the first verdict has something to say. It prints:
 
 scores.csv has 3,000 rows.
 """
