@@ -558,7 +558,8 @@ def test_a_page_shows_what_came_of_it(
     assert tiles["Events"] == ("600", "100 % of the stream")
     assert tiles["Pending"] == ("0", "observations without a label")
     most = max(Counter(one.event.model for one in stream[1]).values())
-    assert f"Means over {most} labels" in page["cards"][0]["description"]
+    (scores,) = (one for one in page["cards"] if one["name"] == "scores")
+    assert f"Means over {most} labels" in scores["description"]
     assert {"reliability", "over-brier", "evidence"} <= {one["name"] for one in page["cards"]}
 
 
