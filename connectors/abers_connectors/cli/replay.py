@@ -92,6 +92,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
     as_json: bool,
     delay: Lateness | None = None,
     report: str | None = None,
+    reference: Period | None = None,
 ) -> None:
     """Run a job with several calibrators, and print a table, or JSON, to standard output.
 
@@ -99,7 +100,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
     """
     job.require_apart(report)
     runs: dict[str, FinishedReplay] = {}
-    with nullcontext() if report is None else Reporter(report) as reporter:
+    with nullcontext() if report is None else Reporter(report, reference) as reporter:
 
         def finish(running: Run) -> None:
             if reporter is not None:

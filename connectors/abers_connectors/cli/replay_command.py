@@ -302,7 +302,13 @@ def replay(  # noqa: PLR0913 - the options of the command
             return
         if compare is not None:
             compare_calibrators(
-                plan.job, compare, stream, as_json=as_json, delay=plan.delay, report=report
+                plan.job,
+                compare,
+                stream,
+                as_json=as_json,
+                delay=plan.delay,
+                report=report,
+                reference=plan.reference,
             )
             return
         run_job(

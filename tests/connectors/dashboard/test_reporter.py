@@ -103,6 +103,16 @@ def test_a_report_of_a_comparison(invoke: Invoke, tmp_path: Path) -> None:
     assert ">Calibrator</label>" in page
 
 
+def test_a_comparison_draws_the_reference(invoke: Invoke, tmp_path: Path) -> None:
+    """A reference period is drawn in each part of the report of a comparison."""
+    words = (*REPLAY[:-1], "--compare", "ivap,platt", "--report", "r.html")
+    assert invoke(*words).code == 0
+    without = (tmp_path / "r.html").read_text()
+    ran = invoke(*words, "--reference", "1..150")
+    assert ran.code == 0, ran.err
+    assert (tmp_path / "r.html").read_text() != without
+
+
 def test_a_report_into_a_pipe(invoke: Invoke, tmp_path: Path) -> None:
     """A pipe or a device is written to, and stays what it is."""
     os.mkfifo(tmp_path / "r.json")
