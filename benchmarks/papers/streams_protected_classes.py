@@ -50,9 +50,9 @@ def forecasts(odds: Floats, y: Integers, delay: int) -> Forecasts:
     times = np.arange(len(y), dtype=np.float64)
     _, p0, p1 = recent.prequential(scores, y, delay=delay, times=times)
     shrunk = shared(clipped(drawn(p0, p1, raw)))
-    outside = np.any((found.p < found.low) | (found.p > found.high), axis=1)
+    outside = float(np.mean((found.p < found.low) | (found.p > found.high)))
     of = {"raw": raw, "IVAP": ivap, "shrunk": shrunk, "protected": found.p}
-    return Forecasts(of, calibrator, float(np.mean(outside)))
+    return Forecasts(of, calibrator, outside)
 
 
 def _measured(p: Floats, y: Integers) -> dict[str, float]:

@@ -48,7 +48,7 @@ def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
     stream, delay = numbers(folder, spec["data"]), spec["delay"]
     mean, std, first = fitted(stream.x, stream.y, delay)
     y = stream.y[first:]
-    found = run(mean[:, np.newaxis] + std[:, np.newaxis] * _AT, y, delay, stream.support)
+    found = run(quantiles(mean, std), y, delay, stream.support)
     ivapr = of_ivapr(mean, y, delay, stream.support)
     losses = {name: loss / len(y) for name, loss in found.held.expert_losses().items()}
     crps = {
@@ -58,7 +58,7 @@ def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
         "protected": losses.pop("protected"),
     }
     normal = np.column_stack(norm.interval(LEVEL, mean, std))
-    ends = {"base": normal, "IVAPR": ivapr.ends, **found.ends}
+    ends = {"base": normal, "IVAPR": ivapr.ends, **found.ends()}
     return {
         "labels": len(y),
         "CRPS": crps,
@@ -69,12 +69,26 @@ def protected_numbers(folder: Path, spec: Spec) -> dict[str, Any]:
     }
 
 
+def quantiles(mean: Floats, std: Floats) -> Floats:
+    """Return the quantiles of normal distributions, a row each, that stand for the base."""
+    found: Floats = mean[:, np.newaxis] + std[:, np.newaxis] * _AT
+    return found
+
+
 class Run(NamedTuple):
-    """The protected calibrator at the end of a stream, and the intervals of each observation."""
+    """The protected calibrator at the end of a stream, and forecasts of each observation."""
 
     held: ProtectedIVAPR
-    ends: dict[str, Floats]
+    shrunk: Floats  # its expert's quantiles
+    given: Floats  # ends of its intervals
+    tracked: Floats
     waited: int  # the most observations that awaited their labels
+
+    def ends(self) -> dict[str, Floats]:
+        """Return the ends of intervals by method."""
+        support = self.held.support
+        shrunk = np.array([even(each, support).interval(LEVEL) for each in self.shrunk])
+        return {"shrunk": shrunk, "protected": self.given, "tracked": self.tracked}
 
 
 def run(base: Floats, y: Floats, delay: int, support: tuple[float, float]) -> Run:
@@ -82,7 +96,7 @@ def run(base: Floats, y: Floats, delay: int, support: tuple[float, float]) -> Ru
     held = ProtectedIVAPR(support, scores="quantiles", members=_MEMBERS)
     alone = DistributionExperts(support, _MEMBERS, pointwise=False)
     tracker = CoverageTracker(LEVEL, support, slack=_SLACK)
-    ends = {name: np.empty((len(y), 2)) for name in ("shrunk", "protected", "tracked")}
+    shrunk, given, tracked = np.empty_like(base), np.empty((len(y), 2)), np.empty((len(y), 2))
     waiting, most = 0, 0
     rows, kinds = interleaved(len(y), delay)
     for row, learns in zip(rows.tolist(), kinds.tolist(), strict=True):
@@ -92,20 +106,19 @@ def run(base: Floats, y: Floats, delay: int, support: tuple[float, float]) -> Ru
             tracker.learn_one(float(y[row]), number=row)
             waiting -= 1
         else:
-            shrunk = alone.forecasts(base[row])[EXPERTS.index(SHRUNK)]
-            given = held.predict_one(base[row].tolist(), number=row).interval(LEVEL)
-            ends["shrunk"][row] = even(shrunk, support).interval(LEVEL)
-            ends["protected"][row] = given
-            ends["tracked"][row] = tracker.predict_one(*given, number=row)
+            shrunk[row] = alone.forecasts(base[row])[EXPERTS.index(SHRUNK)]
+            low, high = held.predict_one(base[row].tolist(), number=row).interval(LEVEL)
+            given[row] = low, high
+            tracked[row] = tracker.predict_one(low, high, number=row)
             waiting += 1
             most = max(most, waiting)
-    return Run(held, ends, most)
+    return Run(held, shrunk, given, tracked, most)
 
 
-def even(quantiles: Floats, support: tuple[float, float]) -> PredictiveDistribution:
+def even(values: Floats, support: tuple[float, float]) -> PredictiveDistribution:
     """Return the distribution of equally likely numbers, in order."""
-    points, counts = np.unique(quantiles, return_counts=True)
-    cdf = np.concatenate(([0.0], np.cumsum(counts) / len(quantiles)))
+    points, counts = np.unique(values, return_counts=True)
+    cdf = np.concatenate(([0.0], np.cumsum(counts) / len(values)))
     return PredictiveDistribution(points, cdf, support=support)
 
 
@@ -113,8 +126,8 @@ def of_normal(mean: Floats, std: Floats, y: Floats, support: tuple[float, float]
     """Return the mean CRPS of normal distributions, clipped to the support."""
     total = 0.0
     for m, s, one in zip(mean, std, y, strict=True):
-        quantiles = np.clip(norm.ppf(_FINE, m, s), *support)
-        total += 2.0 * float(np.mean((_FINE - (one < quantiles)) * (one - quantiles)))
+        at = np.clip(norm.ppf(_FINE, m, s), *support)
+        total += 2.0 * float(np.mean((_FINE - (one < at)) * (one - at)))
     return total / len(y)
 
 
