@@ -55,7 +55,10 @@ def sentences(cases: Cases) -> Iterator[str]:
         case["CRPS"][_PROTECTED] <= case["experts"][_BASE] + case["price"]
         for case in cases.values()
     )
-    yield f"The CRPS of protected exceeds that of base by at most the price in {sum(kept)} of {n}."
+    yield (
+        f"The CRPS of protected exceeds that of base by at most the price in {sum(kept)} of {n} "
+        "cases."
+    )
     yield from _covered(cases)
 
 
