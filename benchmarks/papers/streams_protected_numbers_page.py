@@ -21,10 +21,10 @@ PROTOCOL = """\
   1,000 late on Bike sharing; on the two others, which have 1,001 and 578 rows, 0, 10 and 100 late.
   base is the normal distribution; protected is `ProtectedIVAPR` of its 50 quantiles; shrunk is its
   expert of the last 1,000 labels, IVAPR drawn to the base where its band is wide, and no mixture.
-  The CRPS of these tables is exact, with the mass beyond the support at its ends; the promise is
-  against the 50 quantiles of the base, whose CRPS is within .05 % of that of the base. Regret is a
-  CRPS less another one; the best expert is chosen afterwards. The price is the bound on the regret
-  to the base, a label. Covered is the share of labels in central intervals of 80 %, clipped to the
+  The CRPS of these tables is exact, that of base by 1,999 quantiles, with the mass beyond the
+  support at its ends; the promise is against the 50 quantiles of the base, whose CRPS is within
+  .05 % of that of the base. Regret is a CRPS less another one; the best expert is chosen
+  afterwards. The price is the bound on the regret to the base, a label. Covered is the share of labels in central intervals of 80 %, clipped to the
   support; in brackets that of the worst 500 labels in sequence, which Chick weights does not have:
   there it is that of all. tracked are the intervals of protected as a `CoverageTracker` with a
   slack of 100 serves them; the bound is on the distance of their share from 80 %. Width is a mean.
