@@ -1,7 +1,8 @@
 """Protected distributions on streams of numbers, beside what they are made of.
 
 The base and its delays are those of `streams_numbers`. All CRPS are exact, that of the base by
-1,999 quantiles, with the mass beyond the support at its ends. Coverage is that of central intervals, which are clipped to the support.
+1,999 quantiles, with the mass beyond the support at its ends. Coverage is that of central
+intervals, which are clipped to the support.
 """
 
 from __future__ import annotations

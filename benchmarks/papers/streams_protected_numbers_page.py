@@ -24,10 +24,11 @@ PROTOCOL = """\
   The CRPS of these tables is exact, that of base by 1,999 quantiles, with the mass beyond the
   support at its ends; the promise is against the 50 quantiles of the base, whose CRPS is within
   .05 % of that of the base. Regret is a CRPS less another one; the best expert is chosen
-  afterwards. The price is the bound on the regret to the base, a label. Covered is the share of labels in central intervals of 80 %, clipped to the
-  support; in brackets that of the worst 500 labels in sequence, which Chick weights does not have:
-  there it is that of all. tracked are the intervals of protected as a `CoverageTracker` with a
-  slack of 100 serves them; the bound is on the distance of their share from 80 %. Width is a mean.
+  afterwards. The price is the bound on the regret to the base, a label. Covered is the share of
+  labels in central intervals of 80 %, clipped to the support; in brackets that of the worst 500
+  labels in sequence, which Chick weights does not have: there it is that of all. tracked are the
+  intervals of protected as a `CoverageTracker` with a slack of 100 serves them; the bound is on the
+  distance of their share from 80 %. Width is a mean.
 """
 _LEVEL = 0.8
 _WINDOW = 500  # labels
