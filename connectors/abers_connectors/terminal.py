@@ -144,6 +144,7 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
     say_all(one["sentence"] for one in summary.verdicts)
     if summary.calibration is not None:
         say(summary.calibration["sentence"])
+    say_all(summary.label_needs)
     late = "" if delay is None else f", labels {delay}"
     table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE)
     table.add_column()

@@ -187,6 +187,7 @@ class PendingStore:
         max_early: int,
         max_finished: int,
         max_bytes: int,
+        assumed: float | None = None,
     ) -> None: ...
     @property
     def clock(self) -> int | None: ...
@@ -207,10 +208,10 @@ class PendingStore:
         keys: NDArray[np.uint32],
         times: NDArray[np.int64],
         values: NDArray[np.float64],
-        steps: NDArray[np.int64],
-        learns: NDArray[np.uint8],
-        learned: NDArray[np.float64],
-    ) -> tuple[int, list[tuple[int, str, int, int, float]], int]: ...
+    ) -> tuple[int, list[str], list[tuple[int, str, int, int, float]], int]: ...
+    def steps(
+        self, columns: NDArray[np.int64], kinds: NDArray[np.uint8], values: NDArray[np.float64]
+    ) -> None: ...
     def dropped(
         self, rows: NDArray[np.int64], slots: NDArray[np.int64], keys: NDArray[np.int64]
     ) -> None: ...

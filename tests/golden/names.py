@@ -6,7 +6,7 @@
   named goes with the record that it is in, and a kind "a.b" has the names of "a" too. Null is a
   field that is no longer there;
 - `added`: by kind of table, in the names of now, lists of new fields, which are not compared; of
-  the kind "metrics" families, of which no line is compared;
+  the kinds "metrics" and "lines" parts of lines that are not compared;
 - `values`: by kind of table, by old field, the values that have other names;
 - `digested`: by kind of table, by field, from the values of now to those of before, for fields of
   which the golden files have only digests;
@@ -122,14 +122,15 @@ class Names:
         options = self.known.get("options", {})
         return [new for old in words for new in options.get(old, [old])]
 
-    def _is_new_metric(self, line: Any) -> bool:  # noqa: ANN401 - JSON
-        families = self.known.get("added", {}).get("metrics", [])
-        return isinstance(line, str) and any(one in line for one in families)
+    def _is_new_line(self, line: Any) -> bool:  # noqa: ANN401 - JSON
+        added = self.known.get("added", {})
+        parts = [*added.get("metrics", []), *added.get("lines", [])]
+        return isinstance(line, str) and any(one in line for one in parts)
 
     def known_before(self, found: Any) -> Any:  # noqa: ANN401 - JSON
         """Leave out of what is found now the fields that were added."""
         if isinstance(found, list):
-            return [self.known_before(one) for one in found if not self._is_new_metric(one)]
+            return [self.known_before(one) for one in found if not self._is_new_line(one)]
         if not isinstance(found, dict):
             return found
         found = {name: self.known_before(one) for name, one in found.items()}

@@ -52,6 +52,7 @@ def described(config: Config) -> dict[str, str]:
         **_records(config),
         **(_files_written(config.output) if kafka is None else _topics_written(config, kafka)),
         **_limits(config.limits, config.settings().jump),
+        **_assumed(config),
         **({"state": _state(config.state)} if kafka is None else _service(config, kafka)),
         "monitoring": _monitoring(config.monitoring),
     }
@@ -235,6 +236,14 @@ def _limits(limits: sections.LimitsSection, jump: int) -> dict[str, str]:
         "lengths": f"ids of at most {limits.max_id_bytes:,} bytes; models, segments and classes "
         f"of at most {limits.max_name_bytes:,}",
     }
+
+
+def _assumed(config: Config) -> dict[str, str]:
+    """Describe the label of observations whose own does not come, if there is one."""
+    if (label := config.unlabelled) is None:
+        return {}
+    wait = duration(config.limits.label_timeout)
+    return {"no label": f"counts as label {label} after {wait}; a later one is not learned"}
 
 
 def _service(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:

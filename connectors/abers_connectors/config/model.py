@@ -21,7 +21,7 @@ from abers_connectors.config import sections
 from abers_connectors.config.layers import Layers, Problem
 from abers_connectors.config.problems import problems_of
 from abers_connectors.config.rules import conflicts
-from abers_connectors.config.value_types import Section
+from abers_connectors.config.value_types import DROP, Section
 from abers_connectors.mapping import values
 from abers_connectors.mapping.fields import Fields
 
@@ -70,6 +70,7 @@ class Config(Section):
             calibrator=self.calibrator.kind,
             scores=self.task.scores,
             learner=self.learner_name(),
+            unlabelled=self.unlabelled,
             monitors=self.monitoring.enabled,
             **self.monitoring.model_dump(exclude={"enabled", "average_run_length"}),
             **self.monitoring.run_length(),
@@ -85,6 +86,12 @@ class Config(Section):
     def learner_name(self) -> str | None:
         """Return the name of the learner, by default the usual one of the task, or None."""
         return (self.learner.name or USUAL[self.task.kind]) if self.learner else None
+
+    @property
+    def unlabelled(self) -> Any:  # noqa: ANN401 - as the task has labels
+        """The label of an observation whose own does not come; None if it is dropped."""
+        given = self.input.unlabelled
+        return None if given == DROP else self.reads().label(given)
 
     @property
     def labelled(self) -> bool:

@@ -13,6 +13,7 @@ from pydantic import Field
 from abers.stream.settings import QUANTILES
 from abers_connectors.config.units import milliseconds
 from abers_connectors.config.value_types import (
+    DROP,
     MAX_COUNT,
     Bootstrap,
     Count,
@@ -21,6 +22,7 @@ from abers_connectors.config.value_types import (
     Features,
     File,
     Label,
+    LabelValue,
     LabelValues,
     Moment,
     Name,
@@ -126,6 +128,7 @@ class InputSection(Section):
     format: Literal["csv", "jsonl", "parquet"] | None = None
     delay: Delay | None = None
     pos_label: LabelValues = ()
+    unlabelled: LabelValue = DROP
     timezone: TimeZone | None = None
     max_record_bytes: Count = 1 << 20
     fields: InputFieldsSection = InputFieldsSection()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
+    "DROP",
     "MAX_COUNT",
     "Bootstrap",
     "Count",
@@ -33,6 +34,7 @@ __all__ = [
     "Features",
     "File",
     "Label",
+    "LabelValue",
     "LabelValues",
     "Lateness",
     "Moment",
@@ -316,18 +318,13 @@ Features: TypeAlias = Annotated[
         '{value} is not a field path; write one path, or a list of them: ["amount", "age"]',
     ),
 ]
-LabelValues: TypeAlias = Annotated[
-    tuple[
-        Annotated[
-            str | int | float,
-            _read_by(
-                _label_value, "{value} is not a label; write a string, a number, true or false"
-            ),
-        ],
-        ...,
-    ],
-    Field(strict=False),
+LabelValue: TypeAlias = Annotated[
+    str | int | float,
+    _read_by(_label_value, "{value} is not a label; write a string, a number, true or false"),
 ]
+LabelValues: TypeAlias = Annotated[tuple[LabelValue, ...], Field(strict=False)]
+DROP = "drop"
+"""What becomes of an observation without a label, instead of a label that is assumed."""
 Bootstrap: TypeAlias = Annotated[tuple[str, ...], PlainValidator(_read_bootstrap)]
 Topic: TypeAlias = Annotated[
     Name,

@@ -111,7 +111,8 @@ def cards(view: ModelView, title: str = "") -> Iterator[Card]:
     if view.verdicts:
         rows = [[name, sentence] for name, sentence in view.verdicts.items()]
         heading = f"Verdict on {title}" if title else "Verdict"
-        yield Card("verdict", heading, _VERDICT_NOTE, Table(["of", "verdict"], rows))
+        table = Table(["of", "verdict"], rows)
+        yield Card("verdict", heading, _VERDICT_NOTE, table, notes=view.label_needs)
     if view.tests:
         alarms = [*_alarms(view.alarms)]
         yield Card("tests", "Sequential tests", _EVIDENCE_NOTE, _tests(view.tests), notes=alarms)

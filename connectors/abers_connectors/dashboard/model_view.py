@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from abers.monitoring import consistency_bands
 from abers_connectors.dashboard.time_figures import history_figures
 from abers_connectors.replay.summary import finite
-from abers_connectors.replay.verdict_text import verdict_sentences
+from abers_connectors.replay.verdict_text import need_sentences, verdict_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,7 @@ class ModelView(NamedTuple):
     alarms: Sequence[tuple[int, Alarm]]
     figures: Sequence[Figure]
     verdicts: dict[str, str]  # sentences, by what they are about
+    label_needs: Sequence[str]  # how many labels allow which statement, where few came
 
     @classmethod
     def of(
@@ -63,4 +64,5 @@ class ModelView(NamedTuple):
             alarms=history.alarms,
             figures=figures,
             verdicts=verdict_sentences(monitor),
+            label_needs=need_sentences(monitor),
         )

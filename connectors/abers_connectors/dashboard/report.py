@@ -22,7 +22,7 @@ from abers.monitoring import (
 )
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.replay.summary import expert_numbers, finite
-from abers_connectors.replay.verdict_text import loss_record, verdict_record
+from abers_connectors.replay.verdict_text import loss_record, need_sentences, verdict_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +50,7 @@ NO_FINDINGS: dict[str, Any] = {
     "diagrams": None,
     "verdicts": [],
     "calibration": None,
+    "label_needs": [],
     "tests": [],
     "evidence": [],
     "alarms": [],
@@ -133,6 +134,7 @@ def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
         ],
         "verdicts": [*map(verdict_record, monitor.verdicts)],
         "calibration": loss_record(monitor.losses),
+        "label_needs": need_sentences(monitor),
         "tests": [_test(one) for one in monitor.tests],
         "experts": expert_numbers(experts(monitor.numbers_beside())),
         "experts_over_time": [

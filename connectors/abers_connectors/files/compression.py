@@ -49,7 +49,7 @@ def chunks(file: BinaryIO, compression: str | None) -> Iterator[bytes]:
         # A few bytes may expand to millions of lines; they are not all made at once.
         step = CHUNK if len(chunk) > 2 * CHUNK else 2 * CHUNK
         yield from (chunk[start : start + step] for start in range(0, len(chunk), step))
-    msg = f"the compressed data is cut off or damaged ({failure})"
+    msg = f"the compressed data is cut off or damaged ({failure}); copy the file again"
     raise DamagedError(msg) from failure
 
 

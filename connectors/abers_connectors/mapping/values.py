@@ -124,6 +124,8 @@ def _finite(value: Any, reason: str, remedy: str) -> float:  # noqa: ANN401
     found = float(_number(value))
     if not math.isfinite(found):
         name = reason.removeprefix("bad-")
+        if isinstance(value, str) and math.isfinite(_number(value.replace(",", "."))):
+            remedy = "write a point before decimals, and no other"
         detail = f"{name} {_shown(value)} is not a finite number; {remedy}"
         raise BadRecordError(reason, detail)
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abers_connectors.config.value_types import Lateness
@@ -33,11 +34,27 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
         yield f"Columns: {', '.join(columns)}."
         if options.scores is None and job.settings.scores == "probability":
             yield "Scores lie in [0, 1] and are taken as probabilities; if not, add --scores any."
+        if options.positive and _lacks_positives(job):
+            named = " or ".join(map(repr, options.positive))
+            yield f"No label among the first records is {named} (--positive): they all count as 0."
     if options.delay is None and (delay := lateness_of(options)) != Lateness():
         yield (
             f"Labels are assumed to come {delay}, and the results depend on it. Set --delay to "
             "a count or a duration, or compare: --delays 0,50,500,5000."
         )
+
+
+def _lacks_positives(job: Job) -> bool:
+    """Return whether a file that can be read again begins with labels, and none of them is 1."""
+    if not Path(job.source.name).is_file():
+        return False
+    for batch in job.source.batches():
+        if batch.bad:  # the run says what is wrong
+            return False
+        labels, values = batch.events.labels, batch.events.values
+        if values is not None and labels.any():
+            return not (values[labels] == 1).any()
+    return False
 
 
 def _column(path: str) -> str:

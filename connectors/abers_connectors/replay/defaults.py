@@ -57,6 +57,7 @@ _OPTIONS = {
     "[input.fields]": "--score, --label, --id or --time",
 }
 _KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical lines"}
 _MAX_PENDING = 2**31 - 1  # observations
 
 
@@ -68,6 +69,9 @@ def job_of_input(options: ReplayOptions) -> Job:
     """
     if options.from_ is not None:
         msg = f"--from goes with a configuration; {options.stream} is read itself, leave it out"
+        raise ParameterError(msg)
+    if Path(options.stream).is_dir():
+        msg = f"{options.stream} is a directory; name a CSV, JSON Lines or Parquet file in it"
         raise ParameterError(msg)
     return _job_of_dataset(options) if is_dataset(options.stream) else _job_of_file(options)
 
@@ -188,9 +192,6 @@ def as_option(problem: str) -> str:
 
 def _require_file(name: str) -> None:
     path = Path(name)
-    if path.is_dir():
-        msg = f"{name} is a directory; name a CSV, JSON Lines or Parquet file in it"
-        raise ParameterError(msg)
     if not path.exists():
         siblings = path.parent.iterdir() if path.parent.is_dir() else []
         msg = f"{name}: no such file{did_you_mean(path.name, [one.name for one in siblings])}"
@@ -219,11 +220,20 @@ def columns_of(options: ReplayOptions) -> dict[str, str]:
             wanted[one] = "row"
     if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
         wanted.pop("label_time", None)  # it means nothing beside row numbers, and a delay beats it
+    _require_commas(known, options.stream)
     if not known:  # the run says what is wrong with the record
         return wanted
     for one, column in wanted.items():
         _require_column(one, column, known, options.stream)
     return wanted
+
+
+def _require_commas(known: Sequence[str], stream: str) -> None:
+    """Refuse a file whose only column is a line of names with other characters between them."""
+    for separator, name in _SEPARATORS.items():
+        if len(known) == 1 and separator in known[0]:
+            msg = f"{stream}: {name} separate its columns, {known[0]!r}; write commas instead"
+            raise ParameterError(msg)
 
 
 def _require_column(field: str, column: str, known: Sequence[str], stream: str) -> None:

@@ -79,6 +79,8 @@ def lateness(text: str, option: str = "--delay") -> Lateness:
         return Lateness(observations=int(text))
     if (span := milliseconds(text)) is None:
         msg = f'{option} {text}: write a number of observations, or a duration such as "6h" or "7d"'
+        if option == "--delays":
+            msg += ", and commas between several"
         raise ParameterError(msg)
     return Lateness(span=span)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from abers.monitoring import ALARM_TEST, experts
 from abers_connectors.replay.evidence_text import status_text
-from abers_connectors.replay.verdict_text import loss_record, verdict_record
+from abers_connectors.replay.verdict_text import loss_record, need_sentences, verdict_record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,6 +48,7 @@ class Summary(msgspec.Struct, frozen=True):
     alarm_status: dict[str, str] = {}  # by view, of the test that raises alarms
     verdicts: list[dict[str, Any]] = []  # on the raw scores and on what is served
     calibration: dict[str, Any] | None = None  # what it saved or cost
+    label_needs: list[str] = []  # how many labels allow which statement, where few came
 
 
 def summarize_run(run: Run, events: int, seconds: float) -> Summary:
@@ -95,6 +96,7 @@ def summarize(
         },
         verdicts=[] if whole is None else [*map(verdict_record, whole.verdicts)],
         calibration=None if whole is None else loss_record(whole.losses),
+        label_needs=[] if whole is None else need_sentences(whole),
     )
 
 

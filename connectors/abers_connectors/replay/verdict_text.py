@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from abers.monitoring import Estimate, LossDifference, TaskMonitor, Verdict
 
-__all__ = ["loss_record", "verdict_record", "verdict_sentences"]
+__all__ = ["loss_record", "need_sentences", "verdict_record", "verdict_sentences"]
 
 
 def verdict_sentences(monitor: TaskMonitor) -> dict[str, str]:
@@ -20,6 +20,20 @@ def verdict_sentences(monitor: TaskMonitor) -> dict[str, str]:
     if (losses := monitor.losses) is not None:
         found["calibration"] = losses.sentence
     return found
+
+
+def need_sentences(monitor: TaskMonitor) -> list[str]:
+    """Return a sentence for each statement that needs more labels than came."""
+    if len(monitor.e_processes) == 1:
+        grace = monitor.e_processes[0].grace_period
+        if (more := grace - monitor.count) > 0:
+            return [f"Tests begin after {grace:,} labels (monitoring.grace_period): {more:,} more."]
+    return [
+        f"On the {subject}: {one.sentence[0].lower()}{one.sentence[1:]}"
+        for subject, needs in monitor.label_needs.items()
+        for one in needs
+        if one.more
+    ]
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:

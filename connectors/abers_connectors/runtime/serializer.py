@@ -1,8 +1,8 @@
 """Serializer of outputs to the records that are written.
 
 An output keeps the key, the headers and the timestamp of the record that caused it, so that both
-can be joined. Every record fits its topic: one that the brokers reject would come again after every
-restart.
+can be joined. An assumed label has no record, so its outcome has only a timestamp. Every record
+fits its topic: one that the brokers reject would come again after every restart.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
+import numpy as np
 
 from abers_connectors.sinks.alarm_record import AlarmRecord
 from abers_connectors.sinks.dead_letter import TIMED_OUT, DeadLetterRecord
@@ -19,7 +20,6 @@ from abers_connectors.sinks.dead_letter import TIMED_OUT, DeadLetterRecord
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from abers.stream import DeadLetter, Outputs, Rows
@@ -122,12 +122,20 @@ class Serializer:
         if self._publish_from is not None:
             kept = outputs.columns["time"] >= self._publish_from
             outputs, rows = outputs.take(kept), rows[kept]
-        for row, value in zip(rows.tolist(), map(_encode, outputs), strict=True):
-            yield self._output(sink, value, causes[row])
+        assumed = outputs.columns.get("assumed", np.zeros(len(rows), bool)).tolist()
+        for row, value, own in zip(rows.tolist(), map(_encode, outputs), assumed, strict=True):
+            yield self._output(sink, value, causes[row], assumed=own)
 
-    def _output(self, sink: str, value: bytes, cause: Record) -> OutputRecord:
-        """Return the record of an output, or a dead letter if it is too large."""
+    def _output(
+        self, sink: str, value: bytes, cause: Record, *, assumed: bool = False
+    ) -> OutputRecord:
+        """Return the record of an output, or a dead letter if it is too large.
+
+        The outcome of an assumed label has no key: the record that causes it is of another id.
+        """
         key, headers, timestamp = cause.key, cause.headers, cause.timestamp
+        if assumed:
+            key, headers = None, ()
         size = len(value) + (_overhead(key, headers) if headers else len(key or b""))
         if size <= self._max_bytes:
             return OutputRecord(sink, key, value, headers, timestamp if timestamp >= 0 else None)

@@ -18,6 +18,8 @@
 
 namespace abers {
 
+constexpr double kAssumed = -1;  // in the place of the bytes of features, which are learned
+
 // What an entry is known by. The hash comes from outside, where it is keyed against floods.
 struct Name {
   std::uint32_t model;
@@ -39,7 +41,8 @@ struct Entry {
   std::uint32_t key = 0;
   std::int64_t time = 0;
   std::int64_t stored = 0;  // the clock of its model when it came
-  double value = 0;         // of an early label its value, of an observation its features' bytes
+  // Of an early label its value, of an observation the bytes of its features, or kAssumed.
+  double value = 0;
   Links all;
   Links of_model;
 
@@ -173,6 +176,13 @@ class EntryList {
     return std::move(entry.text);
   }
 
+  // Marks an observation whose label is assumed: its features are no longer held.
+  void assume(std::uint32_t slot) {
+    payload_ -= payload_of(entries_[slot]);
+    entries_[slot].value = kAssumed;
+    payload_ += payload_of(entries_[slot]);
+  }
+
   // Sets when an entry came: then, and after all others.
   void stamp(std::uint32_t slot, std::int64_t stored) {
     unlink(slot);
@@ -204,7 +214,8 @@ class EntryList {
 
  private:
   std::size_t payload_of(const Entry& entry) const {
-    return entry.length + (has_features_ ? static_cast<std::size_t>(entry.value) : 0);
+    const bool counts = has_features_ && entry.value != kAssumed;
+    return entry.length + (counts ? static_cast<std::size_t>(entry.value) : 0);
   }
 
   // The ends of a list stand in its `ends`: the oldest after them, the newest before.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,9 +30,12 @@ struct Event {
   double value;  // of a label its value, of an observation the bytes of its features
 };
 
-// A step of a calibrator: a prediction, or a label that is learned.
+// Kinds of steps. An assumed label is learned, a late one is not.
+enum class Step : std::uint8_t { kPredicts, kLearns, kAssumes, kLate };
+
+// A step of a calibrator: a prediction, or a label.
 struct Settled {
-  bool learns;
+  Step kind;
   std::int64_t row;  // of the event that brought it about
   std::uint32_t slot;
   std::uint32_t key;
@@ -75,7 +79,7 @@ class PendingStore {
  public:
   PendingStore(std::int64_t lateness, std::int64_t wait, std::int64_t memory, std::int64_t jump,
                std::size_t max_pending, std::size_t max_early, std::size_t max_finished,
-               std::size_t max_bytes)
+               std::size_t max_bytes, std::optional<double> assumed)
       : lateness_(lateness),
         wait_(wait),
         memory_(memory),
@@ -83,7 +87,8 @@ class PendingStore {
         max_pending_(max_pending),
         max_early_(max_early),
         max_finished_(max_finished),
-        max_bytes_(max_bytes) {}
+        max_bytes_(max_bytes),
+        assumed_(assumed) {}
 
   PendingStore(const PendingStore&) = delete;
   PendingStore& operator=(const PendingStore&) = delete;
@@ -118,10 +123,11 @@ class PendingStore {
   const EntryList& store(Store which) const { return stores_[which]; }
 
   std::array<std::int64_t, kCounts> counts{};
-  std::vector<Clock> clocks;      // by number of the model
-  std::vector<Settled> steps;     // since they were cleared
-  std::vector<Unknown> unknowns;  // since they were cleared
-  std::vector<Dropped> dropped;   // since they were cleared
+  std::vector<Clock> clocks;             // by number of the model
+  std::vector<Settled> steps;            // since they were cleared
+  std::vector<Unknown> unknowns;         // since they were cleared
+  std::vector<Dropped> dropped;          // since they were cleared
+  std::vector<std::string> assumed_ids;  // of steps that assume a label, since they were cleared
 
  private:
   EntryList& pending() { return stores_[kPending]; }
@@ -173,7 +179,7 @@ class PendingStore {
     }
     const std::uint32_t slot =
         pending().add(event.name, event.key, event.time, now(event.name.model), event.value);
-    step(slot, 0, false, 0);
+    step(slot, 0, Step::kPredicts, 0);
     if (const std::uint32_t label = early().find(event.name)) {
       const std::int64_t label_time = early()[label].time;
       const double value = early()[label].value;
@@ -197,15 +203,18 @@ class PendingStore {
     }
   }
 
+  // Learns the label of an observation, unless one was assumed.
   void pair(std::uint32_t slot, std::int64_t label_time, double value) {
-    step(slot, label_time, true, value);
+    const bool late = pending()[slot].value == kAssumed;
+    counts[kLateLabels] += late;
+    step(slot, label_time, late ? Step::kLate : Step::kLearns, value);
     finish(slot, true);
   }
 
-  void step(std::uint32_t slot, std::int64_t label_time, bool learns, double value) {
+  void step(std::uint32_t slot, std::int64_t label_time, Step kind, double value) {
     const Entry& entry = pending()[slot];
     const Clock& clock = clocks[entry.model];
-    steps.push_back({learns, row_, slot, entry.key, entry.time, label_time,
+    steps.push_back({kind, row_, slot, entry.key, entry.time, label_time,
                      clock.known ? clock.time : kNoClock, value});
   }
 
@@ -226,10 +235,24 @@ class PendingStore {
   void expire(std::uint32_t model) {
     const std::int64_t now = clocks[model].time - lateness_;
     while (const std::uint32_t slot = over(pending(), model, wait_, now)) {
-      drop_pending(slot, kExpired);
+      if (assumed_ && pending()[slot].value != kAssumed) {
+        assume(slot);
+      } else {
+        drop_pending(slot, kExpired);
+      }
     }
     while (const std::uint32_t slot = over(early(), model, wait_, now)) drop_early(slot);
     while (const std::uint32_t slot = over(finished(), model, memory_, now)) finished().take(slot);
+  }
+
+  // Learns the assumed label of an observation, which then waits for a late one.
+  void assume(std::uint32_t slot) {
+    const Entry& entry = pending()[slot];
+    ++counts[kExpired];
+    step(slot, entry.time + wait_, Step::kAssumes, *assumed_);
+    assumed_ids.emplace_back(entry.id());
+    pending().assume(slot);
+    pending().stamp(slot, now(entry.model));
   }
 
   // The oldest entry of a model if its span is over, otherwise 0.
@@ -252,9 +275,12 @@ class PendingStore {
     }
   }
 
+  // An observation whose label was assumed loses nothing.
   void drop_pending(std::uint32_t slot, Count reason) {
-    ++counts[reason];
-    dropped.push_back({row_, slot, pending()[slot].key});
+    if (pending()[slot].value != kAssumed) {
+      ++counts[reason];
+      dropped.push_back({row_, slot, pending()[slot].key});
+    }
     finish(slot, false);
   }
 
@@ -273,6 +299,7 @@ class PendingStore {
   std::size_t max_early_;
   std::size_t max_finished_;
   std::size_t max_bytes_;
+  std::optional<double> assumed_;  // the label of an observation whose own does not come
   std::int64_t row_ = 0;
   std::array<EntryList, kStores> stores_{EntryList(true), EntryList(false), EntryList(false)};
 };

@@ -49,17 +49,15 @@ double sized(double bytes) {
   return bytes;
 }
 
-// Takes events, and writes the steps they bring about: their number, the unknown labels, and how
-// many observations were dropped.
-nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
+// Takes events: how many steps they bring about, the ids of those that assume a label, the unknown
+// labels, and how many observations were dropped.
+nb::typed<nb::tuple, std::size_t, Texts, Unknowns, std::size_t> take(
     PendingStore& pending, const Texts& ids, const Column<const std::uint8_t>& kinds,
     const Column<const std::uint32_t>& models, const Column<const std::uint32_t>& keys,
-    const Column<const std::int64_t>& times, const Column<const double>& values, const Table& steps,
-    const Column<std::uint8_t>& learns, const Column<double>& learned) {
+    const Column<const std::int64_t>& times, const Column<const double>& values) {
   const std::size_t n = ids.size();
   require(kinds.size() == n && models.size() == n && keys.size() == n && times.size() == n &&
-          values.size() == n && learns.size() == 2 * n && learned.size() == 2 * n &&
-          steps.shape(0) == kStepColumns && steps.shape(1) == 2 * n);
+          values.size() == n);
   std::vector<Event> events(n);  // all of them before any is taken: an id may be no text
   for (std::size_t i = 0; i < n; ++i) {
     const bool is_label = kinds.data()[i] != 0;
@@ -70,28 +68,39 @@ nb::typed<nb::tuple, std::size_t, Unknowns, std::size_t> take(
   pending.steps.clear();
   pending.unknowns.clear();
   pending.dropped.clear();
+  pending.assumed_ids.clear();
   for (std::size_t i = 0; i < n; ++i) {
     if (i + kAhead < n) pending.fetch(events[i + kAhead].name);
     pending.take(static_cast<std::int64_t>(i), events[i]);
   }
-  std::int64_t* out = steps.data();
-  for (std::size_t i = 0; i < pending.steps.size(); ++i) {
-    const Settled& step = pending.steps[i];
-    learns.data()[i] = step.learns;
-    learned.data()[i] = step.value;
-    out[kRow * 2 * n + i] = step.row;
-    out[kSlot * 2 * n + i] = step.slot;
-    out[kKey * 2 * n + i] = step.key;
-    out[kTime * 2 * n + i] = step.time;
-    out[kLabelTime * 2 * n + i] = step.label_time;
-    out[kClock * 2 * n + i] = step.clock;
-  }
+  Texts assumed;
+  for (const std::string& id : pending.assumed_ids) assumed.append(nb::str(id.data(), id.size()));
   Unknowns unknowns;
   for (const Unknown& label : pending.unknowns) {
     unknowns.append(nb::make_tuple(label.row, nb::str(label.id.data(), label.id.size()),
                                    label.model, label.time, label.value));
   }
-  return nb::make_tuple(pending.steps.size(), unknowns, pending.dropped.size());
+  return nb::make_tuple(pending.steps.size(), assumed, unknowns, pending.dropped.size());
+}
+
+// Writes out the steps of the last batch.
+void steps(const PendingStore& pending, const Table& columns, const Column<std::uint8_t>& kinds,
+           const Column<double>& values) {
+  const std::size_t n = pending.steps.size();
+  require(kinds.size() == n && values.size() == n && columns.shape(0) == kStepColumns &&
+          columns.shape(1) == n);
+  std::int64_t* out = columns.data();
+  for (std::size_t i = 0; i < n; ++i) {
+    const Settled& step = pending.steps[i];
+    kinds.data()[i] = static_cast<std::uint8_t>(step.kind);
+    values.data()[i] = step.value;
+    out[kRow * n + i] = step.row;
+    out[kSlot * n + i] = step.slot;
+    out[kKey * n + i] = step.key;
+    out[kTime * n + i] = step.time;
+    out[kLabelTime * n + i] = step.label_time;
+    out[kClock * n + i] = step.clock;
+  }
 }
 
 // Writes out the observations that the last batch dropped.
@@ -154,7 +163,7 @@ void load(PendingStore& pending, std::size_t number, const Texts& ids,
     if (store.find(name)) throw nb::value_error("an id is there twice");
     const double value = values.data()[i];
     store.add(name, keys.data()[i], times.data()[i], stored.data()[i],
-              number == PendingStore::kPending ? sized(value) : value);
+              number == PendingStore::kPending && value != kAssumed ? sized(value) : value);
   }
 }
 
@@ -215,16 +224,16 @@ std::optional<std::int64_t> latest(const PendingStore& pending) {
 void bind_pending_store(nb::module_& m) {
   nb::class_<PendingStore>(m, "PendingStore")
       .def(nb::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::size_t,
-                    std::size_t, std::size_t, std::size_t>(),
+                    std::size_t, std::size_t, std::size_t, std::optional<double>>(),
            "lateness"_a, "wait"_a, "memory"_a, "jump"_a, "max_pending"_a, "max_early"_a,
-           "max_finished"_a, "max_bytes"_a)
+           "max_finished"_a, "max_bytes"_a, "assumed"_a = nb::none())
       .def_prop_ro("clock", &latest)
       .def("clocks", &clocks)
       .def("set_clocks", &set_clocks, "clocks"_a)
       .def("restart", &PendingStore::restart, "model"_a)
       .def_rw("counts", &PendingStore::counts)
-      .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a,
-           "steps"_a, "learns"_a, "learned"_a)
+      .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a)
+      .def("steps", &abers::steps, "columns"_a, "kinds"_a, "values"_a)
       .def("dropped", &abers::dropped, "rows"_a, "slots"_a, "keys"_a)
       .def("recycle", &PendingStore::recycle)
       .def("capacity",

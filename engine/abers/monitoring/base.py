@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 from abers.monitoring.evidence import TESTS, evidence_numbers, strongest
+from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.loss_difference import LossDifference
 from abers.monitoring.measures import Number, means
 from abers.monitoring.verdict_numbers import VERDICTS, verdict_numbers
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from abers.monitoring.corp import Bands, Diagram
     from abers.monitoring.e_processes import EProcess
     from abers.monitoring.evidence import Evidence
+    from abers.monitoring.label_need import LabelNeed
     from abers.monitoring.measures import Measure
     from abers.monitoring.mixture import Mixture
     from abers.monitoring.scored_rows import ScoredRows
@@ -255,6 +257,15 @@ class TaskMonitor(Monitor):
     def verdicts(self) -> list[Verdict]:
         """Verdicts on the forecasts, those of the raw scores first; empty without tests."""
         return [one.verdict() for one in _sequences(self.e_processes)]
+
+    @property
+    def label_needs(self) -> dict[str, list[LabelNeed]]:
+        """About how many labels allow which statement on the forecasts that are served.
+
+        By what it is about; empty if something is established already, and without tests.
+        """
+        found = [one for one in _sequences(self.e_processes) if one.brief()[0] == NOT_FOUND]
+        return {one.verdict().words.subject: one.label_needs() for one in found[-1:]}
 
     @property
     def losses(self) -> LossDifference | None:

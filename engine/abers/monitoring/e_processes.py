@@ -109,6 +109,7 @@ class EProcess(ABC):
         self.views, self._width, self._settled_width = (*views,), width, settled_width
         both = [view.name for view in views] == ["raw", "calibrated"]
         self.losses = LossDifference() if both else None
+        self.grace_period = grace_period
         self._buffer = core.ReorderBuffer(width, grace_period)
 
     @property

@@ -58,8 +58,10 @@ class ForecastReport:
     --------
     >>> import abers
     >>> report = abers.report(y=[0, 1, 1, 0], p=[0.25, 0.75, 0.5, 0.25])
-    >>> report.labels, report.brier, report.verdict.status
-    (4, 0.109375, 'no miscalibration found')
+    >>> report
+    ForecastReport: 4 labels, no miscalibration found, log loss 0.3890 nats
+    >>> report.brier, report.verdict.status
+    (0.109375, 'no miscalibration found')
     """
 
     labels: int
@@ -149,7 +151,10 @@ class ForecastReport:
             lines.append(f"  and {len(groups) - _MOST_GROUPS:,} more in .verdicts")
         return "\n".join([*lines, *(one.sentence for one in self.needs)])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        """Return the number of labels, the status and the log loss, in a line."""
+        known = f", log loss {self.log_loss:.4f} nats" if self.labels else ""
+        return f"ForecastReport: {self.labels:,} labels, {self.verdict.status}{known}"
 
     def _repr_html_(self) -> str:
         """Return the report for a notebook; plotly's own renderer draws the figures."""

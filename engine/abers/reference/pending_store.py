@@ -5,6 +5,9 @@ Each model has a clock, see `abers.reference.clock`. An entry carries the clock 
 which it was stored, and expires when more than its span has passed since. When the store is full,
 the oldest entry of all models is evicted. The class takes checked events; `abers.stream.Processor`
 checks them.
+
+If a label is assumed for observations whose own does not come, an observation that expires makes a
+step that learns it, at its time and the span. It then waits once more as long, for a late label.
 """
 
 from __future__ import annotations
@@ -26,9 +29,22 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.uint32]
 
-__all__ = ["EARLY", "EXPIRED", "FINISHED", "PENDING", "UNKNOWN_LABELS", "PendingStore", "Unknown"]
+__all__ = [
+    "ASSUMED",
+    "ASSUMES",
+    "EARLY",
+    "EXPIRED",
+    "FINISHED",
+    "LATE",
+    "PENDING",
+    "UNKNOWN_LABELS",
+    "PendingStore",
+    "Unknown",
+]
 
 PENDING, EARLY, FINISHED = 0, 1, 2  # observations, labels before them, ids that are done
+PREDICTS, LEARNS, ASSUMES, LATE = range(4)  # kinds of steps; a late label is not learned
+ASSUMED = -1.0  # in the place of the bytes of features, which are learned
 UNSTAMPED = FOREVER - 1  # the stored clock of an entry while the clock is unknown
 (
     EARLY_LABELS,
@@ -49,11 +65,11 @@ Unknown: TypeAlias = "tuple[int, str, int, int, float]"
 
 
 class _Entry(NamedTuple):
-    slot: int  # of a prediction: pending ones, and those gone since `recycle`, have distinct slots
+    slot: int  # of a prediction: pending, and those gone since `recycle`, have distinct slots
     key: int
     time: int
     stored: int
-    value: float  # the value of an early label, or the bytes of the features of an observation
+    value: float  # the value of an early label; of an observation its features' bytes, or ASSUMED
 
 
 class PendingStore:
@@ -69,11 +85,15 @@ class PendingStore:
         max_early: int,
         max_finished: int,
         max_bytes: int,
+        assumed: float | None = None,
     ) -> None:
-        """Set the limits: spans of time, numbers of entries, and bytes of ids and features."""
+        """Set the limits: spans of time, numbers of entries, and bytes of ids and features.
+
+        The label `assumed` is that of observations whose own does not come; None drops them.
+        """
         self._lateness, self._wait, self._memory, self._jump = lateness, wait, memory, jump
         self._most = (max_pending, max_early, max_finished)
-        self._max_bytes = max_bytes
+        self._max_bytes, self._assumed = max_bytes, assumed
         self._pending: OrderedDict[Name, _Entry] = OrderedDict()
         self._early: OrderedDict[Name, _Entry] = OrderedDict()
         self._finished: OrderedDict[Name, _Entry] = OrderedDict()
@@ -95,22 +115,17 @@ class PendingStore:
         keys: Numbers,
         times: Integers,
         values: Floats,
-        steps: Integers,
-        learns: Bytes,
-        learned: Floats,
-    ) -> tuple[int, list[Unknown], int]:
+    ) -> tuple[int, list[str], list[Unknown], int]:
         """Process a batch of events: observations (kind 0) and labels (kind 1).
 
         `values` are the values of labels, and the bytes of the features of observations. Return
-        the number of steps written, the unmatched labels, and the number of observations that were
-        dropped, which `dropped` writes.
-
-        A step has the columns row, slot, key, time of the observation, time of the label and clock
-        of the model in `steps`, whether it learns in `learns`, and the label in `learned`.
+        the number of steps, which `steps` writes, the ids of those that assume a label, the
+        unmatched labels, and the number of observations that were dropped, which `dropped` writes.
         """
         self._unknown: list[Unknown] = []
+        self._assumed_ids: list[str] = []
         self._dropped: list[tuple[int, int, int]] = []
-        self._steps: list[tuple[tuple[int, int, int, int, int, int], bool, float]] = []
+        self._steps: list[tuple[tuple[int, int, int, int, int, int], int, float]] = []
         columns = (column.tolist() for column in (kinds, models, keys, times, values))
         for row, (id_, kind, model, key, time, value) in enumerate(zip(ids, *columns, strict=True)):
             self._row = row
@@ -121,9 +136,16 @@ class PendingStore:
             else:
                 self._observe(name, key, time, value)
             self._fit()
-        for i, (step, learning, value) in enumerate(self._steps):
-            steps[:, i], learns[i], learned[i] = step, learning, value
-        return len(self._steps), self._unknown, len(self._dropped)
+        return len(self._steps), self._assumed_ids, self._unknown, len(self._dropped)
+
+    def steps(self, columns: Integers, kinds: Bytes, values: Floats) -> None:
+        """Write the steps of the last batch.
+
+        A step has the columns row, slot, key, time of the observation, time of the label and clock
+        of the model, its kind, and the value of the label.
+        """
+        for i, (step, kind, value) in enumerate(self._steps):
+            columns[:, i], kinds[i], values[i] = step, kind, value
 
     def dropped(self, rows: Integers, slots: Integers, keys: Integers) -> None:
         """Write row, slot and key of the observations that the last batch dropped."""
@@ -194,7 +216,10 @@ class PendingStore:
     def _expire(self, model: int, clock: Clock) -> None:
         now = clock.time - self._lateness
         while name := self._over(PENDING, model, self._wait, now):
-            self._drop_pending(name, EXPIRED)
+            if self._assumed is not None and self._pending[name].value != ASSUMED:
+                self._assume(name, self._assumed)
+            else:
+                self._drop_pending(name, EXPIRED)
         while name := self._over(EARLY, model, self._wait, now):
             self._drop_early(name)
         while name := self._over(FINISHED, model, self._memory, now):
@@ -211,12 +236,22 @@ class PendingStore:
             return
         slot = self._slot()
         self._add(PENDING, name, _Entry(slot, key, time, self._now(name), size))
-        self._step(name, slot, key, time, 0, learns=False, value=0.0)
+        self._step(name, PREDICTS, 0, 0.0)
         if name in self._early:
             label = self._take(EARLY, name)
             self._pair(name, label.time, label.value)
         if len(self._pending) > self._most[PENDING]:
             self._drop_pending(next(iter(self._pending)), EVICTED)
+
+    def _assume(self, name: Name, value: float) -> None:
+        """Learn the assumed label of a pending observation, which then waits for a late one."""
+        entry = self._pending[name]
+        self.counts[EXPIRED] += 1
+        self._step(name, ASSUMES, entry.time + self._wait, value)
+        self._assumed_ids.append(name[1])
+        self._bytes -= int(entry.value)
+        self._pending[name] = entry._replace(value=ASSUMED)
+        self._stamp(name, self._now(name))
 
     def _settle(self, name: Name, time: int, value: float) -> None:
         """Pair a label with its observation, store it as early, or count a late or second one."""
@@ -234,31 +269,24 @@ class PendingStore:
                 self._drop_early(next(iter(self._early)))
 
     def _pair(self, name: Name, label_time: int, value: float) -> None:
-        """Learn the label of a pending observation."""
-        entry = self._pending[name]
-        self._step(name, entry.slot, entry.key, entry.time, label_time, learns=True, value=value)
+        """Learn the label of a pending observation, unless one was assumed."""
+        late = self._pending[name].value == ASSUMED
+        self.counts[LATE_LABELS] += late
+        self._step(name, LATE if late else LEARNS, label_time, value)
         self._finish(name, labelled=True)
 
-    def _step(  # noqa: PLR0913 - a column each
-        self,
-        name: Name,
-        slot: int,
-        key: int,
-        time: int,
-        label_time: int,
-        *,
-        learns: bool,
-        value: float,
-    ) -> None:
-        """Append a calibration step with the clock of its model."""
-        clock = self._clocks[name[0]]
+    def _step(self, name: Name, kind: int, label_time: int, value: float) -> None:
+        """Append a step of a pending observation, with the clock of its model."""
+        clock, (slot, key, time, *_) = self._clocks[name[0]], self._pending[name]
         now = clock.time if clock.known else NO_CLOCK
-        self._steps.append(((self._row, slot, key, time, label_time, now), learns, value))
+        self._steps.append(((self._row, slot, key, time, label_time, now), kind, value))
 
     def _drop_pending(self, name: Name, reason: int) -> None:
+        """Finish an observation without a label, unless that was assumed."""
         entry = self._pending[name]
-        self.counts[reason] += 1
-        self._dropped.append((self._row, entry.slot, entry.key))
+        if entry.value != ASSUMED:
+            self.counts[reason] += 1
+            self._dropped.append((self._row, entry.slot, entry.key))
         self._finish(name, labelled=False)
 
     def _drop_early(self, name: Name) -> None:
@@ -369,4 +397,4 @@ class PendingStore:
 
 def _size(store: int, name: Name, entry: _Entry) -> int:
     """Return the bytes of the id of an entry, and of its features."""
-    return len(name[1].encode()) + (int(entry.value) if store == PENDING else 0)
+    return len(name[1].encode()) + (max(0, int(entry.value)) if store == PENDING else 0)

@@ -6,12 +6,14 @@ there, so nothing is computed twice.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abers.arrays import EXPIRE
 from abers.reference.clock import NO_CLOCK
+from abers.reference.pending_store import LATE
 from abers.stream.alarms import KeyedEProcesses, alarms
 from abers.stream.columns import by_key, objects
 from abers.stream.history import ModelHistory
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
     from abers.monitoring import ScoredRows, TaskMonitor
+    from abers.stream.columns import Events
     from abers.stream.events import Alarm
     from abers.stream.joined_batch import JoinedBatch, JoinedSteps
     from abers.stream.settings import Settings
@@ -62,6 +65,7 @@ class CalibrationStep:
         self.calibrators: list[RowCalibrator] = []
         self.monitors: list[TaskMonitor] | None = [] if settings.monitors else None
         self.histories: list[ModelHistory] = []
+        self._assuming = settings.unlabelled is not None
         self._levels = settings.quantiles if settings.task == "regression" else ()
         self._aging = settings.max_age is not None or settings.half_life is not None
         tested = settings.monitors and settings.tests
@@ -145,7 +149,7 @@ class CalibrationStep:
         outcomes
             Whether labels give outcomes.
         """
-        valid, steps, dead, expired = joined
+        valid, steps, dead, expired, late = joined
         width, slots, events = self._task.score_width, steps.slots, valid.events.heads()
         learns = steps.learns == 1
         predicts = ~learns
@@ -189,16 +193,38 @@ class CalibrationStep:
         self._note(parts, [alarm for _, alarm in raised], keys)
         outputs = outputs._replace(settled_batch=batch, alarms=raised)
         if outcomes:
-            rows = SettledRows(
-                events.take(labelled.rows),
-                objects([segment for _, segment in keys])[labelled.keys],
-                labelled.label_times,
-                labelled.times,
-                settled,
-                labelled.values,
-            )
+            if len(late.rows):  # no task with distributions has any
+                labelled = labelled.merged(late)
+                settled = self.rows[labelled.slots]
+                outputs = outputs._replace(settled=valid.rows[labelled.rows])
+            rows = self._settled(events, keys, labelled, settled)
             outputs = outputs._replace(outcomes=self._task.outcomes(rows))
         return outputs, predicted
+
+    def _settled(
+        self,
+        events: Events,
+        keys: Sequence[tuple[str, str]],
+        labelled: JoinedSteps,
+        rows: Floats,
+    ) -> SettledRows:
+        """Return predictions, in rows as they were issued, with their labels."""
+        of = events.take(labelled.rows)
+        assumed = None
+        if self._assuming:
+            assumed = np.not_equal(labelled.assumed, None).astype(bool)
+            of = replace(of, ids=np.where(assumed, labelled.assumed, of.ids))
+        segments = objects([segment for _, segment in keys])[labelled.keys]
+        return SettledRows(
+            of,
+            segments,
+            labelled.label_times,
+            labelled.times,
+            rows,
+            labelled.values,
+            assumed,
+            None if assumed is None else labelled.learns == LATE,
+        )
 
     def _numbered(
         self, run: CalibrationSteps, joined: JoinedBatch, predicts: Mask, usable: Mask

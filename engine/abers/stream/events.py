@@ -130,6 +130,10 @@ class Outcome(_OutputStruct, frozen=True):
         The outcome.
     score, p0, p1, p
         As of the prediction.
+    assumed
+        Whether the label did not come, and is assumed, see `Settings.unlabelled`.
+    late
+        Whether the label came after another was assumed; then it is not learned.
     """
 
     prediction_time: int
@@ -139,6 +143,8 @@ class Outcome(_OutputStruct, frozen=True):
     p1: float
     p: float
     segment: str = ""
+    assumed: bool = False
+    late: bool = False
 
 
 class MultiClassPrediction(_OutputStruct, frozen=True):
@@ -179,6 +185,10 @@ class MultiClassOutcome(_OutputStruct, frozen=True):
         The class.
     score, p, low, high
         As of the prediction.
+    assumed
+        Whether the label did not come, and is assumed, see `Settings.unlabelled`.
+    late
+        Whether the label came after another was assumed; then it is not learned.
     """
 
     prediction_time: int
@@ -188,6 +198,8 @@ class MultiClassOutcome(_OutputStruct, frozen=True):
     low: dict[str, float]
     high: dict[str, float]
     segment: str = ""
+    assumed: bool = False
+    late: bool = False
 
 
 class RegressionPrediction(_OutputStruct, frozen=True):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.backends import core
+from abers.reference.pending_store import ASSUMES, LATE
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
 from abers.stream.model_learners import ModelLearners
@@ -102,6 +103,7 @@ class Join:
             settings.max_early,
             settings.dedup_max_ids,
             settings.max_bytes,
+            None if settings.unlabelled is None else task.value(settings.unlabelled),
         )
         self.store = self.empty_store()
         self._counters = dict.fromkeys(COUNTERS, 0)
@@ -177,7 +179,7 @@ class Join:
 
     def _join(self, valid: ValidEvents) -> JoinedBatch:
         """Join events that have their scores."""
-        steps, unknown, expired = self._enter(
+        steps, late, unknown, expired = self._enter(
             valid.events.ids.tolist(),
             valid.kinds,
             valid.models,
@@ -186,13 +188,14 @@ class Join:
             valid.values,
         )
         dead = [(int(valid.rows[label[0]]), self.unmatched(label)) for label in unknown]
-        return JoinedBatch(valid, steps, dead, expired)
+        return JoinedBatch(valid, steps, dead, expired, late)
 
     # With learners
 
     def _one_by_one(self, events: Events, learners: ModelLearners) -> JoinedBatch:
         """Validate and join events one after another, and let the learners learn each."""
         steps: list[JoinedSteps] = []
+        late: list[JoinedSteps] = []
         expired: list[ExpiredObservations] = []
         dead: list[tuple[int, DeadLetter]] = []
 
@@ -201,7 +204,7 @@ class Join:
             learns, key = 1, 0
             if type(event) is Observation:
                 learns, key = 0, self.validator.keys[event.model, event.segment]
-            step, unknown, gone = self._enter(
+            step, corrected, unknown, gone = self._enter(
                 [event.id],
                 np.array([learns], np.uint8),
                 np.array([self.validator.models[event.model]], np.uint32),
@@ -209,8 +212,10 @@ class Join:
                 np.array([event.time], np.int64),
                 np.array([value]),
             )
-            step.rows[:] = gone.rows[:] = len(steps)  # the number of the valid event
+            number = len(steps)  # of the valid event
+            step.rows[:] = corrected.rows[:] = gone.rows[:] = number
             steps.append(step)
+            late.append(corrected)
             expired.append(gone)
             dead.extend((row, self.unmatched(label)) for label in unknown)
             dead.extend(learners.learn(row, event, step, self.store.capacity()))
@@ -221,6 +226,7 @@ class Join:
             JoinedSteps(*_concatenated(steps, len(JoinedSteps._fields))),
             dead,
             ExpiredObservations(*_concatenated(expired, len(ExpiredObservations._fields))),
+            JoinedSteps(*_concatenated(late, len(JoinedSteps._fields))),
         )
 
     def _learned_again(
@@ -244,21 +250,25 @@ class Join:
         keys: Numbers,
         times: Integers,
         values: Floats,
-    ) -> tuple[JoinedSteps, list[Unknown], ExpiredObservations]:
-        """Enter events into the pending store: the steps, unmatched labels, what expires."""
+    ) -> tuple[JoinedSteps, JoinedSteps, list[Unknown], ExpiredObservations]:
+        """Enter events into the pending store.
+
+        Return the steps, the late labels, the unmatched labels, and what expires.
+        """
         if self._awaiting_bytes:
             observes = kinds == 0
             values = np.where(observes, values + self._awaiting_bytes, values)
-        most = 2 * len(ids)  # an observation whose label waited makes two steps
-        steps, learns = np.empty((6, most), np.int64), np.empty(most, np.uint8)
-        learned = np.empty(most)
-        count, unknown, gone = self.store.take(
-            ids, kinds, models, keys, times, values, steps, learns, learned
-        )
+        count, assumed, unknown, gone = self.store.take(ids, kinds, models, keys, times, values)
+        columns, learned = np.empty((6, count), np.int64), np.empty(count)
+        learns, names = np.empty(count, np.uint8), np.full(count, None)
+        self.store.steps(columns, learns, learned)
+        assumes, late = learns == ASSUMES, learns == LATE
+        names[assumes], learns[assumes] = assumed, 1
+        joined: list[Any] = [learns, *columns, learned, names]
+        steps = JoinedSteps(*joined)
         expired = ExpiredObservations(*np.empty((3, gone), np.int64))
         self.store.dropped(*expired)
-        columns: list[Any] = [learns[:count], *steps[:, :count], learned[:count]]
-        return JoinedSteps(*columns), unknown, expired
+        return steps.take(~late) if late.any() else steps, steps.take(late), unknown, expired
 
     def _finished(
         self,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers
+    from abers.stream.columns import Column
     from abers.stream.events import DeadLetter
     from abers.stream.validation import ValidEvents
 
@@ -23,10 +26,16 @@ class JoinedSteps(NamedTuple):
     label_times: Integers  # event time of the label that is learned
     clocks: Integers  # clock of the model; `NO_CLOCK` where it is not known yet
     values: Floats  # value of the label that is learned
+    assumed: Column  # id of the observation if its label is assumed, else None
 
     def take(self, rows: Any) -> JoinedSteps:  # noqa: ANN401 - whatever indexes an array
         """Return some of the steps."""
         return JoinedSteps(*(column[rows] for column in self))
+
+    def merged(self, later: JoinedSteps) -> JoinedSteps:
+        """Return these steps and others in the order of the events, these first of one event."""
+        columns = [np.concatenate(pair) for pair in zip(self, later, strict=True)]
+        return JoinedSteps(*columns).take(np.argsort(columns[1], kind="stable"))
 
 
 class ExpiredObservations(NamedTuple):
@@ -44,3 +53,4 @@ class JoinedBatch(NamedTuple):
     steps: JoinedSteps
     dead_letters: list[tuple[int, DeadLetter]]
     expired: ExpiredObservations
+    late: JoinedSteps  # labels that came after others were assumed; these are not learned

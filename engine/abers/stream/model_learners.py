@@ -61,11 +61,12 @@ class ModelLearners:
         many slots. Yield row and dead letter of what the learner failed to learn.
         """
         self.features += [None] * (slots - len(self.features))
-        for learns, slot, time, value in zip(
+        for learns, slot, time, value, assumed in zip(
             steps.learns.tolist(),
             steps.slots.tolist(),
             steps.label_times.tolist(),
             steps.values.tolist(),
+            steps.assumed.tolist(),
             strict=True,
         ):
             if not learns:
@@ -73,16 +74,18 @@ class ModelLearners:
                 self.features[slot] = event.x if type(event) is Observation else None
                 continue
             x, self.features[slot] = self.features[slot], None
-            args = self._task.learner_args(value, event.id)
+            id_ = event.id if assumed is None else assumed
+            args = self._task.learner_args(value, id_)
             try:
                 self._learner(event.model).learn(x or {}, *args)
             except Exception as error:  # noqa: BLE001 - whatever a learner raises
                 detail = (
-                    f"the learner failed to learn {shown(event.id)} ({shown(error)}); the "
+                    f"the learner failed to learn {shown(id_)} ({shown(error)}); the "
                     "calibrator learned it; choose another learner, or repair the features"
                 )
-                label = Label(event.id, time, event.model, self._task.label(value))
-                yield row, DeadLetter("learner-failed", detail, label, row)
+                label = Label(id_, time, event.model, self._task.label(value))
+                own = row if assumed is None else None  # no record has an assumed label
+                yield row, DeadLetter("learner-failed", detail, label, own)
 
     def drop(self, slots: Sequence[int]) -> None:
         """Drop the features in some slots."""

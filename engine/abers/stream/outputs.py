@@ -88,16 +88,18 @@ class Outputs(NamedTuple):
     def in_order(self) -> list[Output]:
         """Return all outputs but the alarms as objects, in the order of the events.
 
-        Of one event these are in causal order: unmatched labels that timed out, its prediction, the
-        outcome if its label came before it, and dead letters of a learner that failed.
+        Of one event these are in causal order: outcomes of assumed labels, unmatched labels that
+        timed out, its prediction, the outcome if its label came before it, and dead letters of a
+        learner that failed.
         """
         ranked: list[tuple[int, int, Output]] = [
             (row, _rank(one), one) for row, one in self.dead_letters
         ]
         rows = self.predicted.tolist()
-        ranked += [(row, 1, one) for row, one in zip(rows, self.predictions, strict=True)]
+        ranked += [(row, 2, one) for row, one in zip(rows, self.predictions, strict=True)]
         rows = self.settled.tolist() if self.outcomes is not None else []
-        ranked += [(row, 2, one) for row, one in zip(rows, self.outcomes or (), strict=True)]
+        for row, one in zip(rows, self.outcomes or (), strict=True):
+            ranked.append((row, 0 if getattr(one, "assumed", False) else 3, one))
         return [output for _, _, output in sorted(ranked, key=itemgetter(0, 1))]
 
 
@@ -108,4 +110,4 @@ def in_causal_order(dead: Sequence[tuple[int, DeadLetter]]) -> list[tuple[int, D
 
 def _rank(letter: DeadLetter) -> int:
     """Return the rank of a dead letter among the outputs of one event."""
-    return 0 if letter.row is None else 3
+    return 1 if letter.row is None else 4

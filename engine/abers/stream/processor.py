@@ -79,6 +79,8 @@ class Processor:
     >>> prediction, = processor.process(Observation("a2", time=9_500, score=0.9))
     >>> prediction.p0, prediction.p1, prediction.n_labels
     (0.5, 1.0, 1)
+    >>> processor
+    <Processor of 'ivap': 2 predictions, 1 labels, 1 pending>
     """
 
     def __init__(
@@ -91,6 +93,14 @@ class Processor:
         self.settings = settings or Settings()
         self.position: Any = None
         self._state = ProcessorState(self.settings, learner, outcomes=outcomes)
+
+    def __repr__(self) -> str:
+        """Return the calibrator, the numbers of predictions and labels, and what waits."""
+        counts, name = self.counters, self.settings.calibrator_name
+        return (
+            f"<Processor of {name!r}: {counts['predictions']:,} predictions, "
+            f"{counts['labels']:,} labels, {self.waiting[0]:,} pending>"
+        )
 
     @property
     def clock(self) -> int | None:

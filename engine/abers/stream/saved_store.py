@@ -14,7 +14,7 @@ import numpy as np
 
 from abers.arrays import raw
 from abers.reference.clock import APART, NO_CLOCK, QUORUM
-from abers.reference.pending_store import EARLY, FINISHED, PENDING
+from abers.reference.pending_store import ASSUMED, EARLY, FINISHED, PENDING
 from abers.serialization import require
 from abers.stream.msgpack_encoder import ARRAY, TEXT, encode, header
 from abers.stream.settings import LARGEST_TIME
@@ -84,7 +84,7 @@ class StoreColumns(NamedTuple):
     keys: Numbers  # of the pairs of model and segment
     times: Integers
     stored: Integers  # clocks when they were stored
-    values: Floats  # labels that wait, or sizes of features
+    values: Floats  # labels that wait; of observations sizes of features, or `ASSUMED`
 
     @classmethod
     def empty(cls, count: int) -> StoreColumns:
@@ -196,7 +196,8 @@ def load_store(  # noqa: PLR0913, PLR0917 - what the entries refer to
         require((columns.keys < len(owners)).all(), "keys of entries")
         require((owners[columns.keys] == columns.models).all(), "keys of entries")
         sizes = columns.values
-        require(((sizes >= 0) & (sizes < LARGEST_TIME)).all(), "bytes of features")
+        assumed = (sizes == ASSUMED) & (settings.unlabelled is not None)
+        require((assumed | ((sizes >= 0) & (sizes < LARGEST_TIME))).all(), "bytes of features")
     elif kind == EARLY:
         require(task.are_values(columns.values), "labels that wait")
     lengths, at = np.frombuffer(saved.ids.lengths, "<u4"), 0

@@ -14,6 +14,7 @@ import msgspec
 from abers import registry
 from abers.exceptions import ParameterError
 from abers.reference.text_columns import fits
+from abers.stream.distribution_settings import require_distribution, require_support
 from abers.stream.setting_values import ascend, checked_real, text
 from abers.validation import shown
 
@@ -122,6 +123,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Name of the learner that scores features; None if observations have scores.
     label_timeout
         How long an observation waits for its label, and a label for its observation.
+    unlabelled
+        Label of an observation whose own has not come within `label_timeout`: 0, 1, or a class. It
+        is learned once, at the time of the observation and `label_timeout`; a label that comes
+        later gives a late outcome, for another `label_timeout`. None drops the observation.
     allowed_lateness
         How far behind the largest event time so far an event may be without counting as late;
         expiry waits so much longer.
@@ -189,6 +194,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     half_life: int | None = None
     learner: str | None = None
     label_timeout: int = 7 * _DAY
+    unlabelled: int | str | None = None
     allowed_lateness: int = 0
     max_clock_skew: int = 300 * _SECOND
     max_jump: int | None = None
@@ -322,13 +328,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"classes={shown(self.classes)} belong to a multiclass task; leave them out"
             raise ParameterError(msg)
         if self.task == "regression":
-            self._require_distribution()
+            require_distribution(self.scores, self.quantiles, self.grid)
+            if self.calibrator == "protected":
+                self._require_protection()
         elif self.distributions != "none":
             msg = f"distributions belong to a regression task, not to a {self.task} one"
             raise ParameterError(msg)
         if self.support:
-            self._require_support()
+            whole = self.distributions != "none" or self.calibrator == "protected"
+            require_support(self.support, self.grid, used=whole)
         self._require_coverage()
+        self._require_unlabelled()
 
     def _require_coverage(self) -> None:
         named = (self.task, self.calibrator)
@@ -352,19 +362,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 msg = f"{name}={given} is not for {of}; leave it out"
                 raise ParameterError(msg)
 
-    def _require_distribution(self) -> None:
-        if self.scores == "probability":
-            msg = "scores of a regression task are no probabilities; set scores to any"
-            raise ParameterError(msg)
-        if not self.quantiles or not ascend(self.quantiles, 0.0, 1.0):
-            msg = f"quantiles={shown(self.quantiles)} are not ascending levels between 0 and 1"
-            raise ParameterError(msg)
-        if not ascend(self.grid):
-            msg = f"grid={shown(self.grid)} are not ascending finite numbers"
-            raise ParameterError(msg)
-        if self.calibrator == "protected":
-            self._require_protection()
-
     def _require_protection(self) -> None:
         """Check that there is a support, no grid, and no rule of forgetting."""
         of = shown(self.calibrator)
@@ -373,19 +370,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         self._refuse("grid", *_FORGETTING)
 
-    def _require_support(self) -> None:
-        """Check that the support is for distributions, finite, and spans the grid."""
-        if self.distributions == "none" and self.calibrator != "protected":
-            msg = (
-                f"support={shown(self.support)} is for distributions; set distributions = 'scored'"
-            )
+    def _require_unlabelled(self) -> None:
+        """Check the label that is assumed: it must be one of the task, after some time."""
+        given, known = self.unlabelled, self.classes or (0, 1)
+        if given is None:
+            return
+        if self.task == "regression":
+            msg = f"unlabelled={shown(given)} is a class, and labels are numbers; leave it out"
             raise ParameterError(msg)
-        if len(self.support) != 2 or not ascend(self.support):  # noqa: PLR2004 - a pair
-            msg = f"support={shown(self.support)} is no pair of finite ends in order"
+        if type(given) is bool or given not in known:
+            msg = f"unlabelled={shown(given)} is not among {shown([*known])}; name one of them"
             raise ParameterError(msg)
-        low, high = self.support
-        if any(not low <= one <= high for one in self.grid):
-            msg = f"support={shown(self.support)} does not span the grid; widen it"
+        if self.label_timeout == 0:
+            msg = f"unlabelled={shown(given)} needs a label_timeout above 0; set it"
             raise ParameterError(msg)
 
     def _keep(self, name: str, read: Callable[[Any], str | float], what: str) -> None:

@@ -108,7 +108,8 @@ def expected(task: str, made: list[dict[str, Any]]) -> tuple[list[Any], list[Any
 def worded(output: Any) -> dict[str, Any]:  # noqa: ANN401
     """Write an output as it stands on the wire: null in place of what is infinite."""
     given = msgspec.structs.asdict(output)
-    left_out = ("segment", "extra", *(name for name, value in given.items() if value is None))
+    unsaid = [name for name, value in given.items() if value is None or value is False]
+    left_out = ("segment", "extra", *unsaid)
     return {"v": 1} | {name: finite(one) for name, one in given.items() if name not in left_out}
 
 

@@ -190,6 +190,24 @@ MISTAKES = {
     "task = {kind = 'regression', classes = ['a', 'b']}": (
         'task.classes: applies only to the task "multiclass"; remove it'
     ),
+    "limits.label_timeout = '1d'\ninput.unlabelled = 'ok'": (
+        "input.unlabelled: 'ok' is not a label; write 0 or 1, or false or true, or name the values "
+        'that mean 1 in input.pos_label; or write "drop"'
+    ),
+    "limits.label_timeout = '1d'\ninput.unlabelled = [0]": (
+        "input.unlabelled: [0] is not a label; write a string, a number, true or false"
+    ),
+    "input.unlabelled = 0": (
+        'input.unlabelled: needs limits.label_timeout; set how long a label may take, such as "30d"'
+    ),
+    "task.kind = 'regression'\ninput.unlabelled = 0": (
+        "input.unlabelled: 0 is a class, and labels are numbers; remove it"
+    ),
+    "task = {kind = 'multiclass', classes = ['a', 'b']}\ninput.unlabelled = 'c'\n"
+    "limits.label_timeout = '1d'": (
+        "input.unlabelled: 'c' is not among the classes ['a', 'b']; add it to task.classes, or "
+        'fix it; or write "drop"'
+    ),
     "task.kind = 'regression'\ninput.pos_label = [1]": (
         'input.pos_label: applies only to the task "binary"; remove it'
     ),

@@ -251,6 +251,30 @@ def test_label_values() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "label"),
+    [
+        ({}, None),
+        ({"input__unlabelled": "drop"}, None),
+        ({"input__unlabelled": False}, 0),
+        ({"input__unlabelled": "1"}, 1),
+        ({"input__unlabelled": "genuine", "input__pos_label": ["fraud"]}, 0),
+        ({"input__unlabelled": "fraud", "input__pos_label": ["fraud"]}, 1),
+        (
+            {"input__unlabelled": 7, "task__kind": "multiclass", "task__classes": ["cat", "7"]},
+            "7",
+        ),
+    ],
+)
+def test_the_label_that_is_assumed(given: dict[str, Any], label: object) -> None:
+    """It is read as the labels of the records are, and is a setting of the state."""
+    config = loaded(limits__label_timeout="30d", **given)
+    assert config.settings().unlabelled == label
+    shown = described(config).get("no label")
+    expected = f"counts as label {label} after 30 days; a later one is not learned"
+    assert shown == (None if label is None else expected)
+
+
+@pytest.mark.parametrize(
     ("predictions", "dead_letters"),
     [
         ("-", "abers.dead.jsonl"),

@@ -76,6 +76,17 @@ def test_of_an_early_label_the_observation_is_the_cause() -> None:
     assert prediction.key == outcome.key == b"k5"
 
 
+def test_an_assumed_label_has_no_record_and_no_key() -> None:
+    """Its outcome has the timestamp of the record that showed the wait to be over."""
+    settings = Settings(label_timeout=10, unlabelled=0, max_jump=1 << 53)
+    (_, other, outcome), _ = serialized(
+        observed("a"), observed("b", 16), processor=Processor(settings)
+    )
+    assert (other.key, outcome.sink) == (b"k16", "outcomes")
+    assert outcome[1:2] + outcome[3:] == (None, (), TIME + 16, None)
+    assert value_of(outcome) | {"id": "a", "label": 0, "assumed": True} == value_of(outcome)
+
+
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 9)), max_size=9))
 def test_each_output_is_the_encoded_row(events: list[tuple[bool, str, int]]) -> None:
     """Values are the rows of the processor, one each, in its order."""

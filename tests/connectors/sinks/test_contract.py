@@ -344,7 +344,8 @@ def test_dead_letters_and_outcomes(tmp_path: Path) -> None:
     with open_sink(str(tmp_path / "outcomes.parquet"), Outcome) as sink:
         sink.write([outcome])
     (row,) = pq.read_table(tmp_path / "outcomes.parquet").to_pylist()
-    assert row == {"v": 1, "segment": ""} | json.loads(msgspec.json.encode(outcome))
+    unsaid = {"v": 1, "segment": "", "assumed": False, "late": False}
+    assert row == unsaid | json.loads(msgspec.json.encode(outcome))
 
 
 @pytest.mark.parametrize("models", ["mm", "mn"])

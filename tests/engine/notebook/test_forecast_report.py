@@ -184,7 +184,9 @@ def test_the_text_says_what_was_found() -> None:
     y, p, _ = stream(n=300)
     report = abers.report(y, p, model=["m"] * 300)
     text = str(report)
-    assert repr(report) == text
+    loss = f"log loss {report.log_loss:.4f} nats"
+    assert repr(report) == f"ForecastReport: 300 labels, no miscalibration found, {loss}"
+    assert repr(abers.report([], [])) == "ForecastReport: 0 labels, no miscalibration found"
     assert text.startswith(report.verdict.sentence)
     for part in ("labels       300", f"{report.log_loss:.4f} nats", f"{report.brier:.4f}"):
         assert part in text

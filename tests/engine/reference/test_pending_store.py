@@ -40,6 +40,7 @@ LIMITS = st.tuples(
     st.integers(1, 3),  # max_early
     st.integers(0, 4),  # max_finished
     st.sampled_from([0, 3, 12, 60, 1000]),  # max_bytes
+    st.sampled_from([None, 0.0, 7.0]),  # assumed
 )
 EVENTS = st.lists(
     st.tuples(
@@ -57,8 +58,9 @@ class Done(NamedTuple):
     """The results of a batch."""
 
     steps: NDArray[np.int64]
-    learns: NDArray[np.uint8]
-    learned: NDArray[np.float64]
+    kinds: NDArray[np.uint8]
+    values: NDArray[np.float64]
+    assumed: list[str]
     unknown: list[Any]
     dropped: NDArray[np.int64]
 
@@ -72,21 +74,22 @@ def done(held: Either, events: Events) -> Done:
     times = np.array([event[3] for event in events], np.int64)
     values = np.array([event[4] for event in events], np.float64)
     keys = np.arange(len(events), dtype=np.uint32) * (kinds == 0)
-    steps = np.full((6, 2 * len(events)), -1, np.int64)
-    learns, learned = np.empty(2 * len(events), np.uint8), np.empty(2 * len(events))
-    count, unknown, gone = held.take(
-        ids, kinds, models, keys.astype(np.uint32), times, values, steps, learns, learned
+    count, assumed, unknown, gone = held.take(
+        ids, kinds, models, keys.astype(np.uint32), times, values
     )
+    steps = np.full((6, count), -1, np.int64)
+    found, learned = np.empty(count, np.uint8), np.empty(count)
+    held.steps(steps, found, learned)
     dropped = np.full((3, gone), -1, np.int64)
     held.dropped(*dropped)
-    return Done(steps[:, :count], learns[:count], learned[:count], unknown, dropped)
+    return Done(steps, found, learned, assumed, unknown, dropped)
 
 
-def take(held: Either, events: Events) -> tuple[list[Any], list[Any], list[Any]]:
-    """Process a batch: return steps and dropped observations without slots, and unknown labels."""
+def take(held: Either, events: Events) -> tuple[list[Any], ...]:
+    """Process a batch: return all but the slots of steps and dropped observations."""
     taken = done(held, events)
-    rows = np.vstack([taken.steps[[0, 2, 3, 4, 5]], taken.learns, taken.learned])
-    return rows.T.tolist(), taken.unknown, taken.dropped[[0, 2]].T.tolist()
+    rows = np.vstack([taken.steps[[0, 2, 3, 4, 5]], taken.kinds, taken.values])
+    return rows.T.tolist(), taken.assumed, taken.unknown, taken.dropped[[0, 2]].T.tolist()
 
 
 def entries(
@@ -107,7 +110,7 @@ def entries(
     return ids, [column.tolist() for column in columns[1:]], slots
 
 
-ROOMY = (1, 5, 5, 2, 10**6, 10**6, 10**6, 10**6)
+ROOMY = (1, 5, 5, 2, 10**6, 10**6, 10**6, 10**6, 1.0)
 
 
 def restored(held: Either, most: int) -> Either:
@@ -129,7 +132,7 @@ def restored(held: Either, most: int) -> Either:
     batches=st.lists(EVENTS, max_size=6),
     restart=st.sampled_from([None, None, 0, 1]),
 )
-def test_same_lives(limits: tuple[int, ...], batches: list[Events], restart: int | None) -> None:
+def test_same_lives(limits: tuple[Any, ...], batches: list[Events], restart: int | None) -> None:
     """Steps, unknown labels, counts, clocks and all entries are equal after every batch."""
     native, plain = _core.PendingStore(*limits), PendingStore(*limits)
     for events in batches:
@@ -145,6 +148,29 @@ def test_same_lives(limits: tuple[int, ...], batches: list[Events], restart: int
         if restart is not None and restart < len(plain.clocks()):
             native.restart(restart)
             plain.restart(restart)
+
+
+@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
+def test_a_label_that_does_not_come_is_assumed_once(kind: type[Either]) -> None:
+    """An observation that expires learns the assumed label; the next one of its id is late."""
+    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6, 7.0)
+    steps, assumed, _, dropped = take(held, [("a", 0, 0, 1, 3.0), ("b", 0, 0, 7, 0.0)])
+    # Row, key, times of observation and label, clock, kind, value.
+    assert steps == [[0, 0, 1, 0, 1, 0, 0], [1, 0, 1, 6, 7, 2, 7], [1, 1, 7, 0, 7, 0, 0]]
+    assert (assumed, dropped, held.count(PENDING)) == (["a"], [], 2)
+    steps, assumed, *_ = take(held, [("a", 1, 0, 8, 1.0), ("a", 1, 0, 8, 1.0)])
+    assert (steps, assumed) == ([[0, 0, 1, 8, 8, 3, 1]], [])
+    assert held.count(PENDING) == 1
+
+
+@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
+def test_an_assumed_observation_waits_once_more(kind: type[Either]) -> None:
+    """After a second wait an observation is finished, and nothing counts as lost."""
+    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6, 7.0)
+    take(held, [("a", 0, 0, 1, 3.0), ("b", 0, 0, 7, 0.0)])
+    steps, assumed, _, dropped = take(held, [("c", 0, 0, 13, 0.0)])
+    assert ([step[5] for step in steps], assumed, dropped) == ([2, 0], ["b"], [])
+    assert (held.counts[6], entries(held, FINISHED)[0]) == (2, ["a"])
 
 
 @given(batches=st.lists(EVENTS, max_size=6))
@@ -223,12 +249,13 @@ def test_columns_of_different_lengths() -> None:
     """The native store reads nothing beyond a column that is too short."""
     held = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     short, numbers = np.zeros(1, np.int64), np.zeros(2, np.uint32)
-    steps, learns = np.zeros((5, 4), np.int64), np.zeros(4, np.uint8)
     kinds = np.zeros(2, np.uint8)
     with pytest.raises(ValueError, match="length"):
-        held.take(
-            ["a", "b"], kinds, numbers, numbers, short, np.zeros(2), steps, learns, np.zeros(4)
-        )
+        held.take(["a", "b"], kinds, numbers, numbers, short, np.zeros(2))
+    take(held, [("a", 0, 0, 1, 0.0)])
+    for steps in (np.zeros((5, 1), np.int64), np.zeros((6, 2), np.int64)):
+        with pytest.raises(ValueError, match="length"):
+            held.steps(steps, np.zeros(1, np.uint8), np.zeros(1))
     with pytest.raises(IndexError):
         held.count(3)
 

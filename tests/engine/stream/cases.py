@@ -208,6 +208,8 @@ def limited(**options: st.SearchStrategy[Any]) -> st.SearchStrategy[Settings]:
     """Draw settings with these options, tiny limits, and a way to forget if there is any."""
 
     def made(forgetting: dict[str, Any], **rest: Any) -> Settings:  # noqa: ANN401 - options
+        if rest["label_timeout"] == 0:  # there is no time to wait
+            rest["unlabelled"] = None
         ways = {} if rest.get("calibrator") == "none" else forgetting
         return settled(Settings(**ways, **rest))
 
@@ -223,6 +225,7 @@ SETTINGS = limited(
     scores=st.sampled_from(("any", "probability")),
     probability=st.sampled_from((None, None, "merged", "protected")),
     max_name_bytes=st.sampled_from((256, 256, 2, 1)),
+    unlabelled=st.sampled_from((None, None, 0, 1)),
 )
 
 

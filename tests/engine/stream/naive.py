@@ -23,6 +23,10 @@ in which they apply:
 6. *Expiry.* What was stored more than a span before the clock of its model less the lateness
    goes; what made the clock jump was stored at the clock that it made. These go:
    observations that wait (then remembered as finished), labels that wait, remembered ids.
+   If a label is assumed, an observation whose wait is over is settled by it instead, at its time
+   and the span, and waits anew, its features gone. Its own label is then late and not learned; at
+   the end of the second wait, or for want of room, it is remembered as finished, and nothing is
+   counted.
 7. *Duplicates* of what waits or is remembered are counted and change nothing more.
 8. *An observation* is predicted, and settled at once if its label waits; else it waits.
 9. *A label* settles its observation if that waits: the calibrator learns the score of the
@@ -114,6 +118,7 @@ class Pending(NamedTuple):
     observation: Observation
     prediction: Any
     number: int  # of the prediction
+    assumed: bool = False  # whether its label is
 
 
 class Early(NamedTuple):
@@ -197,6 +202,7 @@ class Naive:
         self.finished: list[Finished] = []
         self.outputs: list[Output] = []
         self.row: int | None = None
+        self.assumed = 0  # labels
         self.score: Any = 0.0
 
     def process_many(self, events: list[Event]) -> list[Output]:
@@ -241,7 +247,7 @@ class Naive:
         for model in [one for one in self.models if self.now(one) + after < latest]:
             self.count("retired")
             for pending in [one for one in self.pending if one.model == model]:
-                self.count("expired")
+                self.counters["expired"] += not pending.assumed
                 self.pending.remove(pending)
             self.finished = [one for one in self.finished if one.model != model]
             self.calibrators = [one for one in self.calibrators if one[0] != model]
@@ -263,6 +269,7 @@ class Naive:
             self.clocks[event.model] = Clock(self.settings.jump)
         if isinstance(event, Observation):
             self.calibrator(event)
+        first = len(self.outputs)
         self.tick(event, self.clocks[event.model])
         before = len(self.outputs)
         if isinstance(event, Observation):
@@ -275,6 +282,7 @@ class Naive:
         self.outputs += gone
         self.fit()
         self.outputs += [one for one in said if all(one is not other for other in gone)]
+        self.outputs[first:] = sorted(self.outputs[first:], key=order)
 
     # Rules 1 to 4
 
@@ -430,8 +438,10 @@ class Naive:
         """Drop what has waited, or has been remembered, for too long."""
         wait, memory = self.settings.label_timeout, self.settings.dedup_ttl
         for pending in [one for one in self.pending if self.over(one, model, wait)]:
-            self.count("expired")
-            self.drop(pending)
+            if self.settings.unlabelled is None or pending.assumed:
+                self.drop(pending, "expired")
+            else:
+                self.assume(pending, self.settings.unlabelled)
         for early in [one for one in self.early if self.over(one, model, wait)]:
             self.give_up(early)
         memory = wait if memory is None else memory
@@ -457,8 +467,17 @@ class Naive:
             elif self.early:
                 self.give_up(self.early[0])
             else:
-                self.count("evicted")
-                self.drop(self.pending[0])
+                self.drop(self.pending[0], "evicted")
+
+    def assume(self, entry: Pending, value: Any) -> None:  # noqa: ANN401
+        """Learn a label that did not come, and wait once more."""
+        self.count("expired")
+        self.assumed += 1
+        observation = entry.observation
+        time = observation.time + self.settings.label_timeout
+        self.learn(entry, Label(entry.id, time, entry.model, value), row=None, assumed=True)
+        self.pending.remove(entry)
+        self.pending.append(entry._replace(at=self.now(entry.model), assumed=True))
 
     def size(self) -> int:
         """Count the bytes of ids and features, and of weights and forecasts of experts."""
@@ -467,15 +486,18 @@ class Naive:
         if self.settings.protected:
             rules = (self.settings.window, self.settings.max_age, self.settings.half_life)
             experts = 7 + any(rule is not None for rule in rules)
-            size += len(self.pending) * experts * 2 * 8
+            size += sum(not one.assumed for one in self.pending) * experts * 2 * 8
         if self.learner is None:
             return size
-        return size + sum(len(msgspec.msgpack.encode(one.observation.x)) for one in self.pending)
+        waiting = [one for one in self.pending if not one.assumed]
+        return size + sum(len(msgspec.msgpack.encode(one.observation.x)) for one in waiting)
 
-    def drop(self, entry: Pending) -> None:
+    def drop(self, entry: Pending, reason: str) -> None:
         """Stop waiting for a label."""
         self.pending.remove(entry)
-        self.calibrator(entry.observation).expire_one(entry.number)
+        if not entry.assumed:
+            self.count(reason)
+            self.calibrator(entry.observation).expire_one(entry.number)
         self.remember(entry.model, entry.id, labelled=False)
 
     def give_up(self, entry: Early) -> None:
@@ -500,8 +522,7 @@ class Naive:
             return
         early = self.find(self.early, event)
         if early is None and len(self.pending) == self.settings.max_pending:
-            self.count("evicted")
-            self.drop(self.pending[0])
+            self.drop(self.pending[0], "evicted")
         prediction = self.predict(event)
         number = self.counters["predictions"] - 1
         entry = Pending(event.model, event.id, self.now(event.model), event, prediction, number)
@@ -581,9 +602,22 @@ class Naive:
                 self.give_up(self.early[0])
 
     def settle(self, entry: Pending, event: Label) -> None:
+        """Learn the label of an observation, unless one was assumed."""
+        self.pending.remove(entry)
+        self.remember(event.model, event.id, labelled=True)
+        if not entry.assumed:
+            self.learn(entry, event, row=self.row)
+            return
+        self.count("late_labels")
+        if self.outcomes:
+            late = self.outcome(entry.prediction, event)
+            self.outputs.append(msgspec.structs.replace(late, late=True))
+
+    def learn(
+        self, entry: Pending, event: Label, *, row: int | None, assumed: bool = False
+    ) -> None:
         """Learn the label of an observation."""
         observation, prediction = entry.observation, entry.prediction
-        self.pending.remove(entry)
         calibrator = self.calibrator(observation)
         if self.clocks[event.model].known or not self.aging():
             given = self.when(observation) | {"number": entry.number}
@@ -591,15 +625,16 @@ class Naive:
         else:
             calibrator.expire_one(entry.number)
         self.count("labels")
-        self.remember(event.model, event.id, labelled=True)
         if self.outcomes:
-            self.outputs.append(self.outcome(prediction, event))
+            outcome = self.outcome(prediction, event)
+            of = {"assumed": True} if assumed else {}
+            self.outputs.append(msgspec.structs.replace(outcome, **of))
         if self.learner is not None:
             assert observation.x is not None
             try:
                 self.learner.learn(observation.x, event.value)
             except Exception:  # noqa: BLE001 - a learner may raise anything
-                self.dead("learner-failed", event, self.row)
+                self.dead("learner-failed", event, row)
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401
         """Return the outcome of a label and the prediction that it settles."""
@@ -642,6 +677,13 @@ def stamped(entries: list[Any], model: str, id_: str | None, at: int) -> list[An
         return [one._replace(at=at) if one.model == model else one for one in entries]
     found = [one for one in entries if (one.model, one.id) == (model, id_)]
     return [one for one in entries if one not in found] + [one._replace(at=at) for one in found]
+
+
+def order(output: Output) -> int:
+    """Put what an event brought to an end before what comes of the event itself."""
+    if isinstance(output, DeadLetter) and output.row is None:
+        return 1 if output.reason == "unknown-id" else 2
+    return 0 if getattr(output, "assumed", False) else 3
 
 
 def is_text(name: object) -> bool:

@@ -43,7 +43,11 @@ if TYPE_CHECKING:
 KEY = b"a secret of tests"
 LIVES: dict[str, Any] = {
     "binary": (
-        limited(calibrator=st.sampled_from(CALIBRATORS["binary"]), scores=st.just("probability")),
+        limited(
+            calibrator=st.sampled_from(CALIBRATORS["binary"]),
+            scores=st.just("probability"),
+            unlabelled=st.sampled_from((None, 0, 1)),
+        ),
         DRAWS,
         Scorer,
     ),

@@ -102,7 +102,7 @@ class Life(RuleBasedStateMachine):
             return
         c = self.processor.counters
         dead = sum(count for name, count in c.items() if name.startswith("dead:"))
-        used = c["predictions"] + c["labels"] + len(self.naive.early)
+        used = c["predictions"] + c["labels"] - self.naive.assumed + len(self.naive.early)
         ignored = c["duplicate_observations"] + c["duplicate_labels"] + c["late_labels"]
         dead -= self.unlearned  # their labels were settled all the same
         assert c["observations"] + c["labels_in"] == used + ignored + dead

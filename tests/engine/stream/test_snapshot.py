@@ -173,6 +173,7 @@ OTHER: dict[str, Any] = {
     "half_life": 5,
     "learner": "logistic",
     "label_timeout": 1,
+    "unlabelled": 0,
     "allowed_lateness": 1,
     "max_clock_skew": 1,
     "max_jump": 1,

@@ -126,6 +126,7 @@ TASKS: dict[str, Any] = {
             calibrator=st.sampled_from((None, "one-vs-rest", "one-vs-one")),
             scores=st.sampled_from(("any", "probability", "probability", "logit")),
             raw_weight=st.sampled_from((0.25, 0.5)),
+            unlabelled=st.sampled_from((None, "7", "é")),
         ),
         drawn(
             [*ROWS, *ROWS, {"cat": 2.0, "7": 0.5, "é": 3.0}, {"cat": -1.0, "7": 2.0, "é": 0.0}],

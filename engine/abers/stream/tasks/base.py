@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from msgspec import Struct
+    from numpy.typing import NDArray
 
     from abers.arrays import Bytes, Floats, Integers
     from abers.base import Calibrator
@@ -81,6 +82,8 @@ class SettledRows(NamedTuple):
     times: Integers  # event times of the observations
     rows: Floats  # score and prediction as issued, then any columns of `distribution_scores`
     values: Floats  # labels, as numbers of `Task.value`
+    assumed: NDArray[np.bool_] | None = None  # labels that did not come; None if none is assumed
+    late: NDArray[np.bool_] | None = None  # labels after assumed ones
 
 
 class RowCalibrator:
@@ -350,7 +353,7 @@ class Task(ABC):
 
     def outcomes(self, settled: SettledRows) -> Rows[Any]:
         """Return the outcomes, a row each."""
-        columns = {
+        columns: dict[str, Any] = {
             "id": settled.events.ids,
             "time": settled.label_times,
             "model": settled.events.models,
@@ -359,4 +362,6 @@ class Task(ABC):
             **self.fields(settled.rows),
             "segment": settled.segments,
         }
+        if settled.assumed is not None:
+            columns |= {"assumed": settled.assumed, "late": settled.late}
         return Rows(self.outcome, {**columns, **self.outcome_extras(settled)})

@@ -59,7 +59,10 @@ class BinaryTask(Task):
             return given
         score = validation.score(given)
         if not self._smallest <= score <= self._largest:
-            msg = f"score {shown(given)} is not a probability in [0, 1]; scores are declared to be"
+            msg = (
+                f"score {shown(given)} is not a probability in [0, 1]; fix it (divide percentages "
+                "by 100), or change task.scores"
+            )
             raise ScoreError(msg)
         return score
 

@@ -1,0 +1,47 @@
+"""Rules of labels that are assumed since they do not come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abers_connectors.config.value_types import DROP, shown
+from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.mapping.values import class_reader, label_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abers_connectors.config.raw_values import Found, RawValues
+
+__all__ = ["unlabelled"]
+
+_KEY = "input.unlabelled"
+
+
+def unlabelled(values: RawValues) -> Found:
+    """Find a label that the task does not have, and a time to wait that is not set."""
+    given = values.get(_KEY)
+    if given == DROP or not isinstance(given, str | int | float):
+        return
+    kind = values.get("task.kind") or "binary"
+    if kind == "regression":
+        yield _KEY, f"{shown(given)} is a class, and labels are numbers; remove it"
+        return
+    if not values.get("limits.label_timeout"):
+        yield _KEY, 'needs limits.label_timeout; set how long a label may take, such as "30d"'
+    try:
+        if (read := _reader(values, kind)) is not None:
+            read(given)
+    except BadRecordError as error:
+        yield _KEY, f'{error}; or write "{DROP}"'
+
+
+def _reader(values: RawValues, kind: object) -> Callable[[object], object] | None:
+    """Return the reader of labels; None if the keys that it depends on are wrong."""
+    if kind == "multiclass":
+        names = values.strings("task.classes")
+        return class_reader(names) if names else None
+    positive = values.get("input.pos_label") or ()
+    plain = isinstance(positive, list | tuple)
+    usable = plain and all(isinstance(one, str | int | float) for one in positive)
+    return label_reader(positive) if usable and kind == "binary" else None

@@ -1,0 +1,56 @@
+"""With few labels a replay says how many more allow which statement: terminal, JSON, page."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.connectors.conftest import Ran
+
+SCORES = Path(__file__).parents[3] / "examples" / "scores.csv"
+
+
+def few(folder: Path, lines: int) -> str:
+    """Write the first lines of the example, and return the name of the file."""
+    with SCORES.open() as file:
+        (folder / "few.csv").write_text("".join(islice(file, lines)))
+    return "few.csv"
+
+
+def test_before_the_tests_begin(invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """The first labels are those of the grace period, and the message says how many are left."""
+    ran = invoke("replay", few(tmp_path, 151), "--json")
+    summary = json.loads(ran.out)
+    more = 200 - summary["labels"]
+    assert 0 < more < 200
+    assert summary["label_needs"] == [
+        f"Tests begin after 200 labels (monitoring.grace_period): {more} more."
+    ]
+
+
+def test_where_nothing_is_found_yet(invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """Terminal, report and page have the same two lines about the probabilities that are served."""
+    name = few(tmp_path, 500)
+    ran = invoke("replay", name, "--report", "few.json")
+    invoke("replay", name, "--report", "few.html")
+    needs = json.loads((tmp_path / "few.json").read_text())["label_needs"]
+    assert len(needs) == 2
+    for sentence in needs:
+        assert sentence.startswith("On the served probabilities: about ")
+        assert sentence.endswith(" more.")
+        assert sentence in ran.err
+        assert sentence in (tmp_path / "few.html").read_text()
+
+
+def test_where_a_fault_is_found(invoke: Callable[..., Ran], tmp_path: Path) -> None:
+    """A verdict that says something asks for no more labels."""
+    rows = "".join(f"0.9,{n % 2}\n" for n in range(2_000))
+    (tmp_path / "wrong.csv").write_text(f"score,label\n{rows}")
+    summary = json.loads(invoke("replay", "wrong.csv", "--calibrator", "none", "--json").out)
+    assert [one["status"] for one in summary["verdicts"]] == ["too high"]
+    assert summary["label_needs"] == []
