@@ -55,7 +55,10 @@ def translated_errors(doing: str) -> Iterator[None]:
 
 
 def retried(ask: Callable[[], T], seconds: float) -> T:
-    """Retry while the brokers create their internal topics, which the first request triggers."""
+    """Retry while the brokers create topics: the first request creates those of the brokers.
+
+    A partition of a new topic has no leader for a moment.
+    """
     until = time.monotonic() + seconds
     while True:
         try:

@@ -48,7 +48,7 @@ def last_transaction_committed(
             return None
         if found.state not in _UNKNOWN:
             return found.state in _COMMITTED
-        _require_closed(admin, topics, transactional_id, found.producer_id)
+        _require_closed(admin, topics, transactional_id, found.producer_id, seconds)
         return None
 
 
@@ -57,6 +57,7 @@ def _require_closed(
     topics: Sequence[str],
     transactional_id: str,
     producer: int,
+    seconds: float,
 ) -> None:
     """Raise a StateError if a process died while it repeated the end."""
     partitions = [
@@ -65,7 +66,7 @@ def _require_closed(
         for each in one["partitions"]
     ]
     try:
-        states = admin.describe_producers(partitions)
+        states = retried(lambda: admin.describe_producers(partitions), seconds)
     except errors.AuthorizationError:  # it takes the permission READ, which no output needs
         return
     hanging = [

@@ -200,6 +200,7 @@ def drifting(n: int, change: int, *, model: str = "m", seed: int = 0) -> list[Ev
     return events
 
 
+@pytest.mark.simulation
 def test_an_alarm_after_the_change_and_not_before() -> None:
     """Where scores are reversed, each view raises one alarm soon after the change."""
     processor = Processor(Settings(scores="probability"))
@@ -241,6 +242,7 @@ def shifted(n: int, odds: float, begin: int, *, first: int = 0) -> list[Event]:
     return events
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("odds", "direction"), [(0.4, "too high"), (2.5, "too low")])
 @pytest.mark.parametrize("calibrator", ["none", "ivap"])
 def test_an_alarm_says_direction_and_size(odds: float, direction: str, calibrator: str) -> None:
@@ -269,6 +271,7 @@ def test_an_alarm_says_direction_and_size(odds: float, direction: str, calibrato
     assert float(found[5]) == pytest.approx(observed / expected, rel=0.01)
 
 
+@pytest.mark.simulation
 def test_a_tolerance_decides_what_is_an_alarm() -> None:
     """Odds off by 1.5 raise an alarm with a tolerance of 1, and none with one of 2."""
     events = shifted(4_000, 1.5, 0)
@@ -277,6 +280,7 @@ def test_a_tolerance_decides_what_is_an_alarm() -> None:
         assert len(took(Processor(settings), events)) == alarms
 
 
+@pytest.mark.simulation
 def test_a_run_length_in_event_time() -> None:
     """With a run length of ten days, the guarantee is one of event time, and so is R."""
     settings = Settings(scores="probability", calibrator="none", average_run_time=10 * 86_400_000)
@@ -286,6 +290,7 @@ def test_a_run_length_in_event_time() -> None:
     assert alarm.log_threshold == math.log(1e6)
 
 
+@pytest.mark.simulation
 def test_scores_served_as_they_are_are_tested_once() -> None:
     """Without a calibrator there is one view, nothing is held, and scores are what is served."""
     processor = Processor(Settings(scores="probability", calibrator="none"))
@@ -321,6 +326,7 @@ def test_classes_served_as_they_are() -> None:
     assert restored.state_bytes() == processor.state_bytes()
 
 
+@pytest.mark.simulation
 def test_each_key_by_itself() -> None:
     """Keys have evidence of their own; together, the strongest is shown."""
     processor = Processor(Settings(scores="probability", grace_period=100))

@@ -49,6 +49,7 @@ def test_windows_do_not_depend_on_batches(batch: int, count: int) -> None:
         assert window.last == START + 60_000 * (window.end - 1)
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize("kind", [BINARY, NUMBERS])
 def test_a_restart_keeps_it(kind: Settings) -> None:
     """A processor that was restored half-way has the history of one that never stopped."""
@@ -63,6 +64,7 @@ def test_a_restart_keeps_it(kind: Settings) -> None:
     assert len(history.windowed.windows(second.monitors[0])) > 32
 
 
+@pytest.mark.simulation
 def test_the_past_is_kept_as_well_as_the_present() -> None:
     """Of a long stream there are points of evidence and experts, evenly far apart, to its end."""
     processor = Processor(BINARY)

@@ -162,6 +162,7 @@ def test_the_bound_holds_for_what_is_served(
     assert len({*states}) == 1
 
 
+@pytest.mark.simulation
 @pytest.mark.parametrize(("adversary", "level"), [(inside, 0.5), (outside, 0.9)])
 def test_adversaries_end_in_saturation(adversary: Adversary, level: float) -> None:
     """Always covered, the interval becomes empty; never, the whole support: the bound is tight."""
