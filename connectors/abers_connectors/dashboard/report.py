@@ -22,7 +22,7 @@ from abers.monitoring import (
 )
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.replay.summary import expert_numbers, finite
-from abers_connectors.replay.verdict_text import loss_record, verdict_record
+from abers_connectors.replay.verdict_text import loss_record, parts_record, verdict_record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +49,7 @@ NO_FINDINGS: dict[str, Any] = {
     "reliability": None,
     "diagrams": None,
     "verdicts": [],
+    "verdict_parts": [],
     "calibration": None,
     "tests": [],
     "evidence": [],
@@ -132,6 +133,7 @@ def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
             for window in recent_windows(history.windows)
         ],
         "verdicts": [*map(verdict_record, monitor.verdicts)],
+        "verdict_parts": [*map(parts_record, monitor.verdict_parts)],
         "calibration": loss_record(monitor.losses),
         "tests": [_test(one) for one in monitor.tests],
         "experts": expert_numbers(experts(monitor.numbers_beside())),

@@ -64,7 +64,7 @@ class TestedView:
     tests
         Its tests. The incidents of `ALARM_TEST`, the last, are alarms.
     outcomes
-        What its labels count, a text for each column; see `Shift`.
+        What the labels of the first columns count, a text for each; see `Shift`.
     verdicts
         Verdicts on each column; another block begins behind each row at which an alarm opens.
     """
@@ -92,7 +92,9 @@ class TestedView:
         alarms = [row for row, name, _ in found if name == ALARM_TEST]
         shifts: dict[int, Shift] = {}
         if self._shift is not None:
-            rows = (settled.factors[-1], *settled[1:3], times, alarms)
+            k = self._shift.width
+            probabilities, labels = settled.forecasts[:, :k], settled.labels[:, :k]
+            rows = (settled.factors[-1], probabilities, labels, times, alarms)
             shifts = dict(zip(alarms, self._shift.update(*rows), strict=True))
         self._decide(settled, alarms)
         return [
@@ -103,13 +105,12 @@ class TestedView:
     def _decide(self, settled: SettledForecasts, alarms: Sequence[int]) -> None:
         """Add settled forecasts to the verdicts, in parts that end at each alarm."""
         ends = [row + 1 for row in alarms]
-        for column, verdicts in enumerate(self.verdicts):
+        columns = (np.ascontiguousarray(one.T) for one in settled[1:3])
+        for verdicts, forecasts, labels in zip(self.verdicts, *columns, strict=True):
             for begin, end in zip([0, *ends], [*ends, len(settled.times)], strict=True):
                 part = slice(begin, end)
-                forecasts, labels = (
-                    np.ascontiguousarray(one[part, column]) for one in settled[1:3]
-                )
-                verdicts.add(forecasts, labels, settled.times[part], settled.skipped[part])
+                times, skipped = settled.times[part], settled.skipped[part]
+                verdicts.add(forecasts[part], labels[part], times, skipped)
                 if begin < end and end in ends:
                     verdicts.restart(int(settled.times[end - 1]))
 
