@@ -31,7 +31,8 @@ class SettledForecasts(NamedTuple):
     factors
         Factors for each test, in the order of the tests.
     forecasts, labels
-        Arrays of shape (n, k): probabilities of k outcomes, and whether each came, as 0 or 1.
+        Arrays of shape (n, k): probabilities of k outcomes, and whether each came, as 0 or 1; of
+        one with a level how far it is counted at least, and at most, see `LevelSums`.
     times
         Event times.
     skipped

@@ -22,6 +22,7 @@ from abers.monitoring.findings import (
 
 if TYPE_CHECKING:
     from abers.monitoring.forecast_groups import ForecastGroups
+    from abers.monitoring.level_sums import LevelSums
 
 __all__ = ["WORDS", "Estimate", "Verdict", "Words", "find_verdict", "period"]
 
@@ -234,7 +235,7 @@ class Verdict(NamedTuple):
 
 
 def find_verdict(  # noqa: PLR0913 - what a verdict has
-    groups: ForecastGroups,
+    groups: ForecastGroups | LevelSums,
     alpha: float,
     *,
     view: str,

@@ -222,7 +222,8 @@ def test_too_many_classes_have_no_verdicts_of_their_own() -> None:
         names = tuple(map(str, range(n)))
         processor = Processor(settings(task="multiclass", classes=names, calibrator="one-vs-rest"))
         score = dict.fromkeys(names, 1.0 / n)
-        events = [Observation("1", 1, "m", score), Label("1", 2, "m", "0")]
+        events: list[Observation | Label] = [Observation("1", 1, "m", score)]
+        events.append(Label("1", 2, "m", "0"))
         processor.process_batch(Events.of(events))
         assert len(monitor_of(processor).verdicts) == 2
         assert len(monitor_of(processor).verdict_parts) == parts
