@@ -179,12 +179,13 @@ class VerdictSequence:
         labels: Floats,
         times: Integers,
         skipped: Integers | None = None,
-    ) -> None:
+    ) -> list[int]:
         """Take columns that were checked; see `update`.
 
-        Of a level they are how far each label is counted at least, and at most.
+        Of a level they are how far each label is counted at least, and at most. Return the rows at
+        which an incident opened or was over, in turn.
         """
-        at, n = 0, len(forecasts)
+        at, n, turns = 0, len(forecasts), []
         while at < n:
             end = min(at + self._next - self.labels, n)
             if not self.labels:
@@ -195,8 +196,11 @@ class VerdictSequence:
             if skipped is not None:
                 self.skipped += int(skipped[at:end].sum())
             if self.labels == self._next:
+                before = self.open
                 self._evaluate()
+                turns += [end - 1] * (self.open != before)
             at = end
+        return turns
 
     def restart(self, time: int) -> None:
         """Start another block, behind the observation of this event time: an alarm opened."""
