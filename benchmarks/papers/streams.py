@@ -13,6 +13,8 @@ from benchmarks.papers.runner import Task
 from benchmarks.papers.streams_classes import classified
 from benchmarks.papers.streams_data import SETS
 from benchmarks.papers.streams_numbers import regressed
+from benchmarks.papers.streams_protected_classes import protected_classes
+from benchmarks.papers.streams_protected_numbers import protected_numbers
 from benchmarks.papers.streams_protection import ROWS, protected
 from benchmarks.papers.streams_several import told_apart
 
@@ -29,11 +31,20 @@ __all__ = ["PAPER"]
 
 DELAYS = 0, 1_000
 PROTECTED_DELAYS = 0, 100, 1_000
+LATEST = 10_000  # of protected probabilities of two classes
+SEVERAL = "Insects", "MNIST"
+DELAYS_OF_NUMBERS = {
+    "Bike sharing": PROTECTED_DELAYS,
+    "Trump approval": (0, 10, 100),  # 1,001 rows
+    "Chick weights": (0, 10, 100),  # 578 rows
+}
 _KINDS: dict[str, Work] = {
     "classes": classified,
     "protection": protected,
     "several": told_apart,
+    "protected classes": protected_classes,
     "numbers": regressed,
+    "protected numbers": protected_numbers,
 }
 _QUICK = 4_000  # rows
 
@@ -41,18 +52,29 @@ _QUICK = 4_000  # rows
 def tasks(*, quick: bool) -> list[Task]:
     """List the tasks."""
     if quick:
-        kinds = ("classes", "Elec2"), ("protection", "Elec2"), ("several", "Insects")
-        found = [_task(kind, data, 0, _QUICK) for kind, data in kinds]
-        return [*found, _task("numbers", "Chick weights", 0)]
+        kinds = ["classes", "protection"], ["several", "protected classes"]
+        sets = "Elec2", "Insects"
+        found = [
+            _task(k, data, 0, _QUICK) for data, of in zip(sets, kinds, strict=True) for k in of
+        ]
+        return found + [_task(k, "Chick weights", 0) for k in ("numbers", "protected numbers")]
     found = [_task("classes", data, delay) for data in SETS for delay in DELAYS]
     found += [
         _task("protection", data, delay, ROWS.get(data))
         for data in SETS
-        for delay in PROTECTED_DELAYS
+        for delay in (*PROTECTED_DELAYS, LATEST)
     ]
-    found += [_task("several", data, delay) for data in ("Insects", "MNIST") for delay in DELAYS]
+    found += [_task("several", data, delay) for data in SEVERAL for delay in DELAYS]
+    found += [
+        _task("protected classes", data, delay) for data in SEVERAL for delay in PROTECTED_DELAYS
+    ]
     found += [_task("numbers", "Bike sharing", delay) for delay in DELAYS]
-    return found + [_task("numbers", data, 0) for data in ("Trump approval", "Chick weights")]
+    found += [_task("numbers", data, 0) for data in ("Trump approval", "Chick weights")]
+    return found + [
+        _task("protected numbers", data, delay)
+        for data, delays in DELAYS_OF_NUMBERS.items()
+        for delay in delays
+    ]
 
 
 def _task(kind: str, data: str, delay: int, rows: int | None = None) -> Task:

@@ -9,10 +9,17 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.page import table
+from benchmarks.papers import streams_protected_numbers_page as protected_numbers
 from benchmarks.papers.figure import Axis, draw
 from benchmarks.papers.paper import Page
 from benchmarks.papers.report import NONE
-from benchmarks.papers.streams_protection_page import PROTOCOL, methods, sentences, tables
+from benchmarks.papers.streams_protection_page import (
+    PROTOCOL,
+    PROTOCOL_OF_CLASSES,
+    methods,
+    sentences,
+    tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["page"]
 
-_HEAD = """\
+_HEAD = f"""\
 # Calibrators on streams
 
 Written by `python -m benchmarks.papers streams`. No paper has these tables: they say where
@@ -33,7 +40,7 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
 ## Protocol
 
 - Every observation is forecast when it comes, and its label is learned after 0 or 1,000 further
-  observations; all forecasts count, from the first one on.
+  observations, or as many as a table says; all forecasts count, from the first one on.
 - **Two classes.** The scorer is an online logistic regression (scikit-learn's `SGDClassifier`, a
   constant rate of 0.01) on features standardised by the rows so far; pixels are divided by 255. raw
   is its probability. Platt, isotonic and beta calibration are fitted to all labels so far. IVAP is
@@ -42,12 +49,13 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
 - The classes are up or down of Elec2; an odd digit or an even one of MNIST; the last of the six
   classes of Insects, in alphabetical order, or another one; more than 142 bicycles an hour (the
   median) or fewer; those of Phishing and Banana.
-{protection}
+{PROTOCOL.strip()}
 - **Several classes.** The six classes of Insects and the ten digits. The scorers are one such
   logistic regression a class, against the rest; raw is their probabilities divided by the sum.
   Platt, isotonic, beta and IVAP calibrate each class against the rest and are divided by their sum
   too (`OneVsRest`); "IVAP, pairs" calibrates pairs and couples them (`OneVsOne`). MCB is of the
   class with the largest probability.
+{PROTOCOL_OF_CLASSES.strip()}
 - **Numbers.** The base is Bayesian linear regression on the features as they are, fitted anew to
   all labels so far whenever these are 5 % more; the first 100 labels are for its first fit. It
   predicts normal distributions. Quantile calibration, the beta CDF and GP-Beta are fitted to the
@@ -55,30 +63,45 @@ calibration helps on a stream, where it does not, and what forgetting to choose.
   clipped to the support that IVAPR is given: 0 to 1,000 bicycles, 0 to 100 % approval, 0 to 400
   grams. Before it has a label, the quantiles of IVAPR are the ends of that support, while the base
   has had its 100: this is in the CRPS, most of all of short streams and late labels.
+{protected_numbers.PROTOCOL.strip()}
 - log: mean log loss, ∞ if one label was thought impossible, with how many; MCB and DSC:
   miscalibration and discrimination of the Brier score, by the CORP diagram of the exact forecasts;
   ECE in ten bins; width: the mean of p1 - p0. CRPS: twice the mean pinball loss of the 99
   percentiles, which is the integral but for its tails; pinball: of 5, 10, …, 95 %. Smaller is
   better but for DSC, accuracy and coverage.
-""".replace("{protection}\n", PROTOCOL)
+"""
+_CASE = "a case is a stream with a delay of at most 1,000"
 _FORGETTING = "IVAP", "IVAP, window", "IVAP, half-life"
 _OF_NUMBERS = "IVAPR", "IVAPR, window", "IVAPR, half-life"
 
 
 def page(answers: Mapping[str, Answer]) -> Page:
     """Write the page from the results so far."""
-    kinds = ("classes", "protection", "several", "numbers")
-    classes, protection, several, numbers = (_tables(answers, kind) for kind in kinds)
-    found = [*_protected(protection), *_found(classes, several, numbers)]
-    parts = [_HEAD, "## What follows\n", *(f"- {line}" for line in found if line)]
+    kinds = ("classes", "protection", "several", "protected classes", "numbers")
+    classes, protection, several, protected, numbers = (_tables(answers, kind) for kind in kinds)
+    distributions = _tables(answers, "protected numbers")
+    parts = [_HEAD, "## What follows\n"]
+    parts += _list(f"Protected probabilities of two classes; {_CASE}:", _two(protection))
+    parts += _list(f"Protected probabilities of several classes; {_CASE}:", _more(protected))
+    numbered = protected_numbers.sentences(distributions)
+    parts += _list("Protected distributions; a case is a stream with a delay:", numbered)
+    parts += _list("Calibrators alone:", _found(classes, several, numbers))
     drawn = {data: rows for (data, delay), rows in classes.items() if not delay}
-    parts += ["\n## Two classes\n", _reliability(drawn)]
+    parts += ["## Two classes\n", _reliability(drawn)]
     parts += [_classes(*each) for each in classes.items()]
     parts += ["## Protected probabilities\n", *tables(protection)]
     parts += ["## Several classes\n", *(_several(*each) for each in several.items())]
+    parts += tables(protected, " classes")
     parts += ["## Numbers\n", *(_numbers(*each) for each in numbers.items())]
+    parts += protected_numbers.tables(distributions)
     figures = {_file(data): _diagram(data, rows) for data, rows in drawn.items()}
     return Page("\n".join(parts), figures)
+
+
+def _list(title: str, found: Iterable[str]) -> list[str]:
+    """Write sentences under a title, if there are any."""
+    lines = [f"- {line}" for line in found if line]
+    return [title, "", *lines, ""] if lines else []
 
 
 def _tables(answers: Mapping[str, Answer], kind: str) -> Tables:
@@ -96,11 +119,19 @@ def _loss(row: Row) -> float:
     return math.inf if row["log"] is None else float(row["log"])
 
 
-def _protected(protection: Tables) -> list[str]:
-    rivals = ("raw", "IVAP", "shrunk")
-    scores = methods(protection)
-    better = (_better(scores, "protected", rival, "log loss") for rival in rivals)
-    return [*better, *sentences(protection)]
+def _two(protection: Tables) -> list[str]:
+    outside = "the protected probabilities lie outside the interval of IVAP"
+    return [*_rivals(protection), *sentences(protection, outside)]
+
+
+def _more(protected: Tables) -> list[str]:
+    outside = "the protected probabilities of a class lie outside its interval"
+    return [*_rivals(protected), *sentences(protected, outside)]
+
+
+def _rivals(cases: Tables) -> list[str]:
+    scores = methods(cases)
+    return [_better(scores, "protected", one, "log loss") for one in ("raw", "IVAP", "shrunk")]
 
 
 def _found(classes: Tables, several: Tables, numbers: Tables) -> list[str]:
@@ -154,7 +185,7 @@ def _best(tables: Tables, names: Iterable[str], loss: str) -> str:
     found: dict[str, list[tuple[str, int]]] = {}
     for key, rows in tables.items():
         found.setdefault(min(names, key=lambda name: _loss(rows[name])), []).append(key)
-    words = (f"{name} on {_list(keys)}" for name, keys in found.items())
+    words = (f"{name} on {_named(keys)}" for name, keys in found.items())
     return f"Of the forms of forgetting, the smallest {loss} has {'; '.join(words)}."
 
 
@@ -166,11 +197,11 @@ def _nearest(tables: Tables) -> str:
     for key, rows in tables.items():
         nearest = min(rows, key=lambda name: abs(rows[name]["80 %"] - 0.8))
         found.setdefault(nearest, []).append(key)
-    words = (f"those of {name} on {_list(keys)}" for name, keys in found.items())
+    words = (f"those of {name} on {_named(keys)}" for name, keys in found.items())
     return f"Nearest to 80 % cover the intervals of 80 %: {'; '.join(words)}."
 
 
-def _list(keys: Iterable[tuple[str, int]]) -> str:
+def _named(keys: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{data} (delay {delay:,})" for data, delay in keys)
 
 

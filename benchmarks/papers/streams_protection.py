@@ -21,45 +21,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from abers import ProtectedMultiClass
     from benchmarks.papers.runner import Spec
 
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-__all__ = ["ROWS", "Forecasts", "forecasts", "protected"]
+__all__ = ["HALF_LIFE", "ROWS", "Forecasts", "answer", "clipped", "drawn", "protected"]
 
 ROWS = {"MNIST": 50_000}
 """Rows that are read of a stream, where not all are."""
+HALF_LIFE = 3_000.0
+"""Half-life of the shrunk IVAP, in predictions."""
 
 _CLIP = 1e-6
-_HALF_LIFE = 3_000.0  # predictions
 _SHRINK = 30.0  # labels that the raw probability counts as
 _NARROWEST = 1e-9
 
 
 class Forecasts(NamedTuple):
-    """Forecasts by each method, and the protected calibrator and its intervals at the end."""
+    """Forecasts by each method, and the protected calibrator at the end."""
 
     of: dict[str, Floats]
-    calibrator: ProtectedVennAbers
-    outside: float  # share of protected probabilities that lie outside [p0, p1]
-
-
-def forecasts(scores: Floats, y: Integers, delay: int) -> Forecasts:
-    """Forecast from scores in log odds, whose labels come `delay` observations later."""
-    raw = np.clip(expit(scores), _CLIP, 1.0 - _CLIP)
-    calibrator = ProtectedVennAbers(scores="logit")
-    found = calibrator.prequential(scores, y, delay=delay)
-    p = found.probability
-    recent = VennAbers(half_life=_HALF_LIFE)
-    times = np.arange(len(y), dtype=np.float64)
-    p0, p1 = recent.prequential(scores, y, delay=delay, times=times)
-    evidence = 1.0 / np.maximum(p1 - p0, _NARROWEST) - 1.0
-    shrunk = (evidence * log_merge(p0, p1) + _SHRINK * raw) / (evidence + _SHRINK)
-    ivap = VennAbers().prequential(scores, y, delay=delay).merged
-    outside = float(np.mean((p < found.p0) | (p > found.p1)))
-    of = {"raw": raw, "IVAP": ivap, "shrunk": shrunk, "protected": p}
-    return Forecasts(of, calibrator, outside)
+    calibrator: ProtectedVennAbers | ProtectedMultiClass
+    outside: float  # share of protected forecasts that lie outside their intervals
 
 
 def protected(folder: Path, spec: Spec) -> dict[str, Any]:
@@ -68,14 +53,45 @@ def protected(folder: Path, spec: Spec) -> dict[str, Any]:
     x, y = x[: spec["rows"]], y[: spec["rows"]]
     scores = scored(x, y, spec["delay"], np.ones(len(y), bool))
     found = forecasts(scores, y, spec["delay"])
-    experts = {name: loss / len(y) for name, loss in found.calibrator.expert_losses().items()}
+    return answer(found, len(y), {name: _measured(p, y) for name, p in found.of.items()})
+
+
+def answer(found: Forecasts, labels: int, methods: dict[str, Any]) -> dict[str, Any]:
+    """Return the scores of the methods with what the calibrator says of its experts."""
+    experts = {name: loss / labels for name, loss in found.calibrator.expert_losses().items()}
     del experts["protected"]
     return {
-        "methods": {name: _measured(p, y) for name, p in found.of.items()},
+        "methods": methods,
         "experts": experts,
-        "price": found.calibrator.price / len(y),
+        "price": found.calibrator.price / labels,
         "outside": found.outside,
     }
+
+
+def forecasts(scores: Floats, y: Integers, delay: int) -> Forecasts:
+    """Forecast from scores in log odds, whose labels come `delay` observations later."""
+    raw = clipped(expit(scores))
+    calibrator = ProtectedVennAbers(scores="logit")
+    found = calibrator.prequential(scores, y, delay=delay)
+    p = found.probability
+    times = np.arange(len(y), dtype=np.float64)
+    recent = VennAbers(half_life=HALF_LIFE).prequential(scores, y, delay=delay, times=times)
+    ivap = VennAbers().prequential(scores, y, delay=delay).merged
+    outside = float(np.mean((p < found.p0) | (p > found.p1)))
+    of = {"raw": raw, "IVAP": ivap, "shrunk": drawn(*recent, raw), "protected": p}
+    return Forecasts(of, calibrator, outside)
+
+
+def clipped(p: Floats) -> Floats:
+    """Clip as raw probabilities are."""
+    return np.clip(p, _CLIP, 1.0 - _CLIP)
+
+
+def drawn(p0: Floats, p1: Floats, raw: Floats) -> Floats:
+    """Merge intervals for the log loss, and draw them to raw where they are wide."""
+    evidence = 1.0 / np.maximum(p1 - p0, _NARROWEST) - 1.0
+    found: Floats = (evidence * log_merge(p0, p1) + _SHRINK * raw) / (evidence + _SHRINK)
+    return found
 
 
 def _measured(p: Floats, y: Integers) -> dict[str, float]:

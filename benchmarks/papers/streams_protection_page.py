@@ -1,4 +1,4 @@
-"""The part of the page of the streams about protected probabilities.
+"""The parts of the page of the streams about protected probabilities, of two or several classes.
 
 Every sentence is counted from the answers that are there.
 """
@@ -14,17 +14,27 @@ if TYPE_CHECKING:
 
     Cases = Mapping[tuple[str, int], Mapping[str, Any]]  # by data and delay: answers
 
-__all__ = ["PROTOCOL", "methods", "sentences", "tables"]
+__all__ = ["PROTOCOL", "PROTOCOL_OF_CLASSES", "methods", "sentences", "tables"]
 
 PROTOCOL = """\
 - **Protected probabilities** ([what they are](../protection.md)). Of the streams of two classes,
-  with labels 0, 100 and 1,000 observations late; of MNIST the first 50,000. raw is the probability
-  of the scorer, clipped to between 10⁻⁶ and 1 less that; shrunk is one IVAP with a half-life of
-  3,000 predictions, drawn to raw where its interval is wide, and no mixture; protected is
-  `ProtectedVennAbers`. Regret is a log loss less another one; the best expert is chosen afterwards.
-  The price is the bound on the regret to raw, in nats a label; outside is the share of protected
-  probabilities that lie outside the interval of IVAP.
+  with labels 0, 100, 1,000 and 10,000 observations late; of MNIST the first 50,000. raw is the
+  probability of the scorer, clipped to between 10⁻⁶ and 1 less that; shrunk is one IVAP with a
+  half-life of 3,000 predictions, drawn to raw where its interval is wide, and no mixture; protected
+  is `ProtectedVennAbers`. Regret is a log loss less another one; the best expert is chosen
+  afterwards. The price is the bound on the regret to raw, in nats a label; outside is the share of
+  protected probabilities that lie outside the interval of IVAP.
 """
+PROTOCOL_OF_CLASSES = """\
+- **Protected probabilities of several classes.** With labels 0, 100 and 1,000 late. raw is the
+  scorer's probabilities, clipped and divided by their sum; IVAP is that of the several classes;
+  shrunk is `OneVsRest` of the scorer's probabilities with a half-life of 3,000 predictions, each
+  class drawn to raw where its interval is wide, then divided by the sum; protected is
+  `ProtectedMultiClass`. ECE is of the class with the largest probability. Outside is the share of
+  the probabilities of single classes that lie outside the interval of the class, which is that
+  before the division.
+"""
+_MOST_LATE = 1_000  # later labels are counted apart
 _LOG, _BRIER, _ECE = "log", "Brier", "ECE"
 
 
@@ -33,30 +43,50 @@ def methods(cases: Cases) -> dict[tuple[str, int], Mapping[str, Any]]:
     return {key: case["methods"] for key, case in cases.items()}
 
 
-def sentences(cases: Cases) -> Iterator[str]:
-    """Yield what follows: protected and shrunk against raw and IVAP."""
-    if not cases:
+def sentences(cases: Cases, outside: str) -> Iterator[str]:
+    """Yield what follows: protected and shrunk against raw and IVAP; and what is outside what."""
+    near = {key: case for key, case in cases.items() if key[1] <= _MOST_LATE}
+    if not near:
         return
-    n = len(cases)
     for name in ("protected", "shrunk"):
-        above = _above(cases, name, "raw", _LOG)
-        below, better = _below(above), _below(_above(cases, name, "IVAP", _LOG))
+        above = _above(near, name, "raw", _LOG)
+        below, better = _below(above), _below(_above(near, name, "IVAP", _LOG))
         yield (
-            f"The log loss of {name} is below that of raw in {below} of {n} cases{_most(above)}; "
-            f"it is below that of IVAP in {better}."
+            f"The log loss of {name} is below that of raw in {below} of {len(near)} cases"
+            f"{_most(above)}; it is below that of IVAP in {better}."
         )
-        brier = _above(cases, name, "raw", _BRIER)
+        brier = _above(near, name, "raw", _BRIER)
         yield f"The Brier score of {name} is below that of raw in {_below(brier)}{_most(brier)}."
-    regrets = [case["methods"]["protected"][_LOG] - _best(case)[1] for case in cases.values()]
+    regrets = [case["methods"]["protected"][_LOG] - _best(case)[1] for case in near.values()]
     yield (
         f"The log loss of protected is below that of the best single expert in {_below(regrets)} "
-        f"of {n} cases{_most(regrets)}."
+        f"of {len(near)} cases{_most(regrets)}."
     )
-    yield from _errors(cases)
-    shares = [case["outside"] for case in cases.values()]
-    yield (
-        f"Between {min(shares):.0%} and {max(shares):.0%} of the protected probabilities lie "
-        "outside the interval of IVAP.".replace("%", " %")
+    yield from _errors(near)
+    shares = [case["outside"] for case in near.values()]
+    yield f"Between {100 * min(shares):.0f} % and {100 * max(shares):.0f} % of {outside}."
+    yield from _latest({key: case for key, case in cases.items() if key not in near})
+    yield _within(cases)
+
+
+def _latest(cases: Cases) -> Iterator[str]:
+    """Yield a sentence for each delay that is counted apart."""
+    for delay in sorted({delay for _, delay in cases}):
+        at = {key: case for key, case in cases.items() if key[1] == delay}
+        above = _above(at, "protected", "raw", _LOG)
+        yield (
+            f"With labels {delay:,} late, the log loss of protected is below that of raw in "
+            f"{_below(above)} of {len(at)} cases{_most(above)}."
+        )
+
+
+def _within(cases: Cases) -> str:
+    """Count the cases in which the promise is kept."""
+    above = zip(_above(cases, "protected", "raw", _LOG), cases.values(), strict=True)
+    kept = sum(one <= case["price"] for one, case in above)
+    return (
+        f"The log loss of protected exceeds that of raw by at most the price in {kept} of "
+        f"{len(cases)} cases, all delays counted."
     )
 
 
@@ -91,12 +121,12 @@ def _best(case: Mapping[str, Any]) -> tuple[str, float]:
     return name, case["experts"][name]
 
 
-def tables(cases: Cases) -> Iterator[str]:
+def tables(cases: Cases, of: str = "") -> Iterator[str]:
     """Yield two tables for each delay: log losses with regrets, and the other scores."""
     for delay in sorted({delay for _, delay in cases}):
         at = {data: case for (data, late), case in cases.items() if late == delay}
         names = [*next(iter(at.values()))["methods"]]
-        yield f"### Protected, delay {delay:,}\n"
+        yield f"### Protected{of}, delay {delay:,}\n"
         head = ["log loss", *names, "regret to raw", "best expert", "regret to it", "price"]
         yield table(head, [_losses(data, case) for data, case in at.items()])
         scores = [f"{score}, {name}" for score in (_BRIER, _ECE) for name in names]

@@ -140,12 +140,19 @@ def test_streams(tmp_path: Path) -> None:
     for name in ("Platt", "IVAP", "IVAP, half-life", "IVAP, pairs"):
         assert several[name]["log"] < several["raw"]["log"]
         assert several[name]["MCB"] < several["raw"]["MCB"]
+    classes = found["protected classes/Insects/0"]
+    losses = {name: row["log"] for name, row in classes["methods"].items()}
+    assert losses["protected"] < losses["IVAP"] < losses["raw"]
+    assert losses["IVAP"] == pytest.approx(several["IVAP"]["log"], rel=1e-5)
+    assert classes["experts"]["raw"] == pytest.approx(losses["raw"], rel=1e-5)
+    assert classes["experts"]["half_life_3000"] == pytest.approx(losses["shrunk"], rel=1e-5)
     numbers = found["numbers/Chick weights/0"]
     for name in ("quantile calibration", "beta CDF", "IVAPR"):
         assert abs(numbers[name]["80 %"] - 0.8) < abs(numbers["the learner"]["80 %"] - 0.8)
     page = (tmp_path / "streams.md").read_text(encoding="utf-8")
     assert "IVAP has a smaller log loss than raw on 1 of 1 streams with labels at once." in page
-    assert "The log loss of protected is below that of raw in 1 of 1 cases" in page
+    assert page.count("The log loss of protected is below that of raw in 1 of 1 cases") == 2
+    assert "The CRPS of protected is below that of base in 1 of 1 cases" in page
 
 
 def test_a_missing_set_costs_a_line(tmp_path: Path) -> None:

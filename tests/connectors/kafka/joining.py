@@ -9,14 +9,21 @@ from tests.connectors.kafka.brokers import PATIENCE
 
 from abers_connectors.kafka.consumer import GroupConsumer
 from abers_connectors.kafka.producer import TransactionalProducer
+from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from tests.connectors.kafka.brokers import Broker
 
-    from abers_connectors.runtime.transport import GroupMembership
+    from abers_connectors.runtime.transport import (
+        Consumer,
+        GroupMembership,
+        Record,
+    )
     from abers_connectors.runtime.watchdog import Watchdog
 
-__all__ = ["member", "out_of_reach", "settled", "writer"]
+__all__ = ["Reading", "member", "out_of_reach", "settled", "writer"]
 
 SESSION = 300  # seconds: no machine is so slow that a member seems to be gone meanwhile
 
@@ -75,3 +82,29 @@ def settled(*groups: GroupConsumer, owned: int) -> list[GroupMembership]:
         count = sum(len(one.assigned) for one in found)
         if count == owned and all(one.group_metadata and one.assigned for one in found):
             return found
+
+
+class Reading:
+    """Reads partitions from offsets on, as a worker does: it seeks again after each assignment.
+
+    A group may meet once more at any time, as when the metadata of a new topic change. A member
+    without committed offsets then returns no record until it seeks.
+    """
+
+    def __init__(self, consumer: Consumer, offsets: Mapping[TopicPartition, int]) -> None:
+        """Seek with the first poll."""
+        self._consumer, self._offsets = consumer, dict(offsets)
+        self._epoch: int | None = None
+
+    def poll(self, seconds: float, max_records: int) -> Mapping[TopicPartition, Sequence[Record]]:
+        """Return the records that have arrived."""
+        epoch = self._consumer.membership().epoch
+        if epoch != self._epoch:
+            for partition, offset in self._offsets.items():
+                self._consumer.seek(partition, offset)
+            self._epoch = epoch
+        found = self._consumer.poll(seconds, max_records)
+        for records in found.values():
+            last = records[-1]
+            self._offsets[TopicPartition(last.topic, last.partition)] = last.offset + 1
+        return found

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.brokers import Message
-from tests.connectors.kafka.joining import member, out_of_reach, settled, writer
+from tests.connectors.kafka.joining import Reading, member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
 from abers_connectors.runtime.transport import FetchPosition, TopicPartition
@@ -39,10 +39,9 @@ def test_committed_records_only(
     producer.begin()
     producer.send(here, None, b"never")
     producer.close()
-    group.seek(here, 0)
-    found: list[Any] = []
+    reading, found = Reading(group, {here: 0}), list[Any]()
     while (reached := group.fetch_position(here)).lag != 0:
-        for records in group.poll(0.1, 500).values():
+        for records in reading.poll(0.1, 500).values():
             found += records
     assert [(one.offset, one.key, one.value, one.timestamp) for one in found] == [
         (0, b"key", b"one", 1234),
@@ -123,11 +122,11 @@ def test_lost_history(broker: Broker, topics: Callable[..., str], watchdog: Watc
     broker.produce(topic, [Message(b"x")] * 5)
     group = member(broker, watchdog, "a", topic)
     settled(group, owned=1)
-    group.seek(TopicPartition(topic, 0), 99)
+    reading = Reading(group, {TopicPartition(topic, 0): 99})
 
     def read_until_it_fails() -> None:
         while True:
-            group.poll(0.1, 500)
+            reading.poll(0.1, 500)
 
     with pytest.raises(BrokerError, match=rf"{topic}\[0\]@99: the topic has no such offset"):
         read_until_it_fails()
@@ -158,13 +157,12 @@ def test_resumed_partition_goes_on(
         broker.produce(topic, [Message(b"x", partition=number)] * 100)
     group = member(broker, watchdog, "a", topic)
     settled(group, owned=2)
-    for number in range(2):
-        group.seek(TopicPartition(topic, number), 0)
+    reading = Reading(group, {TopicPartition(topic, number): 0 for number in range(2)})
     count = [0, 0]
 
     def read(until: Callable[[], bool]) -> None:
         while not until():
-            for partition, records in group.poll(0.1, 10).items():
+            for partition, records in reading.poll(0.1, 10).items():
                 count[partition[1]] += len(records)
 
     read(lambda: sum(count) > 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.joining import Reading
 
 from abers.exceptions import BrokerError
 from abers_connectors import runtime
@@ -22,7 +23,7 @@ from abers_connectors.runtime.transport import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     from tests.connectors.kafka.brokers import Broker
 
@@ -114,11 +115,11 @@ def settled(consumer: Consumer, owned: int) -> GroupMembership:
 
 
 def read(consumer: Consumer, partition: TopicPartition) -> list[Record]:
-    """Poll until nothing is left of a partition."""
+    """Read a partition from its first offset until nothing is left."""
+    reading = Reading(consumer, {partition: 0})
     found: list[Record] = []
     while consumer.fetch_position(partition).lag != 0:
-        polled: Mapping[TopicPartition, Sequence[Record]] = consumer.poll(0.1, 500)
-        found += [one for records in polled.values() for one in records]
+        found += [one for records in reading.poll(0.1, 500).values() for one in records]
     return found
 
 
@@ -136,7 +137,6 @@ def test_a_transaction_is_all_or_nothing(open_clients: Callable[..., Clients]) -
     producer.begin()
     producer.send(here, None, b"never")
     producer.close()
-    consumer.seek(here, 0)
     (one,) = read(consumer, here)
     assert (one.topic, one.partition, one.offset) == (clients.topic, 0, 0)
     assert (one.key, one.value, one.timestamp) == (b"key", b"value", 1234)
@@ -186,13 +186,13 @@ def test_a_paused_partition_continues_where_it_was(
     here, consumer = clients.at(), clients.consumer()
     settled(consumer, owned=1)
     consumer.pause(here)
-    consumer.seek(here, 0)
+    reading = Reading(consumer, {here: 0})
     broker.produce(clients.topic, [Message(b"x")] * 100)
-    assert [*consumer.poll(0.5, 500)] == []
+    assert [*reading.poll(0.5, 500)] == []
     consumer.resume(here)
     found: list[int] = []
     while len(found) < 100:
-        found += [one.offset for records in consumer.poll(0.1, 7).values() for one in records]
+        found += [one.offset for records in reading.poll(0.1, 7).values() for one in records]
     assert found == [*range(100)]
     consumer.close()
 

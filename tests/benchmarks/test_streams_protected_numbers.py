@@ -1,0 +1,66 @@
+"""Protected distributions on a real stream, against their base and IVAPR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.papers import streams_protected_numbers as study
+from benchmarks.papers.streams_data import numbers
+from benchmarks.papers.streams_numbers import fitted
+
+from abers.regression.distribution import PredictiveDistribution
+
+
+@pytest.mark.native  # the reference takes minutes
+@pytest.mark.parametrize("delay", [0, 100])
+def test_chick_weights(delay: int) -> None:
+    """The CRPS is below those of the base and of IVAPR; the coverage is within its bound."""
+    spec = {"data": "Chick weights", "delay": delay, "rows": None}
+    found = study.protected_numbers(Path(), spec)
+    crps = found["CRPS"]
+    assert crps["protected"] < min(crps["base"], crps["IVAPR"])
+    assert crps["protected"] <= found["experts"]["base"] + found["price"]
+    assert found["experts"]["base"] == pytest.approx(crps["base"], rel=5e-4)
+    assert found["labels"] == 478 - delay
+    assert found["price"] == pytest.approx((delay + 1) * 2 * 400 * np.log(2) / found["labels"])
+    assert found["bound"] == (100 + delay + 1) / found["labels"]
+    assert abs(found["coverage"]["tracked"]["share"] - study.LEVEL) <= found["bound"]
+
+
+@pytest.mark.native
+def test_the_shrunk_expert_alone() -> None:
+    """Its forecasts have the CRPS of the expert; its intervals are of its fifth and 45th number."""
+    stream = numbers(Path(), "Chick weights")
+    mean, std, first = fitted(stream.x, stream.y, 10)
+    y = stream.y[first:]
+    found = study.run(study.quantiles(mean, std), y, 10, stream.support)
+    total = sum(
+        study.even(one, stream.support).crps(label)
+        for one, label in zip(found.shrunk, y.tolist(), strict=True)
+    )
+    assert total == pytest.approx(found.held.expert_losses()[study.SHRUNK])
+    low, high = found.ends()["shrunk"].T
+    assert (low == found.shrunk[:, 4]).all()  # a tenth of 50
+    assert (high == found.shrunk[:, 44]).all()
+
+
+def test_equally_likely_numbers() -> None:
+    """Numbers that are equal share a step, which has the mass of all of them."""
+    found = study.even(np.array([1.0, 1.0, 2.0, 4.0]), (0.0, 10.0))
+    assert found == PredictiveDistribution([1.0, 2.0, 4.0], [0.0, 0.5, 0.75, 1.0], support=(0, 10))
+
+
+def test_coverage_and_width() -> None:
+    """Ends are in the interval; an empty interval covers nothing, and its width is 0."""
+    ends = np.array([[1.0, 2.0], [1.0, 2.0], [10.0, 0.0], [3.0, 8.0]])
+    found = study.coverage(ends, np.array([2.0, 2.5, 5.0, 3.0]))
+    assert found == {"share": 0.5, "worst": 0.5, "width": 7.0 / 4.0}
+
+
+def test_the_worst_labels_in_sequence() -> None:
+    """The smallest share of hits is over 500 labels in sequence, or over all if there are fewer."""
+    hits = np.repeat([1.0, 0.0, 1.0], [600, 100, 300])
+    assert study.worst(hits) == 400 / 500
+    assert study.worst(hits[550:650]) == 50 / 100
