@@ -13,6 +13,7 @@ from abers.monitoring.e_processes import LEARNS, PREDICTS, EProcessSteps
 from abers.monitoring.findings import (
     NOT_FOUND,
     OVER_CONFIDENT,
+    STATUSES,
     TOO_HIGH,
     TOO_LOW,
     TRUSTWORTHY,
@@ -267,6 +268,24 @@ def _classes(slope: float, right: str) -> Draw:
     return draw
 
 
+def _one_class(odds: float) -> Draw:
+    """Draw forecasts of three classes; those of the first have odds that are so much too high."""
+
+    def draw(rng: Generator, n: int) -> list[View]:
+        truth = rng.dirichlet([1.0, 1.0, 1.0], n)
+        p = truth.copy()
+        p[:, 0] = off(truth[:, 0], 1.0 / odds)
+        p[:, 1:] *= ((1.0 - p[:, 0]) / (1.0 - truth[:, 0]))[:, np.newaxis]
+        top = np.arange(n), p.argmax(axis=1)
+        views = [View(p[top], truth[top], frozenset(STATUSES), ALPHA / 2)]
+        for k, right in enumerate(([TOO_HIGH], STATUSES, STATUSES)):
+            forecasts, true = (np.ascontiguousarray(one[:, k]) for one in (p, truth))
+            views.append(View(forecasts, true, frozenset(right), ALPHA / 6))
+        return views
+
+    return draw
+
+
 def _needed(
     p: Floats, truth: Floats, claims: list[reference.Claim], alpha: float = reference.ALPHA
 ) -> tuple[int, int]:
@@ -343,6 +362,7 @@ def others() -> list[Case]:
     at = reference.cut(reference.quantiles(2, 5))
     changes = [(20_000, 1.0), (10_000, 1.7), (30_000, 1.0)]
     classes = "three classes, log probabilities 1.7 times too far apart"
+    one_class = "three classes, odds of one 1.7 times too high"
     rows: list[tuple[str, int, Draw, Feed, str]] = [
         ("right, 300 labels", 300, _one(2, 5, lambda p: p, NOT_FOUND), at_once, NOT_FOUND),
         (
@@ -375,6 +395,7 @@ def others() -> list[Case]:
         ),
         ("three classes, right", 20_000, _classes(1.0, TRUSTWORTHY), at_once, TRUSTWORTHY),
         (classes, 10_000, _classes(1.7, TOO_HIGH), at_once, f"top label {TOO_HIGH}"),
+        (one_class, 10_000, _one_class(1.7), at_once, f"the class {TOO_HIGH}"),
     ]
     return [Case(*row) for row in rows]
 

@@ -141,7 +141,7 @@ def watching(
 
 def show_summary(summary: Summary, title: str, delay: Lateness | None = None) -> None:
     """Print verdicts and table at the end of a run of an input, with the delay of its labels."""
-    say_all(one["sentence"] for one in summary.verdicts)
+    say_all(one["sentence"] for one in (*summary.verdicts, *summary.verdict_parts))
     if summary.calibration is not None:
         say(summary.calibration["sentence"])
     say_all(summary.label_needs)

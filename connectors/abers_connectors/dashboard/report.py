@@ -22,7 +22,12 @@ from abers.monitoring import (
 )
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.replay.summary import expert_numbers, finite
-from abers_connectors.replay.verdict_text import loss_record, need_sentences, verdict_record
+from abers_connectors.replay.verdict_text import (
+    loss_record,
+    need_sentences,
+    parts_record,
+    verdict_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +54,7 @@ NO_FINDINGS: dict[str, Any] = {
     "reliability": None,
     "diagrams": None,
     "verdicts": [],
+    "verdict_parts": [],
     "calibration": None,
     "label_needs": [],
     "tests": [],
@@ -133,6 +139,7 @@ def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:
             for window in recent_windows(history.windows)
         ],
         "verdicts": [*map(verdict_record, monitor.verdicts)],
+        "verdict_parts": [*map(parts_record, monitor.verdict_parts)],
         "calibration": loss_record(monitor.losses),
         "label_needs": need_sentences(monitor),
         "tests": [_test(one) for one in monitor.tests],

@@ -13,7 +13,12 @@ import msgspec
 
 from abers.monitoring import ALARM_TEST, experts
 from abers_connectors.replay.evidence_text import status_text
-from abers_connectors.replay.verdict_text import loss_record, need_sentences, verdict_record
+from abers_connectors.replay.verdict_text import (
+    loss_record,
+    need_sentences,
+    parts_record,
+    verdict_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,6 +52,7 @@ class Summary(msgspec.Struct, frozen=True):
     experts: dict[str, dict[str, float | None]] = {}  # weight and loss, of protected predictions
     alarm_status: dict[str, str] = {}  # by view, of the test that raises alarms
     verdicts: list[dict[str, Any]] = []  # on the raw scores and on what is served
+    verdict_parts: list[dict[str, Any]] = []  # on each class, or each quantile
     calibration: dict[str, Any] | None = None  # what it saved or cost
     label_needs: list[str] = []  # how many labels allow which statement, where few came
 
@@ -95,6 +101,7 @@ def summarize(
             if one.name == ALARM_TEST
         },
         verdicts=[] if whole is None else [*map(verdict_record, whole.verdicts)],
+        verdict_parts=[] if whole is None else [*map(parts_record, whole.verdict_parts)],
         calibration=None if whole is None else loss_record(whole.losses),
         label_needs=[] if whole is None else need_sentences(whole),
     )

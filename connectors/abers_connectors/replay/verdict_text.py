@@ -6,9 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from abers.monitoring import Estimate, LossDifference, TaskMonitor, Verdict
+    from abers.monitoring import Estimate, LossDifference, TaskMonitor, Verdict, VerdictParts
 
-__all__ = ["loss_record", "need_sentences", "verdict_record", "verdict_sentences"]
+__all__ = [
+    "loss_record",
+    "need_sentences",
+    "parts_record",
+    "verdict_record",
+    "verdict_sentences",
+]
 
 
 def verdict_sentences(monitor: TaskMonitor) -> dict[str, str]:
@@ -17,6 +23,7 @@ def verdict_sentences(monitor: TaskMonitor) -> dict[str, str]:
     The last one says what calibration saved or cost. There is none without tests.
     """
     found = {one.words.subject: one.sentence for one in monitor.verdicts}
+    found |= {one.name: one.sentence for one in monitor.verdict_parts}
     if (losses := monitor.losses) is not None:
         found["calibration"] = losses.sentence
     return found
@@ -56,6 +63,19 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
         "since": verdict.since,
         "until": verdict.until,
         "confirmed": verdict.confirmed,
+    }
+
+
+def parts_record(parts: VerdictParts) -> dict[str, Any]:
+    """Return verdicts on parts as JSON has them."""
+    return {
+        "subject": parts.subject,
+        "view": parts.view,
+        "parts": parts.parts,
+        "sentence": parts.sentence,
+        "trustworthy": parts.trustworthy,
+        "outside": len(parts.outside),
+        "verdicts": [{"part": one.words.part, **verdict_record(one)} for one in parts.verdicts],
     }
 
 

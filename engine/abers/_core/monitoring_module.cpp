@@ -190,12 +190,12 @@ void settle(std::span<const double> row, double tolerance, std::vector<double>& 
 }
 
 // The first step with a forecast or a label that cannot be one; their number if there is none.
-std::size_t first_bad(const Bytes& kinds, const Rows& values) {
-  const std::size_t n = kinds.size(), views = values.shape(1);
+std::size_t first_bad(const Bytes& kinds, const Rows& values, std::size_t views) {
+  const std::size_t n = kinds.size(), width = values.shape(1);
   for (std::size_t i = 0; i < n; ++i) {
     const bool predicts = Kind{kinds.data()[i]} == Kind::kPredicts;
     for (std::size_t view = 0; view < views; ++view) {
-      const double value = values.data()[i * views + view];
+      const double value = values.data()[i * width + view];
       if (!(predicts ? value >= 0.0 && value <= 1.0 : value == 0.0 || value == 1.0)) return i;
     }
   }
@@ -204,27 +204,30 @@ std::size_t first_bad(const Bytes& kinds, const Rows& values) {
 
 std::int64_t bet(InOrder& queue, const Sets& sets, double tolerance, const Bytes& kinds,
                  const Counts& numbers, const Counts& times, const Rows& values) {
-  const std::size_t n = kinds.size(), views = values.shape(1);
-  require(numbers.size() == n && times.size() == n && values.shape(0) == n &&
-          sets.size() == kSets * views && queue.width() == kPlaces * views);
-  if (const std::size_t bad = first_bad(kinds, values); bad < n) {
+  const std::size_t n = kinds.size(), width = values.shape(1), views = sets.size() / kSets;
+  // What a label brings beside, which stands in front: the last number of a row is the label.
+  const std::size_t more = width - views;
+  require(numbers.size() == n && times.size() == n && values.shape(0) == n && width >= views &&
+          sets.size() == kSets * views && queue.width() == more + kPlaces * views);
+  if (const std::size_t bad = first_bad(kinds, values, views); bad < n) {
     return static_cast<std::int64_t>(bad) - static_cast<std::int64_t>(n);
   }
   for (std::size_t i = 0; i < n; ++i) {
-    const double* const value = values.data() + i * views;
+    const double* const value = values.data() + i * width;
     queue.step(
         i, Kind{kinds.data()[i]}, numbers.data()[i], times.data()[i],
         [&](std::span<double> row) {
           for (std::size_t view = 0; view < views; ++view) {
-            double* const part = row.data() + kPlaces * view;
+            double* const part = row.data() + more + kPlaces * view;
             part[kForecast] = value[view] + 0.0;  // -0.0 becomes 0.0, so that no factor is negative
             part[kOfAll] = bet_of(*sets[kSets * view], value[view]);
             part[kOfRecent] = bet_of(*sets[kSets * view + 1], value[view]);
           }
         },
         [&](std::span<double> row) {
+          std::copy_n(value + views, more, row.begin());
           for (std::size_t view = 0; view < views; ++view) {
-            double* const part = row.data() + kPlaces * view;
+            double* const part = row.data() + more + kPlaces * view;
             part[kLabel] = value[view];
             // None is refused before there are 2^33.
             for (std::size_t set = 0; set < kSets; ++set) {
@@ -235,8 +238,9 @@ std::int64_t bet(InOrder& queue, const Sets& sets, double tolerance, const Bytes
         },
         [&](std::span<const double> row, std::vector<double>& out) {
           for (std::size_t view = 0; view < views; ++view) {
-            settle(row.subspan(kPlaces * view, kPlaces), tolerance, out);
+            settle(row.subspan(more + kPlaces * view, kPlaces), tolerance, out);
           }
+          out.insert(out.end(), row.begin(), row.begin() + static_cast<std::ptrdiff_t>(more));
         });
   }
   return static_cast<std::int64_t>(queue.due());

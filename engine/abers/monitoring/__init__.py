@@ -45,6 +45,7 @@ from abers.monitoring.time_figures import axis_dates, figures_over_time, missing
 from abers.monitoring.tracker import Tracker
 from abers.monitoring.trail import Trail
 from abers.monitoring.verdict import Estimate, Verdict, Words
+from abers.monitoring.verdict_parts import VerdictParts
 from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.monitoring.windows import (
     Totals,
@@ -112,6 +113,7 @@ __all__ = [
     "Tracker",
     "Trail",
     "Verdict",
+    "VerdictParts",
     "VerdictSequence",
     "Window",
     "WindowedMonitor",

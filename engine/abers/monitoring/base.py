@@ -14,6 +14,7 @@ from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.loss_difference import LossDifference
 from abers.monitoring.measures import Number, means
 from abers.monitoring.verdict_numbers import VERDICTS, verdict_numbers
+from abers.monitoring.verdict_parts import verdict_parts
 from abers.monitoring.verdict_sequence import VerdictSequence
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from abers.monitoring.scored_rows import ScoredRows
     from abers.monitoring.tracker import Tracker
     from abers.monitoring.verdict import Verdict
+    from abers.monitoring.verdict_parts import VerdictParts
 
     BandMaker: TypeAlias = Callable[[str, Diagram], Bands]
 
@@ -256,7 +258,14 @@ class TaskMonitor(Monitor):
     @property
     def verdicts(self) -> list[Verdict]:
         """Verdicts on the forecasts, those of the raw scores first; empty without tests."""
-        return [one.verdict() for one in _sequences(self.e_processes)]
+        sequences = _sequences(self.e_processes)
+        return [one.verdict() for one in sequences if not one.words.part]
+
+    @property
+    def verdict_parts(self) -> list[VerdictParts]:
+        """Verdicts on parts of the predictions, such as each class, by view and kind of part."""
+        sequences = _sequences(self.e_processes)
+        return verdict_parts([one.verdict() for one in sequences if one.words.part])
 
     @property
     def label_needs(self) -> dict[str, list[LabelNeed]]:

@@ -34,6 +34,7 @@ __all__ = ["CalibrationEProcess"]
 
 # Labels behind the bets of each test: all of them, and a window that those before a change leave.
 _WINDOWS = (None, 1000)
+_ALPHA = 0.05  # of all verdicts on a view
 _COLUMNS = 4  # of an observation that waits, by view: forecast, a bet of each window, label
 _SETTLED = 6  # of a settled one, by view: forecast, label, factors of four tests
 
@@ -57,6 +58,9 @@ class CalibrationEProcess(EProcess):
         What labels count, as alarms and verdicts say it.
     of
         What the forecasts of each view are of, such as "of the top class"; for verdicts.
+    classes
+        Names of classes, each with verdicts on its own probabilities. Then a label also brings
+        those of each class, view by view, and at last the number of its class.
 
     Raises
     ------
@@ -118,6 +122,7 @@ class CalibrationEProcess(EProcess):
         grace_period: int = 0,
         outcome: str = "labels 1",
         of: str = "",
+        classes: Sequence[str] = (),
     ) -> None:
         def tests() -> Iterator[SequentialTest]:
             for suffix, about in (
@@ -133,34 +138,40 @@ class CalibrationEProcess(EProcess):
                     hypothesis=about,
                 )
 
-        def verdicts(view: str) -> VerdictSequence:
-            subject = f"{WORDS[view].subject} {of}".strip()
-            return VerdictSequence(view, tolerance, words=Words(subject, outcome))
+        def verdicts(view: str) -> Iterator[VerdictSequence]:
+            subject, share = WORDS[view].subject, 2 if classes else 1
+            words = Words(f"{subject} {of}".strip(), outcome)
+            yield VerdictSequence(view, tolerance, _ALPHA / share, words=words)
+            for name in classes:
+                part = Words(subject, f"labels {name}", part=name, parts="classes")
+                yield VerdictSequence(view, tolerance, _ALPHA / 2 / len(classes), words=part)
 
-        self.tolerance = tolerance
+        self.tolerance, self._classes = tolerance, len(classes)
         width = len(views)
-        tested = [TestedView(view, [*tests()], [outcome], [verdicts(view)]) for view in views]
-        super().__init__(tested, _COLUMNS * width, _SETTLED * width, grace_period)
+        tested = [TestedView(view, [*tests()], [outcome], [*verdicts(view)]) for view in views]
+        self._beside = self._classes * width + 1 if classes else 0
+        waits, settled = (one * width + self._beside for one in (_COLUMNS, _SETTLED))
+        super().__init__(tested, waits, settled, grace_period)
         self._sets = [sets.empty(Forgetting(window)) for _ in views for window in _WINDOWS]
 
     def predict(self, number: int, *forecasts: float, time: int = 0) -> None:
         """Bet on an observation, whose number is above all before it; a forecast a view."""
-        self.run(_step(PREDICTS, number, time, *forecasts))
+        self.run(self._step(PREDICTS, number, time, *forecasts))
 
-    def learn(self, number: int, *labels: int) -> list[OpenedIncident]:
-        """Take the label in each view; return the incidents that it opens."""
-        return self.run(_step(LEARNS, number, 0, *labels))
+    def learn(self, number: int, *labels: float) -> list[OpenedIncident]:
+        """Take the label in each view, and what it brings; return the incidents that it opens."""
+        return self.run(self._step(LEARNS, number, 0, *labels))
 
     def expire(self, number: int) -> list[OpenedIncident]:
         """Let an observation expire; return the incidents that this opens."""
-        return self.run(_step(EXPIRES, number, 0, *[0.0] * len(self.views)))
+        return self.run(self._step(EXPIRES, number, 0))
 
     def _move(self, steps: EProcessSteps) -> int:
         values = np.ascontiguousarray(steps.values)
         count: int = self._buffer.bet(self._sets, self.tolerance, *steps[:3], values)
         if count < 0:
             row = count + len(values)
-            shown = ", ".join(map(str, values[row].tolist()))
+            shown = ", ".join(map(str, values[row, : len(self.views)].tolist()))
             if steps.kinds[row] == PREDICTS:
                 msg = f"row {row}: forecast {shown} is not a probability; give one in [0, 1]"
                 raise ScoreError(msg)
@@ -169,10 +180,15 @@ class CalibrationEProcess(EProcess):
         return count
 
     def _settled(self, rows: Floats, times: Integers, skipped: Integers) -> list[SettledForecasts]:
-        found = []
-        for at in range(0, rows.shape[1], _SETTLED):
+        found, k = [], self._classes
+        classes = rows[:, -1:] == np.arange(k)
+        for number in range(len(self.views)):
+            at, beside = _SETTLED * number, _SETTLED * len(self.views) + k * number
             factors = rows[:, at + 2 : at + _SETTLED].T.tolist()
             forecasts, labels = rows[:, at : at + 1], rows[:, at + 1 : at + 2]
+            if k:
+                forecasts = np.hstack((forecasts, rows[:, beside : beside + k]))
+                labels = np.hstack((labels, classes))
             found.append(SettledForecasts(factors, forecasts, labels, times, skipped))
         return found
 
@@ -189,6 +205,7 @@ class CalibrationEProcess(EProcess):
         self._sets = restored
 
     def _sound(self, rows: Floats, labelled: NDArray[np.bool_]) -> bool:
+        beside, rows = rows[:, : self._beside], rows[:, self._beside :]
         by_view = rows.reshape(len(rows), len(self.views), _COLUMNS)
         forecasts, bets, labels = by_view[..., 0], by_view[..., 1:-1], by_view[..., -1]
         known = labels[labelled]
@@ -197,13 +214,20 @@ class CalibrationEProcess(EProcess):
             and ((bets > 0.0) & (bets < 1.0)).all()
             and ((known == 0.0) | (known == 1.0)).all()
             and np.isnan(labels[~labelled]).all()
+            and np.isnan(beside[~labelled]).all()
+            and self._are_classes(beside[labelled])
         )
 
+    def _are_classes(self, beside: Floats) -> bool:
+        """Return whether rows are probabilities of classes, and the number of one."""
+        if not self._beside:
+            return True
+        tables, numbers = beside[:, :-1], beside[:, -1]
+        probable = (tables >= 0.0) & (tables <= 1.0)
+        return bool(probable.all() and np.isin(numbers, np.arange(self._classes)).all())
 
-def _step(kind: int, number: int, time: int, *values: float) -> EProcessSteps:
-    return EProcessSteps(
-        np.array([kind], np.uint8),
-        np.array([number], np.int64),
-        np.array([time], np.int64),
-        np.array([values], np.float64),
-    )
+    def _step(self, kind: int, number: int, time: int, *values: float) -> EProcessSteps:
+        row = np.zeros((1, len(self.views) + self._beside))
+        row[0, : len(values)] = values
+        numbers, times = np.array([[number], [time]], np.int64)
+        return EProcessSteps(np.array([kind], np.uint8), numbers, times, row)

@@ -36,6 +36,23 @@ _FORGET = 1.0 - 1.0 / 500.0  # share of a count that is left at the next label, 
 _PRIOR = 0.5  # labels in each bin before the first
 
 
+_PIT_WORDS = (
+    Words(
+        "served distributions",
+        *("PIT values up to 1/2", "too low", "too high", "points too few", "points too many"),
+        part="middle",
+        parts="properties",
+    ),
+    Words(
+        "served distributions",
+        *("PIT values from 1/4 to 3/4", "too narrow", "too wide"),
+        *("points too few", "points too many"),
+        part="width",
+        parts="properties",
+    ),
+)
+
+
 class _Frequencies:
     """Betting strategy: labels fall into bins as often as they did before."""
 
@@ -59,8 +76,10 @@ class DistributionEProcess(EProcess):
     ----------
     levels
         Share of the labels that each interval should cover, between 0 and 1.
+    quantiles
+        Levels of quantiles that have verdicts, between 0 and 1.
     pit
-        Whether PIT values are tested too.
+        Whether PIT values are tested too, and have verdicts.
     tolerance, alpha, average_run_length, average_run_time, cooldown, grace_period
         As of `CalibrationEProcess`.
 
@@ -89,6 +108,13 @@ class DistributionEProcess(EProcess):
     the mean of those of the intervals, where older labels count less: with each label, counts lose
     a five hundredth. The detector "change-tolerance" multiplies the mean of those of the intervals
     with their tolerance; where there are no intervals it is "change".
+
+    **Verdicts.** The intervals share half of alpha. The other half is shared by the quantiles, each
+    with the share of labels below it, and if there are PIT values by two shares of these: of values
+    up to 1/2, which says whether distributions are too high or too low, and of those in the middle
+    half, which says whether they are too narrow or too wide. Outcomes of an observation are whether
+    each interval covers the label; of each quantile 0 if the label is above, 1/2 if it is equal,
+    and 1 if below; and the two ends of the PIT value.
 
     **Guarantee.** That of each test, see `Martingale` and `EDetector`. As of
     `CalibrationEProcess`, an observation that expires is left out, which is valid only if being
@@ -126,6 +152,7 @@ class DistributionEProcess(EProcess):
         self,
         levels: Sequence[float],
         *,
+        quantiles: Sequence[float] = (),
         pit: bool = False,
         tolerance: float = 1.25,
         alpha: float = 0.01,
@@ -134,12 +161,12 @@ class DistributionEProcess(EProcess):
         cooldown: float = 10_000.0,
         grace_period: int = 0,
     ) -> None:
-        if any(not 0.0 < level < 1.0 for level in levels):
-            msg = f"levels {list(levels)} are not all between 0 and 1"
+        if any(not 0.0 < level < 1.0 for level in (*levels, *quantiles)):
+            msg = f"levels {[*levels, *quantiles]} are not all between 0 and 1"
             raise ParameterError(msg)
         right, about = hypothesis_of(1.0), hypothesis_of(tolerance)
         tolerated = [level / (level + (1.0 - level) * tolerance) for level in levels]
-        self._levels, self._pit = np.array(levels), pit
+        self._levels, self._quantiles, self._pit = np.array(levels), len(quantiles), pit
         self._since = [_coverage(one, 1.0) for one in (*levels, *tolerated)]
         self._recent = [_coverage(one, _FORGET) for one in levels]
         self._tolerant = [_coverage(one, _FORGET) for one in tolerated]
@@ -165,8 +192,13 @@ class DistributionEProcess(EProcess):
                 tests.append(change)
         outcomes = [f"labels inside the central {100 * level:.9g} % intervals" for level in levels]
         verdicts = [_verdicts(level, len(levels), tolerance) for level in levels]
+        parts = [*map(_quantile_words, quantiles), *(_PIT_WORDS if pit else ())]
+        for level, words in zip([*quantiles, *[0.5] * len(_PIT_WORDS)], parts, strict=False):
+            share = _ALPHA / 2 / len(parts)
+            sequence = VerdictSequence("calibrated", tolerance, share, words=words, level=level)
+            verdicts.append(sequence)
         view = TestedView("calibrated", tests, outcomes, verdicts)
-        width = max(1, len(levels) + 2 * pit)
+        width = max(1, len(levels) + len(quantiles) + 2 * pit)
         super().__init__([view], width, width, grace_period)
 
     def _settled(self, rows: Floats, times: Integers, skipped: Integers) -> list[SettledForecasts]:
@@ -183,7 +215,15 @@ class DistributionEProcess(EProcess):
             factors += [_mean(recent), _mean(tolerant or recent)]
         forecasts = np.broadcast_to(self._levels, covered.shape)
         listed = [one.tolist() for one in factors]
-        return [SettledForecasts(listed, forecasts, covered, times, skipped)]
+        counted = rows[:, k : k + self._quantiles]
+        least: list[Floats] = [forecasts, np.floor(counted)]
+        most: list[Floats] = [covered, np.ceil(counted)]
+        if self._pit:
+            quarters = spread(rows[:, -2], rows[:, -1], 4)
+            halves = np.column_stack((quarters[:, :2].sum(axis=1), quarters[:, 1:3].sum(axis=1)))
+            for one in (least, most):
+                one.append(np.minimum(halves, 1.0))
+        return [SettledForecasts(listed, np.hstack(least), np.hstack(most), times, skipped)]
 
     @property
     def _strategies(self) -> list[_Frequencies]:
@@ -209,7 +249,17 @@ def _verdicts(level: float, levels: int, tolerance: float) -> VerdictSequence:
         f"central {100 * level:.9g} % intervals",
         *("labels inside", "too narrow", "too wide", "points too few", "points too many"),
     )
-    return VerdictSequence("calibrated", tolerance, _ALPHA / levels, words=words)
+    return VerdictSequence("calibrated", tolerance, _ALPHA / 2 / levels, words=words)
+
+
+def _quantile_words(level: float) -> Words:
+    """Return the words of a quantile: it is too low if too few labels are below."""
+    return Words(
+        "served quantiles",
+        *("labels at or below", "too low", "too high", "points too few", "points too many"),
+        part=f"{100 * level:.9g} %",
+        parts="levels",
+    )
 
 
 def _coverage(level: float, forget: float) -> _Frequencies:

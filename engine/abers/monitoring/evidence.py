@@ -62,7 +62,8 @@ class Evidence(NamedTuple):
         Whether an incident is open.
     status
         "quiet" before the first incident, "active" during one, else "triggered". A test since the
-        beginning stays triggered: it says that something was wrong, not that it is now.
+        beginning stays triggered: it says that something was wrong, not that it is now. It may be
+        armed again, and is not active then.
     incidents
         Number of incidents.
     last

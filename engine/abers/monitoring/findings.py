@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
+    from abers.monitoring.level_sums import LevelSums
 
 __all__ = [
     "ALL",
@@ -142,7 +143,7 @@ def _outside(one: ForecastGroup, alpha: float) -> str | None:
     return None
 
 
-def established(groups: ForecastGroups, alpha: float) -> float | None:
+def established(groups: ForecastGroups | LevelSums, alpha: float) -> float | None:
     """Return the smallest tolerance of the grid within which all main groups are, or None."""
     for tolerance in GRID:
         sides = {_side(one, alpha * _MAIN_SHARE) for one in groups.main_groups(tolerance)}

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from abers.monitoring.forecast_groups import ForecastGroup, ForecastGroups
+    from abers.monitoring.level_sums import LevelSums
 
 __all__ = ["LabelNeed", "label_needs"]
 
@@ -47,7 +48,7 @@ class LabelNeed(NamedTuple):
         return f"About {self.labels:,} labels {self.statement}: {more}."
 
 
-def label_needs(groups: ForecastGroups, alpha: float) -> list[LabelNeed]:
+def label_needs(groups: ForecastGroups | LevelSums, alpha: float) -> list[LabelNeed]:
     """Return how many labels the verdict "trustworthy" needs, and how many "too high".
 
     Parameters
@@ -105,7 +106,7 @@ def label_needs(groups: ForecastGroups, alpha: float) -> list[LabelNeed]:
     ]
 
 
-def _main(groups: ForecastGroups) -> Iterable[ForecastGroup]:
+def _main(groups: ForecastGroups | LevelSums) -> Iterable[ForecastGroup]:
     """Yield the main groups that are not empty."""
     return (one for one in groups.groups()[: ALL + 3] if one.labels)
 

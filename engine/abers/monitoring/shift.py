@@ -95,6 +95,11 @@ class ShiftEstimate:
         self._since = self._labels = 0
         self._sums = np.zeros((_SUMS, len(self._outcomes)))
 
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return len(self._outcomes)
+
     def update(
         self,
         factors: Sequence[float],

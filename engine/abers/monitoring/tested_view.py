@@ -31,7 +31,8 @@ class SettledForecasts(NamedTuple):
     factors
         Factors for each test, in the order of the tests.
     forecasts, labels
-        Arrays of shape (n, k): probabilities of k outcomes, and whether each came, as 0 or 1.
+        Arrays of shape (n, k): probabilities of k outcomes, and whether each came, as 0 or 1; of
+        one with a level how far it is counted at least, and at most, see `LevelSums`.
     times
         Event times.
     skipped
@@ -62,9 +63,10 @@ class TestedView:
     name
         Name of the view, "raw" or "calibrated".
     tests
-        Its tests. The incidents of `ALARM_TEST`, the last, are alarms.
+        Its tests. The incidents of `ALARM_TEST`, the last, are alarms. The others are armed again
+        when all incidents of the verdicts are over.
     outcomes
-        What its labels count, a text for each column; see `Shift`.
+        What the labels of the first columns count, a text for each; see `Shift`.
     verdicts
         Verdicts on each column; another block begins behind each row at which an alarm opens.
     """
@@ -84,34 +86,53 @@ class TestedView:
     def update(self, settled: SettledForecasts) -> list[OpenedTest]:
         """Test settled forecasts; return the incidents that opened, by test."""
         times = settled.times.tolist()
+        tests = [*zip(self._tests, settled.factors, strict=True)]
+        raised = [one for test, factors in tests[-1:] for one in test.update(factors, times)]
+        alarms = [row for row, _ in raised]
+        over = self._decide(settled, alarms)
         found = [
             (row, test.name, incident)
-            for test, factors in zip(self._tests, settled.factors, strict=True)
-            for row, incident in test.update(factors, times)
+            for test, factors in tests[:-1]
+            for row, incident in _run(test, factors, times, over)
         ]
-        alarms = [row for row, name, _ in found if name == ALARM_TEST]
+        found += [(row, ALARM_TEST, incident) for row, incident in raised]
         shifts: dict[int, Shift] = {}
         if self._shift is not None:
-            rows = (settled.factors[-1], *settled[1:3], times, alarms)
+            k = self._shift.width
+            probabilities, labels = settled.forecasts[:, :k], settled.labels[:, :k]
+            rows = (settled.factors[-1], probabilities, labels, times, alarms)
             shifts = dict(zip(alarms, self._shift.update(*rows), strict=True))
-        self._decide(settled, alarms)
         return [
             OpenedTest(row, name, one, shifts.get(row) if name == ALARM_TEST else None)
             for row, name, one in found
         ]
 
-    def _decide(self, settled: SettledForecasts, alarms: Sequence[int]) -> None:
-        """Add settled forecasts to the verdicts, in parts that end at each alarm."""
+    def _decide(self, settled: SettledForecasts, alarms: Sequence[int]) -> list[int]:
+        """Add settled forecasts to the verdicts, in parts that end at each alarm.
+
+        Return the rows at which no incident of any verdict was open any more.
+        """
         ends = [row + 1 for row in alarms]
-        for column, verdicts in enumerate(self.verdicts):
+        open_, turns = sum(one.open for one in self.verdicts), []
+        columns = (np.ascontiguousarray(one.T) for one in settled[1:3])
+        for verdicts, forecasts, labels in zip(self.verdicts, *columns, strict=True):
             for begin, end in zip([0, *ends], [*ends, len(settled.times)], strict=True):
                 part = slice(begin, end)
-                forecasts, labels = (
-                    np.ascontiguousarray(one[part, column]) for one in settled[1:3]
-                )
-                verdicts.add(forecasts, labels, settled.times[part], settled.skipped[part])
+                times, skipped = settled.times[part], settled.skipped[part]
+                change = -1 if verdicts.open else 1
+                for row in verdicts.add(forecasts[part], labels[part], times, skipped):
+                    turns.append((begin + row, change))
+                    change = -change
                 if begin < end and end in ends:
+                    turns += [(end - 1, 1)] * (not verdicts.open)
                     verdicts.restart(int(settled.times[end - 1]))
+        over = []
+        # An incident that opens at a row where another is over keeps that of the view open.
+        for row, change in sorted(turns, key=lambda turn: (turn[0], -turn[1])):
+            open_ += change
+            if not open_:
+                over.append(row)
+        return over
 
     def evidence(self, skipped: int) -> tuple[Evidence, ...]:
         """Return the evidence of each test."""
@@ -132,3 +153,17 @@ class TestedView:
             self._shift.load(shift)
         for one, saved in zip(self.verdicts, verdicts, strict=True):
             one.load(saved)
+
+
+def _run(
+    test: SequentialTest, factors: Sequence[float], times: Sequence[int], over: Sequence[int]
+) -> list[tuple[int, Incident]]:
+    """Run a test, and arm it again behind each row at which the incident of its view is over."""
+    found, begin = [], 0
+    for end in [*(row + 1 for row in over), len(factors)]:
+        opened = test.update(factors[begin:end], times[begin:end])
+        found += [(begin + row, incident) for row, incident in opened]
+        if end - 1 in over:
+            test.arm()
+        begin = end
+    return found

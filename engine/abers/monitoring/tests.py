@@ -60,6 +60,8 @@ class SequentialTest(ABC):
         Natural logarithm of the evidence at which it becomes active.
     guarantee
         What the test guarantees, in one sentence.
+    armed
+        Number of times that it was armed: 1 unless it was armed again.
     count
         Number of factors so far.
     last
@@ -76,7 +78,7 @@ class SequentialTest(ABC):
     ) -> None:
         self.name, self.log_threshold, self.guarantee = name, log_threshold, guarantee
         self._least, self._most = wealth
-        self.count = 0
+        self.armed, self.count = 1, 0
         self.last: Incident | None = None
         self._wealth = 0.0
         self._crossed = 0  # number of factors at the last crossing
@@ -108,10 +110,16 @@ class SequentialTest(ABC):
         """Whether an incident is open."""
         return self.last is not None and self.count - self._crossed < self.cooldown
 
+    def arm(self) -> None:  # noqa: B027 - most tests begin anew by themselves
+        """Begin anew if it was triggered and would stay so: what triggered it is over."""
+
+    def _opens(self) -> bool:
+        """Return whether a crossing at the last factor opens an incident."""
+        return self.last is None or self.count - 1 - self._crossed >= self.cooldown
+
     def _cross(self, time: int, log_wealth: float) -> Incident | None:
         """Count a crossing at the last factor; return the incident if it opens one."""
-        last = self.last
-        opens = last is None or self.count - 1 - self._crossed >= self.cooldown
+        last, opens = self.last, self._opens()
         if last is None or opens:
             self.last = Incident(1 if last is None else last.number + 1, time, time, log_wealth)
         else:
@@ -144,11 +152,11 @@ class SequentialTest(ABC):
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
         last = None if self.last is None else tuple(self.last)
-        return (self._wealth, self.count, self._crossed, last, self._latest)
+        return (self._wealth, self.count, self._crossed, last, self._latest, self.armed)
 
     def load(self, state: Sequence[Any]) -> None:
         """Restore a state; a ValueError if it cannot be one."""
-        wealth, factors, crossed, last, latest = state
+        wealth, factors, crossed, last, latest, armed = state
         self._wealth = number(wealth, "wealth", self._least, self._most)
         self.count = count(factors, "factors")
         self._crossed = count(crossed, "crossings", self.count)
@@ -163,6 +171,12 @@ class SequentialTest(ABC):
                 whole(latest, "times", -_LARGEST_TIME, _LARGEST_TIME),
                 number(log_wealth, "wealth"),
             )
+        incidents = 0 if self.last is None else self.last.number
+        self._arm(whole(armed, "times armed", 1, 1 + incidents))
+
+    def _arm(self, times: int) -> None:
+        """Be armed as for the last of so many times."""
+        self.armed = times
 
 
 class Martingale(SequentialTest):
@@ -188,8 +202,11 @@ class Martingale(SequentialTest):
 
     **Guarantee.** If the hypothesis is true, the product is a non-negative supermartingale that
     begins at 1, so the probability that it ever reaches 1 / alpha is at most alpha, however often
-    one checks (Ville 1939). It never restarts: its one incident stays open. It does not say when
-    something went wrong; after a long time of good forecasts little is left to bet with, and a
+    one checks (Ville 1939). It does not restart by itself: its incident stays open until it is
+    armed again. Then the product begins at 1 anew, and for the k-th time reaches its threshold at
+    k (k + 1) / alpha. So of all that are armed again, for whatever reason, the probability that any
+    becomes active although the hypothesis is true since then is at most alpha / 2. It does not say
+    when something went wrong; after a long time of good forecasts little is left to bet with, and a
     late change takes thousands of observations to show: that is what `EDetector` is for.
 
     References
@@ -204,18 +221,42 @@ class Martingale(SequentialTest):
     [(1, Incident(number=1, first=200, last=200, log_wealth=2.995732273553991))]
     >>> test.active, round(test.log_wealth, 4), round(test.log_threshold, 4)
     (True, 2.3026, 2.9957)
+    >>> test.arm()
+    >>> test.active, test.log_wealth, round(math.exp(test.log_threshold))
+    (False, 0.0, 120)
     """
 
     def __init__(self, name: str, *, alpha: float = 0.01, hypothesis: str = _RIGHT) -> None:
         if not 0.0 < alpha < 1.0:
             msg = f"alpha={shown(alpha)} is not above 0 and below 1"
             raise ParameterError(msg)
-        self.alpha = alpha
-        guarantee = (
-            f"If {hypothesis}, the probability that this is ever active is at most "
-            f"{alpha:g}, however often one checks."
+        self.alpha, self._hypothesis = alpha, hypothesis
+        super().__init__(name, 0.0, "", (-sys.float_info.max, math.inf))
+        self._arm(1)
+
+    @property
+    def active(self) -> bool:
+        """Whether an incident is open."""
+        return self.last is not None and self.last.number == self.armed
+
+    def arm(self) -> None:
+        """Begin anew, with less of alpha, if an incident is open."""
+        if self.active:
+            self._arm(self.armed + 1)
+            self._wealth = 0.0
+
+    def _arm(self, times: int) -> None:
+        super()._arm(times)
+        alpha = self.alpha / (times * (times + 1)) if times > 1 else self.alpha
+        self.log_threshold = -math.log(alpha)
+        since = " since it was armed again" if times > 1 else ""
+        self.guarantee = (
+            f"If {self._hypothesis}{since}, the probability that this is ever active is at most "
+            f"{alpha:.3g}, however often one checks."
         )
-        super().__init__(name, -math.log(alpha), guarantee, (-sys.float_info.max, math.inf))
+
+    def _opens(self) -> bool:
+        return not self.active
 
     @property
     def log_wealth(self) -> float:

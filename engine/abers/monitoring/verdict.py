@@ -22,6 +22,7 @@ from abers.monitoring.findings import (
 
 if TYPE_CHECKING:
     from abers.monitoring.forecast_groups import ForecastGroups
+    from abers.monitoring.level_sums import LevelSums
 
 __all__ = ["WORDS", "Estimate", "Verdict", "Words", "find_verdict", "period"]
 
@@ -43,6 +44,9 @@ class Words(NamedTuple):
         What the subject is where outcomes are rarer, and more frequent, than forecast.
     above, below
         What follows the number of points by which outcomes are rarer, and more frequent.
+    part, parts
+        Which of several parts this is, such as the name of a class, and what they all are, such as
+        "classes"; empty for a verdict that stands by itself. See `VerdictParts`.
     """
 
     subject: str
@@ -51,6 +55,13 @@ class Words(NamedTuple):
     low: str = "too low"
     above: str = "points too high"
     below: str = "points too low"
+    part: str = ""
+    parts: str = ""
+
+    @property
+    def named(self) -> str:
+        """The subject, with the part if it is one."""
+        return f"{self.subject} ({self.part})" if self.part else self.subject
 
 
 WORDS = {"raw": Words("raw scores"), "calibrated": Words("served probabilities")}
@@ -144,7 +155,7 @@ class Verdict(NamedTuple):
     @property
     def sentence(self) -> str:
         """What the verdict says, in one or two plain sentences."""
-        subject = self.words.subject
+        subject = self.words.named
         if not self.counted:
             return f"No miscalibration of the {subject} found so far: no label came."
         came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
@@ -152,12 +163,18 @@ class Verdict(NamedTuple):
         confirmed = f" Last confirmed: {event_time(self.confirmed)}." if later else ""
         return f"{self._claim()}{confirmed}{came}"
 
+    @property
+    def claim(self) -> str:
+        """What is said of the forecasts, in their own words, and where."""
+        words = {TOO_HIGH: self.words.high, TOO_LOW: self.words.low}
+        return f"{words.get(self.status, self.status)} {self.where}".rstrip()
+
     def _claim(self) -> str:
         counts = (
             f"{self.observed:,} {self.words.outcome} came where {_expected(self.expected)} were "
-            f"expected ({self._sizes()}), {self._counted()}"
+            f"expected ({self.sizes}), {self._counted()}"
         )
-        subject = self.words.subject
+        subject = self.words.named
         if self.status == NOT_FOUND:
             return (
                 f"No miscalibration of the {subject} beyond a factor of {self.tolerance:g} in "
@@ -169,12 +186,11 @@ class Verdict(NamedTuple):
             better = self.established is not None and self.established < self.tolerance
             more = f" A factor of {self.established:g} is established." if better else ""
             return f"The {subject} are {self.status} {within}: {counts}.{more}"
-        where = f" {self.where}" if self.where else ""
-        status = {TOO_HIGH: self.words.high, TOO_LOW: self.words.low}.get(self.status, self.status)
-        return f"The {subject} are {status}{where}, {since}: {counts}."
+        return f"The {subject} are {self.claim}, {since}: {counts}."
 
-    def _sizes(self) -> str:
-        """Return ratio and difference, with the end that matters rounded to the cautious side."""
+    @property
+    def sizes(self) -> str:
+        """Ratio and difference, with the end that matters rounded to the cautious side."""
         ratio, points = self.ratio, Estimate(*(100.0 * one for one in self.difference))
         digits = _decimals(points.upper - points.lower)
         gap = f"{abs(points.value):.{digits}f} {self._points(points.value)}"
@@ -219,7 +235,7 @@ class Verdict(NamedTuple):
 
 
 def find_verdict(  # noqa: PLR0913 - what a verdict has
-    groups: ForecastGroups,
+    groups: ForecastGroups | LevelSums,
     alpha: float,
     *,
     view: str,

@@ -9,6 +9,7 @@ from abers.exceptions import ParameterError
 from abers.monitoring.findings import STATUSES, WHOLE, find
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
 from abers.monitoring.label_need import label_needs
+from abers.monitoring.level_sums import LevelSums
 from abers.monitoring.verdict import WORDS, Verdict, find_verdict
 from abers.serialization import MAX_COUNT, count, number, require, whole
 
@@ -42,6 +43,8 @@ class VerdictSequence:
         Bound on the probability that any verdict is ever wrong, between 0 and 1.
     words
         What sentences call the forecasts: those of two classes unless given.
+    level
+        The only forecast there is, if labels may be counted in part; see `LevelSums`.
 
     Attributes
     ----------
@@ -116,14 +119,22 @@ class VerdictSequence:
     ('too high', True)
     """
 
+    groups: ForecastGroups | LevelSums
+
     def __init__(
-        self, view: str, tolerance: float, alpha: float = 0.05, *, words: Words | None = None
+        self,
+        view: str,
+        tolerance: float,
+        alpha: float = 0.05,
+        *,
+        words: Words | None = None,
+        level: float | None = None,
     ) -> None:
         if not 0.0 < alpha < 1.0:
             msg = f"alpha {alpha!r} is not a probability between 0 and 1"
             raise ParameterError(msg)
         self.view, self.tolerance, self.alpha = view, tolerance, alpha
-        self.words = words or WORDS[view]
+        self.words, self.level = words or WORDS[view], level
         self.partitions, self.blocks = 1, 1
         self.open = False
         self.held: Verdict | None = None
@@ -168,9 +179,13 @@ class VerdictSequence:
         labels: Floats,
         times: Integers,
         skipped: Integers | None = None,
-    ) -> None:
-        """Take columns that were checked; see `update`."""
-        at, n = 0, len(forecasts)
+    ) -> list[int]:
+        """Take columns that were checked; see `update`.
+
+        Of a level they are how far each label is counted at least, and at most. Return the rows at
+        which an incident opened or was over, in turn.
+        """
+        at, n, turns = 0, len(forecasts), []
         while at < n:
             end = min(at + self._next - self.labels, n)
             if not self.labels:
@@ -181,8 +196,11 @@ class VerdictSequence:
             if skipped is not None:
                 self.skipped += int(skipped[at:end].sum())
             if self.labels == self._next:
+                before = self.open
                 self._evaluate()
+                turns += [end - 1] * (self.open != before)
             at = end
+        return turns
 
     def restart(self, time: int) -> None:
         """Start another block, behind the observation of this event time: an alarm opened."""
@@ -222,10 +240,12 @@ class VerdictSequence:
         that of one partition.
         """
         first = many[0]
-        combined = cls(first.view, first.tolerance, first.alpha, words=first.words)
+        options: dict[str, Any] = {"words": first.words, "level": first.level}
+        combined = cls(first.view, first.tolerance, first.alpha, **options)
         combined.partitions = sum(one.partitions for one in many)
         combined.blocks = 1 + sum(one.blocks - 1 for one in many)
-        combined.groups = ForecastGroups.total(one.groups for one in many)
+        kind: Any = type(first.groups)
+        combined.groups = kind.total(one.groups for one in many)
         combined.labels = sum(one.labels for one in many)
         combined.skipped = sum(one.skipped for one in many)
         combined._next = _next(combined.labels)
@@ -258,7 +278,8 @@ class VerdictSequence:
         if held is not None:
             self._held_rank = whole(held[0], "rank", 1, WHOLE)
             self.held = _restored(held[1:], self.words)
-        self.groups = ForecastGroups.restore(groups)
+        self.groups = type(self.groups).restore(groups)
+        require(getattr(self.groups, "level", None) == self.level, "level")
         self.labels = self.groups.labels
         self.skipped = count(skipped, "observations without a label")
         self._next = count(following, "next evaluation")
@@ -274,10 +295,14 @@ class VerdictSequence:
 
     def _begin(self, time: int) -> None:
         """Begin a block behind this event time."""
-        self.groups = ForecastGroups(self.tolerance)
+        self.groups = self._empty()
         self.labels = self.skipped = 0
         self._next, self._limit, self._rank = _next(0), 0, 0
         self.start = self.until = time
+
+    def _empty(self) -> ForecastGroups | LevelSums:
+        level, tolerance = self.level, self.tolerance
+        return ForecastGroups(tolerance) if level is None else LevelSums(level, tolerance)
 
     def _evaluate(self) -> None:
         self._next = _next(self.labels)

@@ -95,20 +95,25 @@ class ReorderBuffer:
         A row has of each view the forecast, the bets of its two sets, of all labels and of the
         last ones, and the label. It leaves with of each view forecast, label, the factors of
         the two bets against the forecast, and their factors against odds that are `tolerance` times
-        off. Return the number of rows that left. If a step has an invalid forecast or label, do
-        nothing and return its number minus the number of steps.
+        off. More columns of `values`, which labels bring, stand before these in a row, and leave
+        behind them. Return the number of rows that left. If a step has an invalid forecast or
+        label, do nothing and return its number minus the number of steps.
         """
+        views = len(sets) // _SETS
         steps = (kinds.tolist(), numbers.tolist(), times.tolist(), values.tolist())
         columns = [*zip(*steps, strict=True)]
         for step, (kind, _, _, row) in enumerate(columns):
-            if not all(0.0 <= one <= 1.0 if kind == PREDICTS else one in {0.0, 1.0} for one in row):
+            given = row[:views]
+            if not all(
+                0.0 <= one <= 1.0 if kind == PREDICTS else one in {0.0, 1.0} for one in given
+            ):
                 return step - len(columns)
         for step, (kind, number, time, row) in enumerate(columns):
             if kind == PREDICTS:
                 self._put(number, time, partial(_staked, sets, row))
             else:
                 self._complete(number, kind, partial(_learned, sets, row))
-                self._release(step, partial(_settled, tolerance))
+                self._release(step, partial(_settled, views, tolerance))
         return len(self._settled)
 
     def _put(self, number: int, time: int, known: Callable[[], list[float]]) -> None:
@@ -163,8 +168,9 @@ class ReorderBuffer:
 
 
 def _staked(sets: Sequence[CalibrationSet], forecasts: Sequence[float]) -> list[float]:
-    row: list[float] = []
-    for view, forecast in enumerate(forecasts):
+    views = len(sets) // _SETS
+    row = [math.nan] * (len(forecasts) - views)
+    for view, forecast in enumerate(forecasts[:views]):
         held = sets[_SETS * view : _SETS * (view + 1)]
         row += [forecast + 0.0, *(_bet(one, forecast) for one in held), math.nan]
     return row
@@ -173,12 +179,14 @@ def _staked(sets: Sequence[CalibrationSet], forecasts: Sequence[float]) -> list[
 def _learned(
     sets: Sequence[CalibrationSet], labels: Sequence[float], row: list[float]
 ) -> list[float]:
-    learned = [*row]
-    for view, label in enumerate(labels):
-        at = _PLACES * view
+    views = len(sets) // _SETS
+    more = labels[views:]
+    learned = [*more, *row[len(more) :]]
+    for view, label in enumerate(labels[:views]):
+        at = len(more) + _PLACES * view
         learned[at + _PLACES - 1] = label
         for held in sets[_SETS * view : _SETS * (view + 1)]:
-            held.learn(_rounded(row[at]), int(label), ONE, math.nan)
+            held.learn(_rounded(learned[at]), int(label), ONE, math.nan)
     return learned
 
 
@@ -194,14 +202,15 @@ def _rounded(forecast: float) -> float:
     return round(forecast * _GRID) / _GRID  # half to even
 
 
-def _settled(tolerance: float, row: Sequence[float]) -> list[float]:
-    """Return forecast, label and factors of each view."""
+def _settled(views: int, tolerance: float, row: Sequence[float]) -> list[float]:
+    """Return forecast, label and factors of each view, and what the label brought beside."""
     found: list[float] = []
-    for at in range(0, len(row), _PLACES):
+    more = len(row) - _PLACES * views
+    for at in range(more, len(row), _PLACES):
         forecast, *bets, label = row[at : at + _PLACES]
         found += [forecast, label, *(_won(bet, forecast, label) for bet in bets)]
         found += [_won(bet, _tolerated(bet, forecast, tolerance), label) for bet in bets]
-    return found
+    return [*found, *row[:more]]
 
 
 def _tolerated(bet: float, p: float, tolerance: float) -> float:

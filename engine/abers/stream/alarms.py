@@ -37,7 +37,7 @@ _NEVER = np.iinfo(np.int64).max
 _SPARE = 8  # the numbers grow by one part in so many at least
 
 
-_Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None, int | None]
+_Test: TypeAlias = tuple[float, int, int, tuple[int, int, int, float] | None, int | None, int]
 _Shift: TypeAlias = tuple[float, int, int, list[float]]
 _Block: TypeAlias = tuple[tuple[float, memoryview], tuple[int, int, int, int], int, int]
 _Verdicts: TypeAlias = tuple[int, int, bool, list[Any] | None, _Block]

@@ -43,17 +43,19 @@ def columns(life: Life) -> tuple[Any, ...]:
 class Bets:
     """A buffer of one implementation, and its two sets of labels."""
 
-    def __init__(self, module: ModuleType, least: int) -> None:
-        """Start empty."""
-        self.module, self.least = module, least
-        self.queue = module.ReorderBuffer(4, least)
+    def __init__(self, module: ModuleType, least: int, beside: int = 0) -> None:
+        """Start empty; labels bring some more numbers."""
+        self.module, self.least, self.beside = module, least, beside
+        self.queue = module.ReorderBuffer(4 + beside, least)
         self.sets = [module.CalibrationSet(0, 0.0, 0.0), module.CalibrationSet(5, 0.0, 0.0)]
 
     def bet(self, part: tuple[Any, ...]) -> list[list[Any]]:
         """Bet on steps, and return the rows that left."""
         *columns, values = part
-        count = self.queue.bet(self.sets, 1.5, *columns, values[:, np.newaxis])
-        out = *np.empty((3, count), np.int64), np.empty((count, 6))
+        more = values[:, np.newaxis] + np.arange(10.0, 10.0 + self.beside)
+        table = np.hstack((values[:, np.newaxis], more))
+        count = self.queue.bet(self.sets, 1.5, *columns, table)
+        out = *np.empty((3, count), np.int64), np.empty((count, 6 + self.beside))
         self.queue.settled(*out)
         return [column.tolist() for column in out]
 
@@ -61,7 +63,7 @@ class Bets:
         """Return the bytes of all rows, and the counters."""
         n = self.queue.size()
         rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
-        rows.append(np.empty((n, 4)))
+        rows.append(np.empty((n, 4 + self.beside)))
         self.queue.columns(*rows)
         rows[3] = np.nan_to_num(rows[3], nan=-1.0)
         queue = self.queue
@@ -70,9 +72,9 @@ class Bets:
 
     def moved(self) -> Bets:
         """Return another buffer with the same rows and sets."""
-        other, n = Bets(self.module, self.least), self.queue.size()
+        other, n = Bets(self.module, self.least, self.beside), self.queue.size()
         rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
-        rows.append(np.empty((n, 4)))
+        rows.append(np.empty((n, 4 + self.beside)))
         self.queue.columns(*rows)
         other.queue.load(*rows)
         for name in ("came", "skipped", "gap"):
@@ -82,13 +84,16 @@ class Bets:
 
 
 @pytest.mark.native
-@given(life=LIVES, least=st.integers(0, 3), at=st.integers(0, 80))
-def test_backends_bet_alike(life: Life, least: int, at: int) -> None:
+@given(life=LIVES, least=st.integers(0, 3), at=st.integers(0, 80), beside=st.integers(0, 2))
+def test_backends_bet_alike(life: Life, least: int, at: int, beside: int) -> None:
     """Rows, factors and the steps at which they leave are equal, also from saved rows."""
-    ours, theirs = Bets(core, least), Bets(reference, least)
+    ours, theirs = Bets(core, least, beside), Bets(reference, least, beside)
     steps = columns(life)
     first, rest = (tuple(column[part] for column in steps) for part in (slice(at), slice(at, None)))
-    assert ours.bet(first) == theirs.bet(first)
+    found = ours.bet(first)
+    assert found == theirs.bet(first)
+    for row in found[-1]:  # what a label of 0 or 1 brought
+        assert row[6:] == [row[1] + 10.0 + one for one in range(beside)]
     assert ours.held() == theirs.held()
     ours, theirs = ours.moved(), theirs.moved()
     assert ours.bet(rest) == theirs.bet(rest)

@@ -137,3 +137,95 @@ def test_no_verdicts_without_tests() -> None:
     processor.process_batch(stream(1.0, 20))
     assert monitor_of(processor).verdicts == []
     assert monitor_of(processor).losses is None
+
+
+CLASSES = ("a", "b", "c")
+
+
+def classes_stream(factor: float, n: int, seed: int = 1) -> Events:
+    """Return observations of three classes, and labels; the odds of "b" are those scored, so off.
+
+    The others share what is left as scored.
+    """
+    rng = np.random.default_rng(seed)
+    scores = rng.dirichlet([3.0, 3.0, 3.0], n)
+    b = scores[:, 1] * factor / (1.0 - scores[:, 1] + scores[:, 1] * factor)
+    true = scores * ((1.0 - b) / (1.0 - scores[:, 1]))[:, np.newaxis]
+    true[:, 1] = b
+    labels = (rng.random((n, 1)) > true.cumsum(axis=1)[:, :-1]).sum(axis=1)
+    events: list[Observation | Label] = []
+    for i, (row, label) in enumerate(zip(scores.tolist(), labels.tolist(), strict=True)):
+        given = dict(zip(CLASSES, row, strict=True))
+        events += [Observation(f"{i}", 2 * i, "m", given)]
+        events += [Label(f"{i}", 2 * i + 1, "m", CLASSES[label])]
+    return Events.of(events)
+
+
+def class_settings(**given: object) -> Settings:
+    """Return settings of a stream of probabilities of three classes."""
+    return settings(task="multiclass", classes=CLASSES, **given)
+
+
+@pytest.mark.native
+def test_each_class_has_a_verdict() -> None:
+    """If one class is too rare, the parts of the raw scores name it; each has its own counts."""
+    n = 6_000
+    events = classes_stream(0.4, n)
+    processor = Processor(class_settings(average_run_length=2_000_000_000))
+    processor.process_batch(events)
+    raw, served = monitor_of(processor).verdict_parts
+    assert (raw.view, raw.name) == ("raw", "raw scores, classes")
+    assert [one.words.part for one in raw.verdicts] == [*CLASSES]
+    worst = raw.outside[0]
+    assert (worst.words.part, worst.status) == ("b", "too high")
+    assert "b too high" in raw.sentence
+    assert not served.outside
+    numbers = {(one.name, one.view): one.value for one in monitor_of(processor).summary()}
+    assert numbers["verdict_parts_outside", "raw"] == len(raw.outside)
+    assert numbers["verdict_parts_trustworthy", "calibrated"] == served.trustworthy
+
+
+def test_classes_are_counted_by_their_labels() -> None:
+    """Observed and expected of a class are its labels and the sum of its probabilities."""
+    events, n = classes_stream(1.0, 40), 40
+    processor = Processor(class_settings())
+    processor.process_batch(events)
+    raw, _ = monitor_of(processor).verdict_parts
+    scores = [one.score for one in events if type(one) is Observation]
+    labels = [one.value for one in events if type(one) is Label]
+    for name, one in zip(CLASSES, raw.verdicts, strict=True):
+        assert one.counted == n
+        assert one.observed == labels.count(name)
+        assert one.expected == pytest.approx(sum(score[name] for score in scores))
+
+
+@given(sizes=st.lists(st.integers(1, 90), min_size=1, max_size=6), at=st.integers(0, 5))
+def test_verdicts_of_classes_need_no_batches(sizes: list[int], at: int) -> None:
+    """They are the same however a stream is split, and after a restart amid waiting labels."""
+    given_events = classes_stream(0.5, 60)
+    labels: list[Observation | Label] = [one for one in given_events if type(one) is Label]
+    late: list[Observation | Label] = [one for one in given_events if type(one) is Observation]
+    events = Events.of([*late, *labels[1:], labels[0]])
+    whole = Processor(class_settings())
+    whole.process_batch(events)
+    parts, begin = Processor(class_settings()), 0
+    for number, size in enumerate([*sizes, len(events)]):
+        parts.process_batch(events[begin : begin + size])
+        begin += size
+        if number == at:
+            parts = Processor.restore(parts.snapshot(), class_settings())
+    assert monitor_of(parts).verdict_parts == monitor_of(whole).verdict_parts
+    assert parts.state_bytes() == whole.state_bytes()
+
+
+def test_too_many_classes_have_no_verdicts_of_their_own() -> None:
+    """Beyond 100 classes only the top class has a verdict, so that memory stays small."""
+    for n, parts in ((100, 2), (101, 0)):
+        names = tuple(map(str, range(n)))
+        processor = Processor(settings(task="multiclass", classes=names, calibrator="one-vs-rest"))
+        score = dict.fromkeys(names, 1.0 / n)
+        events: list[Observation | Label] = [Observation("1", 1, "m", score)]
+        events.append(Label("1", 2, "m", "0"))
+        processor.process_batch(Events.of(events))
+        assert len(monitor_of(processor).verdicts) == 2
+        assert len(monitor_of(processor).verdict_parts) == parts

@@ -15,7 +15,7 @@ import numpy as np
 from abers import registry, validation
 from abers.calibration import OneVsOne
 from abers.exceptions import LabelError, ScoreError
-from abers.monitoring import ClassForecasts, ScoredRows
+from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
 from abers.stream.tasks.base import Task, by_name
 from abers.validation import shown
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["MultiClassTask"]
 
 _EPSILON = 1e-9  # by which probabilities may exceed 1
+_MOST_VERDICTS = 100  # classes; with more only the top class has verdicts
 _ROUNDING = 0.01  # probabilities that were written with few digits still sum to about 1
 
 
@@ -49,6 +50,8 @@ class MultiClassTask(Task):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._classes = settings.classes
+        several = len(settings.classes) <= _MOST_VERDICTS
+        self._verdict_classes = settings.classes if several else ()
         self._numbers = {name: number for number, name in enumerate(settings.classes)}
         self._kind = registry.find(settings.calibrator_name, settings.task)
         # The score of a pair is a share of two scores, which must not be negative.
@@ -158,13 +161,35 @@ class MultiClassTask(Task):
         outside = ((p < low) | (p > high)).any(axis=1) if self.stateful else None
         return ScoredRows(values, raw | {"calibrated": ClassForecasts(p, labels)}, widths, outside)
 
+    def e_process(self) -> CalibrationEProcess:
+        """Return an e-process against the top class, with verdicts on each class if few."""
+        return CalibrationEProcess(
+            self.views,
+            outcome=self.counted,
+            of=self.tested,
+            classes=self._verdict_classes,
+            **self.testing,
+        )
+
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
-        """Return the largest probabilities, and whether the labels were of those classes."""
+        """Return the largest probabilities, and whether the labels were of those classes.
+
+        Behind the labels are the probabilities of each class, by view, and the number of the label.
+        """
         score, p, *_ = self._parts(issued)
         tables = {"raw": score, "calibrated": p}
         most = np.column_stack([tables[view].max(axis=1) for view in self.views])
         true = np.column_stack([scored.forecasts[view].true for view in self.views])
-        return np.minimum(most, 1.0), true
+        if not self._verdict_classes:
+            return np.minimum(most, 1.0), true
+        found = [scored.forecasts[view] for view in self.views]
+        by_class = [
+            np.clip(one.table, 0.0, 1.0) for one in found if isinstance(one, ClassForecasts)
+        ]
+        outcomes = np.hstack((true, *by_class, scored.labels[:, np.newaxis]))
+        forecasts = np.zeros((len(issued), outcomes.shape[1]))
+        forecasts[:, : len(self.views)] = np.minimum(most, 1.0)
+        return forecasts, outcomes
 
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of scores and predictions."""

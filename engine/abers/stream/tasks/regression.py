@@ -26,6 +26,8 @@ from abers.validation import shown
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from abers.arrays import Floats
     from abers.monitoring import TaskMonitor
     from abers.stream.columns import Column, Events
@@ -179,11 +181,22 @@ class RegressionTask(Task):
     def e_process(self) -> DistributionEProcess:
         """Return an e-process against the central intervals, and any PIT values."""
         shares = [share for _, _, share in central_pairs(self._levels)]
-        return DistributionEProcess(shares, pit=self.distributions, **self.testing)
+        levels = [self._levels[at] for at in self._verdict_levels()]
+        options: dict[str, Any] = {"quantiles": levels, "pit": self.distributions}
+        return DistributionEProcess(shares, **options, **self.testing)
+
+    def _verdict_levels(self) -> list[int]:
+        """Return the places of the levels with verdicts: the lowest, the middle, the highest."""
+        n = len(self._levels)
+        return sorted({0, n // 2, n - 1})
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
-        """Return zeros, and which intervals covered the labels with the ends of the PIT values."""
-        columns = [*scored.covered.values(), *(scored.pit or ())] or [np.zeros(len(scored))]
+        """Return zeros, and what `DistributionEProcess` takes of labels."""
+        columns: list[NDArray[Any]] = [*scored.covered.values()]
+        if scored.quantiles is not None:
+            quantiles = scored.quantiles[:, self._verdict_levels()].T
+            columns += [0.5 * (1.0 + np.sign(one - scored.labels)) for one in quantiles]
+        columns += scored.pit or ()
         outcomes = np.column_stack(columns).astype(np.float64)
         return np.zeros((len(issued), outcomes.shape[1])), outcomes
 
