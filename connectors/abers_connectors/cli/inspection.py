@@ -20,6 +20,7 @@ from abers.reference.clock import NO_CLOCK
 from abers.serialization import is_keyed
 from abers.stream import Settings, make_task, snapshot
 from abers_connectors.config.units import duration
+from abers_connectors.files.formats import SUFFIXES, suffix_of
 from abers_connectors.replay.score_text import number, score_labels
 from abers_connectors.replay.summary import Means, finite
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
@@ -66,7 +67,7 @@ class Inspected(msgspec.Struct, frozen=True):
 
 
 def inspected(path: str) -> Inspected:
-    """Read a saved state, or raise a ParameterError if there is no such file.
+    """Read a saved state; raise a ParameterError if there is no such file, or it holds records.
 
     A file that is damaged, has an unknown version, is not the state of a processor, or is sealed
     with another key than the one in the environment is a StateError.
@@ -76,6 +77,9 @@ def inspected(path: str) -> Inspected:
     except (FileNotFoundError, IsADirectoryError) as error:
         msg = f"{path}: {error.strerror}; name a file that a run saved as state.path"
         raise ParameterError(msg) from None
+    if suffix_of(path) in SUFFIXES:
+        msg = f"{path}: a file of records is no saved state; `abers replay {path}` reads it"
+        raise ParameterError(msg)
     try:
         _refuse_calibrator(blob)
         sealed = is_keyed(blob)

@@ -19,6 +19,7 @@ __all__ = [
     "FORMATS",
     "PARTS",
     "STANDARD",
+    "SUFFIXES",
     "FileFormat",
     "default_format",
     "file_format",
@@ -33,8 +34,10 @@ STANDARD = "-"
 PARTS = "part-*.parquet"
 """Names of the files in a directory of Parquet parts."""
 
-_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
-FORMATS = frozenset(_SUFFIXES.values())
+SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+"""Formats by their suffixes."""
+
+FORMATS = frozenset(SUFFIXES.values())
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.ASCII)
 
@@ -60,11 +63,11 @@ def file_format(path: str, given: str | None = None, others: Iterable[str] = ())
     FileFormat(format='csv', compression=None)
     """
     compression = _COMPRESSIONS.get(Path(path).suffix.lower())
-    found = given or _SUFFIXES.get(suffix_of(path))
+    found = given or SUFFIXES.get(suffix_of(path))
     if found is None or found not in FORMATS:
         more = "".join(f", and {one}" for one in others)
         msg = (
-            f"{path}: unknown kind of file; abers knows {', '.join(_SUFFIXES)}, the first three "
+            f"{path}: unknown kind of file; abers knows {', '.join(SUFFIXES)}, the first three "
             f"also with .gz or .zst{more}; save it as one of these, or, for other names and for -, "
             "give the format"
         )

@@ -401,7 +401,8 @@ def test_inspect(invoke: Invoke, folder: Path) -> None:
     ("name", "code", "message"),
     [
         ("nothing", 2, "nothing: No such file or directory; name a file"),
-        ("in.jsonl", 78, "in.jsonl: not a snapshot of a processor"),
+        ("in.jsonl", 2, "in.jsonl: a file of records is no saved state; `abers replay in.jsonl`"),
+        ("key.pem", 78, "key.pem: not a snapshot of a processor"),
         ("calibrator", 78, "calibrator: the file is a calibrator with 0 labels"),
         ("cut.state", 78, "cut.state: a snapshot of a processor has a wrong checksum"),
     ],
@@ -414,6 +415,7 @@ def test_what_cannot_be_inspected(
     assert invoke("run", "abers.toml").code == 0
     (folder / "cut.state").write_bytes((folder / "cut.state").read_bytes()[:-1])
     (folder / "calibrator").write_bytes(VennAbers().to_bytes())
+    (folder / "key.pem").write_text("a key")
     ran = invoke("inspect", name)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith(f"Error: {message}")
