@@ -169,7 +169,7 @@ def _tests(tests: Iterable[Evidence]) -> Table:
 
 
 def _evidence(height: float) -> str:
-    return f"{height:.2f}" if height < HIGHEST else f"{HIGHEST:.0f} or more"
+    return f"{height:z.2f}" if height < HIGHEST else f"{HIGHEST:.0f} or more"
 
 
 def _alarms(alarms: Sequence[tuple[int, Alarm]]) -> Iterator[str]:

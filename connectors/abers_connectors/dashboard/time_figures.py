@@ -69,7 +69,7 @@ def _evidence(history: JoinedHistory, change: Evidence) -> Figure:
         _EVIDENCE + change.guarantee,
         ["labels so far", "until", "evidence, powers of ten"],
         [
-            [n, event_time(time), f"{height:.2f}"]
+            [n, event_time(time), f"{height:z.2f}"]
             for n, time, height in zip(labels, times, heights, strict=True)
         ],
         missing_labels(labels),

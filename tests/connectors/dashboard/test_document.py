@@ -109,6 +109,17 @@ def test_a_view_without_a_number_is_not_drawn() -> None:
     assert [row[1] for row in shown["scores"].table.rows][:2] == ["-", "-"]
 
 
+def test_evidence_that_rounds_to_nothing_has_no_sign() -> None:
+    """A little less than none is 0.00, not -0.00."""
+    worked = Worked(Settings(scores="probability", grace_period=0))
+    worked.learn((0.25, 0), (0.75, 1))
+    view = worked.observer.view(("", ""))
+    assert view is not None
+    view = view._replace(tests=[one._replace(log_wealth=-0.001) for one in view.tests])
+    (table,) = (one.table for one in cards(view) if one.name == "tests")
+    assert [row[1] for row in table.rows] == ["0.00 of 2.00", "0.00 of 6.00"] * 4
+
+
 def test_an_infinite_mean_is_a_gap() -> None:
     """An infinite point is missing in a figure, and a dash in its table."""
     worked = Worked(Settings(task="regression", quantiles=(0.01, 0.5, 0.99)))
