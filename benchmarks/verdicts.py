@@ -63,6 +63,9 @@ is the median number of labels.
 Before forecasts are called over-confident, it is found that lower scores are too low, or higher
 ones too high, which is true too.
 
+The intervals of 90 % have all of alpha here. On a stream they have half of it: quantiles and PIT
+values share the other half.
+
 ## Other streams
 
 *Right, wrong, right again* restarts the block when the test for a change opens an incident, with an
