@@ -98,7 +98,7 @@ class Oracle:
                 issued = [forecasts[view] for view in self.settings.views]
                 self.of(output).predict(one.number, *issued, time=output.time)
                 self.count += 1
-            if isinstance(output, Outcome):
+            if isinstance(output, Outcome) and not output.late:  # else it was learned before
                 one = self.kept.pop((output.model, output.id))
                 raised += self.alarms_of(
                     one,
