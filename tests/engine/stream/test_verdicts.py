@@ -39,7 +39,7 @@ def settings(**given: object) -> Settings:
     return Settings(scores="probability", grace_period=0, **given)  # type: ignore[arg-type]
 
 
-@pytest.mark.native
+@pytest.mark.simulation
 def test_the_model_and_what_is_served() -> None:
     """Scores with twice the odds are too high; what is served is not; calibration saved."""
     processor = Processor(settings())
@@ -70,7 +70,7 @@ def test_metrics_say_what_the_verdicts_say(odds: float) -> None:
     assert numbers["calibration_saved_nats", ""] == monitor.losses.difference.value
 
 
-@pytest.mark.native
+@pytest.mark.simulation
 def test_a_model_without_a_calibrator() -> None:
     """With "none" there is one verdict, on the scores, and nothing to compare."""
     processor = Processor(settings(calibrator="none"))
@@ -80,7 +80,7 @@ def test_a_model_without_a_calibrator() -> None:
     assert monitor_of(processor).losses is None
 
 
-@pytest.mark.native
+@pytest.mark.simulation
 def test_an_alarm_starts_another_block() -> None:
     """An alarm ends a block of the verdicts; they are on the labels behind it."""
     processor = Processor(settings(average_run_length=1_000))
@@ -120,7 +120,7 @@ def test_labels_that_do_not_come() -> None:
         assert "of the labels" in verdict.sentence.lower()
 
 
-@pytest.mark.native
+@pytest.mark.simulation
 def test_models_have_verdicts_of_their_own_and_together() -> None:
     """The total of models is the verdict on all their labels."""
     processor = Processor(settings())
@@ -166,7 +166,7 @@ def class_settings(**given: object) -> Settings:
     return settings(task="multiclass", classes=CLASSES, **given)
 
 
-@pytest.mark.native
+@pytest.mark.simulation
 def test_each_class_has_a_verdict() -> None:
     """If one class is too rare, the parts of the raw scores name it; each has its own counts."""
     n = 6_000
