@@ -607,7 +607,7 @@ def turning(seed: int, *odds: float, process: CalibrationEProcess, batch: int = 
         process.run(EProcessSteps(kinds[part], numbers[part], numbers[part], values[part]))
 
 
-@pytest.mark.native
+@pytest.mark.simulation
 def test_a_test_is_armed_again_when_the_incident_is_over() -> None:
     """A second change triggers it again, at 6 / alpha; before, it is not active any more."""
     found = []
@@ -625,7 +625,7 @@ def test_a_test_is_armed_again_when_the_incident_is_over() -> None:
     assert after.last.first >= sum(TURNS[:2])
 
 
-@pytest.mark.native
+@pytest.mark.simulation
 def test_batches_and_states_do_not_change_when_tests_are_armed() -> None:
     """Tests are armed at the same observation, however rows are batched, and after loading."""
     whole, parts = (CalibrationEProcess(tolerance=1.5, average_run_length=10_000) for _ in range(2))
@@ -637,7 +637,6 @@ def test_batches_and_states_do_not_change_when_tests_are_armed() -> None:
     assert again.evidence() == whole.evidence()
 
 
-@pytest.mark.native
 @pytest.mark.simulation
 def test_false_alarms_after_a_test_was_armed_again() -> None:
     """With alpha 0.3 it is triggered once more, while forecasts are right, in 5 % of runs."""
