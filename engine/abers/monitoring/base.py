@@ -273,8 +273,10 @@ class TaskMonitor(Monitor):
 
         By what it is about; empty if something is established already, and without tests.
         """
-        found = [one for one in _sequences(self.e_processes) if one.brief()[0] == NOT_FOUND]
-        return {one.verdict().words.subject: one.label_needs() for one in found[-1:]}
+        served = [one for one in _sequences(self.e_processes) if not one.words.part][-1:]
+        return {
+            one.words.subject: one.label_needs() for one in served if one.brief()[0] == NOT_FOUND
+        }
 
     @property
     def losses(self) -> LossDifference | None:

@@ -199,6 +199,14 @@ def test_classes_are_counted_by_their_labels() -> None:
         assert one.expected == pytest.approx(sum(score[name] for score in scores))
 
 
+def test_needs_of_classes_are_those_of_the_top_class() -> None:
+    """How many labels are needed is said of the main verdict on what is served, not of a class."""
+    processor = Processor(class_settings())
+    processor.process_batch(classes_stream(1.0, 40))
+    monitor = monitor_of(processor)
+    assert [*monitor.label_needs] == [monitor.verdicts[-1].words.subject]
+
+
 @given(sizes=st.lists(st.integers(1, 90), min_size=1, max_size=6), at=st.integers(0, 5))
 def test_verdicts_of_classes_need_no_batches(sizes: list[int], at: int) -> None:
     """They are the same however a stream is split, and after a restart amid waiting labels."""
