@@ -230,6 +230,7 @@ class KafkaSection(Section):
     """Section [kafka]: the topics, and how to read and write them; durations in wall-clock time."""
 
     bootstrap_servers: Bootstrap
+    client: Literal["kafka-python", "librdkafka"] = "kafka-python"
     application_id: Label = "abers"
     group_instance_id: Label = "0"
     observations: Topic

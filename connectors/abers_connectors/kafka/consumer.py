@@ -11,13 +11,13 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from kafka import ConsumerRebalanceListener, KafkaAdminClient, errors
-from kafka.admin import MemberToRemove
+from kafka import ConsumerRebalanceListener, errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from abers_connectors.kafka import workarounds
 from abers_connectors.kafka.client_errors import translated_errors
 from abers_connectors.kafka.connection import new_consumer, to_client
+from abers_connectors.kafka.membership import remove_member
 from abers_connectors.runtime.transport import FetchPosition, GroupMembership, TopicPartition
 
 if TYPE_CHECKING:
@@ -168,7 +168,4 @@ class GroupConsumer:
     def leave(self) -> None:
         """Close the client and leave the group."""
         self.close()
-        with self._watchdog.call("leave"), translated_errors("leaving the group"):
-            member = MemberToRemove(group_instance_id=self._instance)
-            with KafkaAdminClient(**self._settings) as admin:
-                admin.remove_group_members(self._group, [member])
+        remove_member(self._group, self._instance, settings=self._settings, watchdog=self._watchdog)

@@ -95,16 +95,28 @@ class TransactionalProducer:
         value: bytes | None,
         headers: Sequence[tuple[str, bytes]] = (),
         timestamp: int | None = None,
-    ) -> Callable[[], int]:
-        """Send a record in the open transaction; the result returns its offset after the commit."""
+    ) -> None:
+        """Send a record in the open transaction."""
+        self._send(to, key, value, list(headers), timestamp)
+
+    def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
+        """Send a value in the open transaction; the result returns its offset after the commit."""
+        future = self._send(to, None, value, [], None)
+        return lambda: cast("int", future.get(timeout=0).offset)
+
+    def _send(
+        self,
+        to: TopicPartition,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[tuple[str, bytes]],
+        timestamp: int | None,
+    ) -> Any:  # noqa: ANN401 - has no types
         try:
-            future = self._producer.send(
-                to.topic, value, key, list(headers), to.partition, timestamp
-            )
+            return self._producer.send(to.topic, value, key, headers, to.partition, timestamp)
         except errors.KafkaError:  # a context manager for every record would be slow
             with self._aborting(f"writing to {to}"):
                 raise
-        return lambda: cast("int", future.get(timeout=0).offset)
 
     def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
         """Commit the transaction together with input offsets."""

@@ -13,25 +13,32 @@ from abers_connectors.extras import extra
 from abers_connectors.runtime.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from abers_connectors.config.model import Config
 
 __all__ = ["missing_requirements"]
 
 _CLIENT = ("kafka", "crc32c", "lz4.frame", "zstandard", "snappy")
+_LIBRDKAFKA = ("confluent_kafka",)
 _SERVER = ("starlette", "uvicorn", "prometheus_client")
 
 
 def missing_requirements(config: Config) -> Iterator[str]:
     """Yield a dotted path and a sentence for each library that a service needs and lacks."""
-    groups = {"kafka": _CLIENT} | ({"http": _SERVER} if config.http.enabled else {})
-    for group, modules in groups.items():
+    needed: list[tuple[str, str, str, Sequence[str]]] = [
+        ("kafka", "a section [kafka]", "kafka", _CLIENT)
+    ]
+    if config.kafka is not None and config.kafka.client == "librdkafka":
+        needed.append(("kafka.client", 'kafka.client = "librdkafka"', "librdkafka", _LIBRDKAFKA))
+    if config.http.enabled:
+        needed.append(("http", "a section [http]", "http", _SERVER))
+    for path, feature, group, modules in needed:
         try:
             for module in modules:
-                extra(module, f"a section [{group}]", group)
+                extra(module, feature, group)
         except MissingExtraError as error:
-            yield f"{group}: {error}"
+            yield f"{path}: {error}"
     if config.state.path is not None:
         try:
             SnapshotStore(config.state.path, "abers")

@@ -1,9 +1,8 @@
 """The Kafka client that the runtime needs: protocols, and the registry of implementations.
 
-The runtime uses nothing else of a client, so another client can replace the one in
-`abers_connectors.kafka`: it is one module with a function `open_transport`, and one line in
-`TRANSPORTS`. Every call returns after the broker has answered; if a broker does not answer in time,
-the process ends.
+The runtime uses nothing else of a client. A client is one module with a function `open_transport`,
+and one line in `TRANSPORTS`. Every call returns after the broker has answered; if a broker does not
+answer in time, the process ends.
 """
 
 from __future__ import annotations
@@ -34,7 +33,10 @@ __all__ = [
     "open_transport",
 ]
 
-TRANSPORTS = {"kafka-python": "abers_connectors.kafka.client"}
+TRANSPORTS = {
+    "kafka-python": "abers_connectors.kafka.client",
+    "librdkafka": "abers_connectors.librdkafka.client",
+}
 """The module of each client, by the client's name."""
 
 
@@ -172,8 +174,11 @@ class Producer(Protocol):
         value: bytes | None,
         headers: Sequence[tuple[str, bytes]] = (),
         timestamp: int | None = None,
-    ) -> Callable[[], int]:
-        """Send a record in the open transaction; the result returns its offset after the commit."""
+    ) -> None:
+        """Send a record in the open transaction."""
+
+    def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
+        """Send a value in the open transaction; the result returns its offset after the commit."""
 
     def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
         """Commit the transaction together with input offsets.
@@ -261,9 +266,7 @@ class Transport(Protocol):
         """
 
 
-def open_transport(
-    kafka: KafkaSection, watchdog: Watchdog, name: str = "kafka-python"
-) -> Transport:
-    """Load a Kafka client by its name in `TRANSPORTS`; the watchdog watches its calls."""
-    module = import_module(TRANSPORTS[name])
+def open_transport(kafka: KafkaSection, watchdog: Watchdog) -> Transport:
+    """Load the Kafka client that the configuration names; the watchdog watches its calls."""
+    module = import_module(TRANSPORTS[kafka.client])
     return cast("Transport", module.open_transport(kafka, watchdog))

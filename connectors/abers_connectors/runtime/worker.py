@@ -265,7 +265,10 @@ class Worker:
     ) -> Callable[[], int]:
         """Send a changelog record; the result returns its last part's offset after the commit."""
         to = self._application.changelog_partition(task.checkpoint.partition)
-        return [self._producer.send(to, None, value) for value in changelog.encode(record)][-1]
+        *before, last = changelog.encode(record)
+        for value in before:
+            self._producer.send(to, None, value)
+        return self._producer.send_tracked(to, last)
 
     def _offsets(self, tasks: Iterable[StreamTask]) -> dict[TopicPartition, int]:
         """Return the next offsets of the inputs of some tasks."""

@@ -337,7 +337,7 @@ MISTAKES = {
         'did you mean "earliest"?'
     ),
     "kafka.topic = 'x'": "kafka.topic: unknown key; [kafka] has bootstrap_servers, "
-    "application_id, group_instance_id, "
+    "client, application_id, group_instance_id, "
     "observations, labels, predictions, outcomes, dead_letters, changelog, alerts, "
     "starting_offset, "
     "publish_from, on_offset_out_of_range, max_records, max_bytes, commit_interval, max_task_idle, "

@@ -11,6 +11,7 @@ from abers_connectors.config.sections import HttpSection, KafkaSection
 from abers_connectors.kafka.requirements import missing_requirements
 
 KAFKA = KafkaSection(bootstrap_servers=("a:1",), observations="i", predictions="o")
+FAST = KAFKA.model_copy(update={"client": "librdkafka"})
 
 
 def test_nothing_is_lacking() -> None:
@@ -29,3 +30,14 @@ def test_what_is_lacking(module: str, group: str, monkeypatch: pytest.MonkeyPatc
     assert list(missing_requirements(Config(kafka=KAFKA))) == [line]
     without = Config(kafka=KAFKA, http=HttpSection(enabled=False))
     assert list(missing_requirements(without)) == ([] if module == "uvicorn" else [line])
+
+
+def test_the_client_is_needed_where_it_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library is required only by the configuration that names it."""
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    assert list(missing_requirements(Config(kafka=KAFKA))) == []
+    line = (
+        'kafka.client: kafka.client = "librdkafka" needs confluent_kafka, which is not installed; '
+    )
+    line += "run: pip install 'abers[librdkafka]'"
+    assert list(missing_requirements(Config(kafka=FAST))) == [line]

@@ -99,8 +99,9 @@ def open_clients(
         bootstrap_servers=(broker.bootstrap,),
         observations="observations",
         predictions="predictions",
+        client=request.param,
     )
-    transport = open_transport(kafka, watchdog, request.param)
+    transport = open_transport(kafka, watchdog)
     with ExitStack() as stack:
         yield lambda partitions=1: Clients(transport, topics(partitions=partitions), stack)
 
@@ -130,14 +131,21 @@ def test_a_transaction_is_all_or_nothing(open_clients: Callable[..., Clients]) -
     metadata = settled(consumer, owned=1).group_metadata
     assert metadata is not None
     producer.begin()
-    offset = producer.send(here, b"key", b"value", [("name", b"header")], 1234)
+    producer.send(here, b"key", b"value", [("name", b"header")], 1234)
+    offset = producer.send_tracked(here, b"tracked")
     assert clients.reader.committed(here) is None
     producer.commit({here: 0}, metadata)
-    assert (offset(), clients.reader.committed(here)) == (0, 0)
+    assert (offset(), clients.reader.committed(here)) == (1, 0)
     producer.begin()
     producer.send(here, None, b"never")
     producer.close()
-    (one,) = read(consumer, here)
+    one, tracked = read(consumer, here)
+    assert (tracked.offset, tracked.key, tracked.value, [*tracked.headers]) == (
+        1,
+        None,
+        b"tracked",
+        [],
+    )
     assert (one.topic, one.partition, one.offset) == (clients.topic, 0, 0)
     assert (one.key, one.value, one.timestamp) == (b"key", b"value", 1234)
     assert [(name, value) for name, value in one.headers] == [("name", b"header")]

@@ -1,0 +1,1 @@
+"""The transport of librdkafka, by confluent-kafka."""

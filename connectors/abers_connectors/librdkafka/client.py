@@ -1,0 +1,42 @@
+"""The transport of librdkafka.
+
+It reads partitions outside the group, repairs transactions and removes members by kafka-python:
+the state is restored the same way, and librdkafka lacks some of the requests.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.kafka.settings import client_settings as kafka_python_settings
+from abers_connectors.librdkafka.consumer import GroupConsumer
+from abers_connectors.librdkafka.producer import TransactionalProducer
+from abers_connectors.librdkafka.settings import client_settings
+
+if TYPE_CHECKING:
+    from abers_connectors.config.sections import KafkaSection
+    from abers_connectors.runtime.transport import Transport
+    from abers_connectors.runtime.watchdog import Watchdog
+
+__all__ = ["LibrdkafkaTransport", "open_transport"]
+
+
+class LibrdkafkaTransport:
+    """A `runtime.transport.Transport`."""
+
+    def __init__(self, kafka: KafkaSection, watchdog: Watchdog) -> None:
+        beside, settings = kafka_python_settings(kafka), client_settings(kafka)
+        self.reader = partial(PartitionReader, settings=beside, watchdog=watchdog)
+        self.producer = partial(
+            TransactionalProducer, settings=settings, repair_settings=beside, watchdog=watchdog
+        )
+        self.consumer = partial(
+            GroupConsumer, settings=settings, admin_settings=beside, watchdog=watchdog
+        )
+
+
+def open_transport(kafka: KafkaSection, watchdog: Watchdog) -> Transport:
+    """Return the transport of a configuration; it connects when a client is opened."""
+    return LibrdkafkaTransport(kafka, watchdog)

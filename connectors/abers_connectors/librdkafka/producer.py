@@ -1,0 +1,195 @@
+"""Transactional producer.
+
+kafka-python connects first, with the same transactional id. It ends the last transaction in every
+partition that has missed the end (see `kafka.transaction_repair`), for which librdkafka has no
+call. Then librdkafka takes the id. That is repeated after a failed transaction, and before the
+first transaction after a connection was lost.
+
+A transaction that can be aborted is, before the error is raised. A commit whose outcome is unclear
+is repeated until the coordinator answers, or the watchdog ends the process.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+
+from abers_connectors.kafka.producer import TransactionalProducer as KafkaPythonProducer
+from abers_connectors.librdkafka.client_errors import (
+    error_of,
+    translated_error,
+    translated_errors,
+)
+from abers_connectors.librdkafka.leaders import Leaders
+from abers_connectors.librdkafka.statistics import ConnectionWatch
+from abers_connectors.runtime.transport import TransactionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from abers_connectors.runtime.transport import TopicPartition
+    from abers_connectors.runtime.watchdog import Watchdog
+
+__all__ = ["TransactionalProducer"]
+
+_MAX_RECORD = 1 << 20  # bytes, as kafka-python's
+_REQUEST_TIMEOUT = 10  # seconds after which a broker that does not answer counts as gone
+
+
+class TransactionalProducer:
+    """A `runtime.transport.Producer`; see `runtime.transport.Transport.producer`.
+
+    `settings` are librdkafka's, and `repair_settings` kafka-python's.
+    """
+
+    def __init__(  # noqa: PLR0913 - the identity of a producer
+        self,
+        transactional_id: str,
+        *,
+        topics: Sequence[str],
+        group: str,
+        timeout: float,
+        compression: str,
+        settings: Mapping[str, Any],
+        repair_settings: Mapping[str, Any],
+        watchdog: Watchdog,
+    ) -> None:
+        self._watchdog = watchdog
+        self._repair = partial(
+            KafkaPythonProducer,
+            transactional_id,
+            topics=topics,
+            group=group,
+            timeout=timeout,
+            compression=compression,
+            settings=repair_settings,
+            watchdog=watchdog,
+        )
+        self._settings = {
+            **settings,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": int(1000 * timeout),
+            "socket.timeout.ms": int(1000 * min(timeout, _REQUEST_TIMEOUT)),
+            "compression.type": compression,
+            "partitioner": "murmur2_random",
+            "message.max.bytes": _MAX_RECORD,
+            "batch.size": 1 << 19,
+            "linger.ms": 1000,  # a commit sends what is buffered
+            "queue.buffering.max.messages": 0,  # the limits of a batch apply
+            "statistics.interval.ms": 1000,
+        }
+        self._leaders = Leaders(settings)
+        self._producer, self._watch = self._connect()
+
+    def _connect(self) -> tuple[Producer, ConnectionWatch]:
+        """Repair the last transaction, and open a client."""
+        self._repair().close()
+        watch = ConnectionWatch()
+        with translated_errors("connecting"):
+            producer = Producer({**self._settings, "stats_cb": watch.take}, logger=watch)
+            self._repeated("connect", producer.init_transactions)
+        return producer, watch
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._producer.poll(0)  # statistics and log
+        if self._watch.lost:
+            # A broker may have failed after it decided the last commit, and before all partitions
+            # had it.
+            self.close()
+            self._producer, self._watch = self._connect()
+        with self._watchdog.call("begin"), translated_errors("beginning a transaction"):
+            self._producer.begin_transaction()
+
+    def send(
+        self,
+        to: TopicPartition,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        timestamp: int | None = None,
+    ) -> None:
+        """Send a record in the open transaction."""
+        self._send(
+            to,
+            value,
+            key,
+            timestamp=_to_client(timestamp),
+            headers=[*headers] if headers else None,
+        )
+
+    def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
+        """Send a value in the open transaction; the result returns its offset after the commit."""
+        offsets: list[int | None] = []
+        self._send(to, value, on_delivery=lambda _, sent: offsets.append(sent.offset()))
+        return lambda: offsets[0]  # type: ignore[return-value] # the commit has succeeded
+
+    def _send(
+        self,
+        to: TopicPartition,
+        value: bytes | None,
+        key: bytes | None = None,
+        **more: Any,  # noqa: ANN401
+    ) -> None:
+        try:
+            self._producer.produce(to.topic, value, key, to.partition, **more)
+        except KafkaException:  # a context manager for every record would be slow
+            with self._aborting(f"writing to {to}"):
+                raise
+
+    def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
+        """Commit the transaction together with input offsets."""
+        client = [ClientPartition(*one, offset) for one, offset in offsets.items()]
+        with self._aborting("committing"):
+            send_offsets = self._producer.send_offsets_to_transaction
+            self._repeated("send offsets", partial(send_offsets, client, group_metadata))
+            self._repeated("commit", self._producer.commit_transaction)
+
+    def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions without a leader, and request metadata for the next call."""
+        self._producer.poll(0)  # so that statistics and log do not pile up in an idle client
+        return self._leaders.missing(partitions)
+
+    def close(self) -> None:
+        """Close the client; the broker aborts an open transaction."""
+        # Nothing is left to lose, and a client may have been closed before.
+        with self._watchdog.call("close"), suppress(KafkaException, RuntimeError):
+            self._producer.purge()
+            self._producer.close()
+
+    def _repeated(self, name: str, call: Callable[[], object]) -> None:
+        """Repeat a call while the client asks for it; the watchdog ends that."""
+        with self._watchdog.call(name):
+            while True:
+                try:
+                    call()
+                except KafkaException as error:
+                    if not error_of(error).retriable():
+                        raise
+                else:
+                    return
+
+    @contextmanager
+    def _aborting(self, doing: str) -> Iterator[None]:
+        """Abort the transaction and replace the client if the block fails and that is possible."""
+        try:
+            yield
+        except KafkaException as error:
+            cause = error_of(error)
+            if cause.fatal() or not cause.txn_requires_abort():
+                raise translated_error(cause, doing) from error
+            with translated_errors("aborting"):
+                self._repeated("abort", self._producer.abort_transaction)
+            self.close()
+            self._producer, self._watch = self._connect()
+            msg = f"{doing}: {cause.str()}; the transaction was aborted"
+            raise TransactionError(msg) from error
+
+
+def _to_client(timestamp: int | None) -> int:
+    """Return a timestamp for the client, to which 0 means now: the first millisecond of 1970."""
+    return 0 if timestamp is None else max(timestamp, 1)
