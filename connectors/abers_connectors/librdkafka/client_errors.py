@@ -58,7 +58,8 @@ def error_of(raised: KafkaException) -> KafkaError:
 
 def translated_error(error: KafkaError, doing: str) -> BrokerError | ConfigError:
     """Translate an error of the client; `doing` is the phrase for its action, "reading"."""
-    if error.code() in _FENCED:
+    # A consumer that was fenced tells so only in the text of its error.
+    if error.code() in _FENCED or (error.code() == KafkaError._FATAL and "fenced" in error.str()):  # noqa: SLF001
         msg = (
             f"{doing}: another process took the place of this one ({error.name()}); "
             "no two processes may have the same kafka.group_instance_id"

@@ -78,7 +78,6 @@ class GroupConsumer:
         self._group, self._instance = group, instance
         self._session_timeout = session_timeout
         self._assignment, self._heartbeat = Assignment(), Heartbeat()
-        self._failure: KafkaError | None = None
         heartbeat = int(1000 * min(session_timeout / 4, _HEARTBEAT))
         with watchdog.call("connect"), translated_errors("connecting"):
             self._consumer = Consumer(
@@ -92,7 +91,6 @@ class GroupConsumer:
                     "max.poll.interval.ms": int(1000 * max(session_timeout, _POLL_INTERVAL)),
                     "statistics.interval.ms": heartbeat // 2,
                     "stats_cb": self._heartbeat.take,
-                    "error_cb": self._failed,
                 },
                 logger=ConnectionWatch(),
             )
@@ -109,8 +107,6 @@ class GroupConsumer:
             messages = self._consumer.consume(1, seconds)
             if messages and max_records > 1:
                 messages += self._consumer.consume(min(max_records - 1, _MAX_POLLED), 0)
-        if self._failure is not None:
-            raise translated_error(self._failure, "staying in the group")
         failed = [one for one in messages if one.error() is not None]
         if failed:
             messages = [one for one in messages if one.error() is None]
@@ -150,11 +146,6 @@ class GroupConsumer:
                 raise BrokerError(msg)
         elif error.fatal() or code not in TRANSIENT:
             raise translated_error(error, "reading")
-
-    def _failed(self, error: KafkaError) -> None:
-        """Keep an error after which the client does nothing more."""
-        if error.fatal():
-            self._failure = error
 
     def membership(self) -> GroupMembership:
         """Return the current assignment."""

@@ -24,7 +24,7 @@ class Leaders:
     """Knows which partitions had no leader when it was last asked for."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._admin = AdminClient({**settings})
+        self._admin = AdminClient({**settings, "log_level": 0})  # the producer logs the same
         self._thread: Thread | None = None
         self._missing = frozenset[tuple[str, int]]()
 

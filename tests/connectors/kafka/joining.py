@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.brokers import PATIENCE
 
-from abers_connectors.kafka.consumer import GroupConsumer
-from abers_connectors.kafka.producer import TransactionalProducer
-from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.config.sections import KafkaSection
+from abers_connectors.runtime.transport import TopicPartition, open_transport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,40 +19,53 @@ if TYPE_CHECKING:
         Consumer,
         GroupMembership,
         Record,
+        Transport,
     )
     from abers_connectors.runtime.watchdog import Watchdog
 
-__all__ = ["Reading", "member", "out_of_reach", "settled", "writer"]
+__all__ = ["Reading", "member", "out_of_reach", "settled", "transport", "writer"]
 
 SESSION = 300  # seconds: no machine is so slow that a member seems to be gone meanwhile
 
 
-def member(
-    broker: Broker, watchdog: Watchdog, instance: str, *topics: str, session: float = SESSION
-) -> GroupConsumer:
-    """Join a group that is named after the first topic."""
-    return GroupConsumer(
-        topics,
-        f"group-of-{topics[0]}",
-        instance,
-        session_timeout=session,
-        settings=broker.client,
-        watchdog=watchdog,
+def transport(broker: Broker, watchdog: Watchdog, client: str) -> Transport:
+    """Open a client of a broker by its name."""
+    kafka = KafkaSection(
+        bootstrap_servers=tuple(broker.bootstrap.split(",")),
+        observations="observations",
+        predictions="predictions",
+        client=client,  # type: ignore[arg-type] # a name in TRANSPORTS
     )
+    return open_transport(kafka, watchdog)
+
+
+def member(
+    broker: Broker,
+    watchdog: Watchdog,
+    instance: str,
+    *topics: str,
+    session: float = SESSION,
+    client: str = "kafka-python",
+) -> Any:  # noqa: ANN401 - tests reach into it
+    """Join a group that is named after the first topic."""
+    opened = transport(broker, watchdog, client)
+    return opened.consumer(topics, f"group-of-{topics[0]}", instance, session_timeout=session)
 
 
 def writer(
-    broker: Broker, watchdog: Watchdog, topic: str, timeout: float = 10
-) -> TransactionalProducer:
+    broker: Broker,
+    watchdog: Watchdog,
+    topic: str,
+    timeout: float = 10,
+    client: str = "kafka-python",
+) -> Any:  # noqa: ANN401 - tests reach into it
     """Open a producer that is named after its topic."""
-    return TransactionalProducer(
+    return transport(broker, watchdog, client).producer(
         f"id-{topic}",
         topics=[topic],
         group=f"group-of-{topic}",
         timeout=timeout,
         compression="lz4",
-        settings=broker.client,
-        watchdog=watchdog,
     )
 
 
@@ -73,7 +85,7 @@ def out_of_reach(client: Any) -> None:  # noqa: ANN401 - has no types
     assert done.wait(PATIENCE)
 
 
-def settled(*groups: GroupConsumer, owned: int) -> list[GroupMembership]:
+def settled(*groups: Consumer, owned: int) -> list[GroupMembership]:
     """Poll until the members own that many partitions together, and each at least one."""
     while True:
         for one in groups:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.kafka.chaos.apart import attacked_apart
 
+from abers_connectors.runtime.transport import TRANSPORTS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.mark.kafka
-def test_everything_happens_once_whatever_dies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("client", TRANSPORTS)
+def test_everything_happens_once_whatever_dies(client: str, tmp_path: Path) -> None:
     """Five workers are killed, one is paused, the broker dies, snapshots are damaged."""
-    said = attacked_apart("short", tmp_path)
+    said = attacked_apart("short", tmp_path, client)
     assert "5 kills" in said
     assert "lost 0, duplicates 0, state equal True" in said
 
@@ -22,6 +25,6 @@ def test_everything_happens_once_whatever_dies(tmp_path: Path) -> None:
 @pytest.mark.kafka
 def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
     """Several classes, numbers and a learner: a killed worker continues correctly."""
-    said = attacked_apart("tasks", tmp_path)
+    said = attacked_apart("tasks", tmp_path, "kafka-python")
     assert said.count("snapshots damaged") == 3
     assert said.count("3 kills") == said.count("lost 0, duplicates 0, state equal True") == 3

@@ -7,31 +7,36 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.kafka.chaos.apart import attacked_apart
 
+from abers_connectors.runtime.transport import TRANSPORTS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.mark.kafka
 @pytest.mark.long
-def test_everything_happens_once_for_long(tmp_path: Path) -> None:
+@pytest.mark.parametrize("client", TRANSPORTS)
+def test_everything_happens_once_for_long(client: str, tmp_path: Path) -> None:
     """Workers are killed 22 times while a hundred thousand observations flow."""
-    said = attacked_apart("long", tmp_path)
+    said = attacked_apart("long", tmp_path, client)
     assert "22 kills" in said
     assert "lost 0, duplicates 0, state equal True" in said
 
 
 @pytest.mark.kafka
 @pytest.mark.long
-def test_everything_happens_once_whatever_node_dies(tmp_path: Path) -> None:
+@pytest.mark.parametrize("client", TRANSPORTS)
+def test_everything_happens_once_whatever_node_dies(client: str, tmp_path: Path) -> None:
     """One of three brokers is killed nine times, and workers too, while records flow."""
-    said = attacked_apart("failover", tmp_path)
+    said = attacked_apart("failover", tmp_path, client)
     assert "9 nodes killed" in said
     assert "lost 0, duplicates 0, state equal True" in said
 
 
 @pytest.mark.kafka
 @pytest.mark.long
-def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("client", TRANSPORTS)
+def test_everything_happens_once_whatever_is_predicted(client: str, tmp_path: Path) -> None:
     """Each other task, and a learner, survives the faults of the short campaign."""
-    said = attacked_apart("tasks-long", tmp_path)
+    said = attacked_apart("tasks-long", tmp_path, client)
     assert said.count("5 kills") == said.count("lost 0, duplicates 0, state equal True") == 3

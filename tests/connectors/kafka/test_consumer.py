@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.clients import on_each_client
 from tests.connectors.kafka.joining import Reading, member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.watchdog import Watchdog
 
 
+@on_each_client
 def test_committed_records_only(
+    client: str,
     broker: Broker,
     topics: Callable[..., str],
     watchdog: Watchdog,
@@ -28,8 +31,8 @@ def test_committed_records_only(
     """An aborted record is never returned, and transaction markers count as read."""
     topic = topics()
     here = TopicPartition(topic, 0)
-    producer = writer(broker, watchdog, topic)
-    group = member(broker, watchdog, "a", topic)
+    producer = writer(broker, watchdog, topic, client=client)
+    group = member(broker, watchdog, "a", topic, client=client)
     (owner,) = settled(group, owned=1)
     for value in (b"one", b"two"):
         producer.begin()
@@ -53,15 +56,16 @@ def test_committed_records_only(
     group.close()
 
 
+@on_each_client
 def test_restart_keeps_the_seat(
-    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
 ) -> None:
     """A member that returns under its name owns the same partitions, and no other moved."""
     topic = topics(partitions=2)
-    first, second = (member(broker, watchdog, name, topic) for name in "ab")
+    first, second = (member(broker, watchdog, name, topic, client=client) for name in "ab")
     before = settled(first, second, owned=2)
     first.close()
-    back = member(broker, watchdog, "a", topic)
+    back = member(broker, watchdog, "a", topic, client=client)
     after = settled(back, second, owned=2)
     assert [one.assigned for one in after] == [one.assigned for one in before]
     assert after[1].epoch == before[1].epoch
@@ -69,11 +73,15 @@ def test_restart_keeps_the_seat(
     second.close()
 
 
-def test_a_taken_seat(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+@on_each_client
+def test_a_taken_seat(
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
     """A member whose name another process takes fails, even if there is nothing to read."""
     topic = topics()
-    older, younger = (member(broker, watchdog, "a", topic) for _ in range(2))
+    older = member(broker, watchdog, "a", topic, client=client)
     settled(older, owned=1)
+    younger = member(broker, watchdog, "a", topic, client=client)
 
     def poll_until_it_fails() -> None:
         while True:
@@ -115,11 +123,14 @@ def test_a_broker_that_hangs(brokers: Callable[..., Broker], watchdog: Watchdog)
     group.close()
 
 
-def test_lost_history(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+@on_each_client
+def test_lost_history(
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
     """Reading at an offset that a topic no longer has is an error that names the offset."""
     topic = topics()
     broker.produce(topic, [Message(b"x")] * 5)
-    group = member(broker, watchdog, "a", topic)
+    group = member(broker, watchdog, "a", topic, client=client)
     settled(group, owned=1)
     reading = Reading(group, {TopicPartition(topic, 0): 99})
 
@@ -132,14 +143,17 @@ def test_lost_history(broker: Broker, topics: Callable[..., str], watchdog: Watc
     group.close()
 
 
-def test_unknown_partition(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+@on_each_client
+def test_unknown_partition(
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
     """Calls about a partition that is not owned return nothing and do nothing.
 
     Such a partition may have been owned a moment ago: partitions move between two polls.
     """
     topic = topics()
     here = TopicPartition(topic, 0)
-    group = member(broker, watchdog, "a", topic)
+    group = member(broker, watchdog, "a", topic, client=client)
     group.seek(here, 0)
     group.pause(here)
     group.resume(here)
@@ -147,14 +161,15 @@ def test_unknown_partition(broker: Broker, topics: Callable[..., str], watchdog:
     group.close()
 
 
+@on_each_client
 def test_resumed_partition_goes_on(
-    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
 ) -> None:
     """Records that were fetched before a pause are returned after the resume."""
     topic = topics(partitions=2)
     for number in range(2):
         broker.produce(topic, [Message(b"x", partition=number)] * 100)
-    group = member(broker, watchdog, "a", topic)
+    group = member(broker, watchdog, "a", topic, client=client)
     settled(group, owned=2)
     reading = Reading(group, {TopicPartition(topic, number): 0 for number in range(2)})
     count = [0, 0]

@@ -25,6 +25,7 @@ from tests.connectors.kafka.chaos.members import PATIENT, Member
 from tests.connectors.kafka.chaos.nemesis import foreign_transaction, spoil
 from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.chaos.workers import Worker
+from tests.connectors.kafka.clients import on_each_client, on_each_client_at_length
 
 from abers.exceptions import BrokerError, StateError
 from abers_connectors.runtime.transport import TopicPartition
@@ -39,11 +40,12 @@ DATA, UNAVAILABLE, CONFIG = 65, 75, 78
 
 
 @pytest.fixture
-def apply_(broker: Broker, tmp_path: Path) -> Callable[..., Application]:
-    """Create applications."""
+def apply_(broker: Broker, tmp_path: Path, client: str) -> Callable[..., Application]:
+    """Create applications on a client."""
 
-    def made(partitions: int = 1, **sections: object) -> Application:
-        return Application(broker, tmp_path, partitions, **{**SECTIONS, **sections})
+    def made(partitions: int = 1, **sections: dict[str, Any]) -> Application:
+        kafka = {"client": client, **sections.pop("kafka", {})}
+        return Application(broker, tmp_path, partitions, **{**SECTIONS, **sections, "kafka": kafka})
 
     return made
 
@@ -92,7 +94,19 @@ def finish(application: Application, worker: Callable[..., Worker], traffic: Tra
 # A worker that is put aside
 
 
+class Wrapped:
+    """A producer with a commit of its own."""
+
+    def __init__(self, producer: Any, commit: Callable[[], None]) -> None:  # noqa: ANN401 - the client's
+        self._producer, self.commit_transaction = producer, commit
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of the producer
+        """Return a part of the producer."""
+        return getattr(self._producer, name)
+
+
 @pytest.mark.parametrize("late", [False, True])
+@on_each_client
 def test_a_worker_paused_between_send_offsets_and_commit(
     late: bool,  # noqa: FBT001 - a parameter of the test
     apply_: Callable[..., Application],
@@ -124,11 +138,11 @@ def test_a_worker_paused_between_send_offsets_and_commit(
                 moved.set()
 
         thread = threading.Thread(target=take_over)
-        client = paused.producer._producer
-        commit = client.commit_transaction
+        producer = paused.producer._producer
+        commit = producer.commit_transaction
 
         def pause() -> None:
-            client.commit_transaction = commit
+            paused.producer._producer = producer
             application.leave("paused")
             thread.start()
             assert restoring.wait(PATIENCE)
@@ -136,18 +150,19 @@ def test_a_worker_paused_between_send_offsets_and_commit(
                 assert restored_there.wait(PATIENCE)
             commit()
 
-        client.commit_transaction = pause
+        paused.producer._producer = Wrapped(producer, pause)
         if late:
             with pytest.raises(BrokerError):
                 paused.turn_until(lambda: False)
         else:
-            paused.turn_until(lambda: client.commit_transaction is commit)
+            paused.turn_until(lambda: paused.producer._producer is producer)
         thread.join()
     assert not failed, failed
     assert moved.is_set()
     judge(application, traffic.ids, traffic.poison)
 
 
+@on_each_client
 def test_a_restarted_self_fences_the_one_before(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -175,6 +190,7 @@ def seat(application: Application) -> list[tuple[str, str]]:
     return [(one["group_instance_id"], one["member_id"]) for one in members]
 
 
+@on_each_client
 def test_an_idle_twin_ends(
     apply_: Callable[..., Application], worker: Callable[..., Worker]
 ) -> None:
@@ -198,6 +214,7 @@ def test_an_idle_twin_ends(
     assert younger.exits == [0]
 
 
+@on_each_client
 def test_a_stranger_in_the_group_is_reported(apply_: Callable[..., Application]) -> None:
     """A member that reads one input only takes labels away, which is reported."""
     application = apply_(partitions=2)
@@ -220,6 +237,7 @@ def test_a_stranger_in_the_group_is_reported(apply_: Callable[..., Application])
 # A restore
 
 
+@on_each_client
 def test_a_rebalance_during_a_restore(
     apply_: Callable[..., Application], played: Callable[..., Traffic]
 ) -> None:
@@ -255,6 +273,7 @@ def test_a_rebalance_during_a_restore(
     judge(application, traffic.ids, traffic.poison)
 
 
+@on_each_client_at_length
 def test_a_restore_waits_for_a_foreign_transaction(
     apply_: Callable[..., Application], played: Callable[..., Traffic]
 ) -> None:
@@ -280,6 +299,7 @@ def test_a_restore_waits_for_a_foreign_transaction(
     judge(application, traffic.ids, traffic.poison)
 
 
+@on_each_client_at_length
 def test_a_damaged_newest_snapshot_is_passed_over(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -304,6 +324,7 @@ def test_a_damaged_newest_snapshot_is_passed_over(
 # A state that must not be used
 
 
+@on_each_client_at_length
 def test_a_changelog_cut_off_past_every_snapshot_is_refused(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -340,6 +361,7 @@ def moved(application: Application, offsets: dict[TopicPartition, int]) -> None:
         consumer.commit(there)
 
 
+@on_each_client_at_length
 def test_state_and_offsets_that_disagree_are_refused(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -362,6 +384,7 @@ def test_state_and_offsets_that_disagree_are_refused(
     assert "committed @17" in said
 
 
+@on_each_client_at_length
 def test_offsets_without_a_changelog_are_refused(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -381,6 +404,7 @@ def test_offsets_without_a_changelog_are_refused(
 # Ends
 
 
+@on_each_client
 def test_sigterm_under_load(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -398,6 +422,7 @@ def test_sigterm_under_load(
     finish(application, worker, traffic)
 
 
+@on_each_client_at_length
 def test_too_many_dead_letters(
     apply_: Callable[..., Application],
     worker: Callable[..., Worker],
@@ -414,13 +439,15 @@ def test_too_many_dead_letters(
     assert len(dead_letters) == committed(application)[application.topics["observations"], 0][0]
 
 
+@on_each_client
 def test_a_broker_that_is_gone(
+    client: str,
     brokers: Callable[..., Broker],
     tmp_path: Path,
     worker: Callable[..., Worker],
 ) -> None:
     """A worker whose broker is gone for longer than the watchdog allows ends with 75."""
-    application = Application(brokers(), tmp_path, 1, **SECTIONS)
+    application = Application(brokers(), tmp_path, 1, **SECTIONS, kafka={"client": client})
     one = worker(application, stall_timeout="20s", transaction_timeout="10s", session_timeout="3s")
     application.broker.produce(
         application.topics["observations"],
@@ -435,11 +462,12 @@ def test_a_broker_that_is_gone(
     assert one.ended() == UNAVAILABLE
 
 
+@on_each_client
 def test_a_broker_that_hangs(
-    brokers: Callable[..., Broker], tmp_path: Path, worker: Callable[..., Worker]
+    client: str, brokers: Callable[..., Broker], tmp_path: Path, worker: Callable[..., Worker]
 ) -> None:
     """A worker whose broker hangs amid its work is soon not ready, and ends with 75."""
-    application = Application(brokers(), tmp_path, 1, **SECTIONS)
+    application = Application(brokers(), tmp_path, 1, **SECTIONS, kafka={"client": client})
     one = worker(application, stall_timeout="30s", transaction_timeout="20s", session_timeout="3s")
     one.ready()
     seen = Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")
@@ -461,6 +489,7 @@ def merged(observations: list[Any], labels: list[Any]) -> list[tuple[int, int]]:
     return found
 
 
+@on_each_client
 def test_a_backlog_is_taken_in_the_order_of_its_times(
     apply_: Callable[..., Application], played: Callable[..., Traffic]
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kafka import KafkaProducer
 from tests.connectors.kafka.brokers import PATIENCE
+from tests.connectors.kafka.clients import on_each_client
 from tests.connectors.kafka.joining import member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.watchdog import Watchdog
 
 
+@on_each_client
 def test_who_lost_a_partition_cannot_commit(
+    client: str,
     broker: Broker,
     topics: Callable[..., str],
     watchdog: Watchdog,
@@ -36,14 +39,14 @@ def test_who_lost_a_partition_cannot_commit(
 ) -> None:
     """A commit with the group metadata of an older generation aborts everything."""
     observations, labels = topics("observations", 2), topics("labels", 2)
-    first = member(broker, watchdog, "a", observations, labels)
+    first = member(broker, watchdog, "a", observations, labels, client=client)
     (before,) = settled(first, owned=4)
-    second = member(broker, watchdog, "b", observations, labels)
+    second = member(broker, watchdog, "b", observations, labels, client=client)
     after, _ = settled(first, second, owned=4)
     assert after.epoch > before.epoch
     assert {one.partition for one in after.assigned} == {0}
     assert len(after.assigned) == 2, "of both topics the same partitions"
-    producer = writer(broker, watchdog, observations)
+    producer = writer(broker, watchdog, observations, client=client)
     producer.begin()
     producer.send(TopicPartition(observations, 1), None, b"late")
     with pytest.raises(TransactionError, match="the transaction was aborted"):
@@ -71,8 +74,9 @@ def knows_directory(log: Path, directory: Path, topic: str) -> bool:
     return any(pattern.search(one.read_bytes()) for one in logs)
 
 
+@on_each_client
 def test_a_partition_without_a_leader(
-    brokers: Callable[..., Broker], tmp_path: Path, watchdog: Watchdog
+    client: str, brokers: Callable[..., Broker], tmp_path: Path, watchdog: Watchdog
 ) -> None:
     """The partitions on a failed disk are named, and no others."""
     kept, failing = tmp_path / "kept", tmp_path / "failing"
@@ -82,12 +86,13 @@ def test_a_partition_without_a_leader(
         f"metadata.log.dir={kept}",
         "log.flush.offset.checkpoint.interval.ms=100",
     )
-    producer = writer(own, watchdog, own.create())
+    producer = writer(own, watchdog, own.create(), client=client)
     names = [own.create() for _ in range(4)]  # where there is less
     partitions = [TopicPartition(name, 0) for name in names]
     lost = {one for one in partitions if (failing / f"{one.topic}-0").is_dir()}
     assert lost
     assert lost != {*partitions}
+    producer.leaderless(partitions)  # asks for the next call
     assert producer.leaderless(partitions) == []
     while not all(knows_directory(kept, failing, one.topic) for one in lost):
         time.sleep(0.05)  # what fails before stays unknown
@@ -99,15 +104,18 @@ def test_a_partition_without_a_leader(
     producer.close()
 
 
-def test_namesake_fences(broker: Broker, topics: Callable[..., str], watchdog: Watchdog) -> None:
+@on_each_client
+def test_namesake_fences(
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
     """A producer of the same id ends the transactions of the one before."""
     topic = topics()
-    group = member(broker, watchdog, "a", topic)
+    group = member(broker, watchdog, "a", topic, client=client)
     (owner,) = settled(group, owned=1)
-    zombie = writer(broker, watchdog, topic)
+    zombie = writer(broker, watchdog, topic, client=client)
     zombie.begin()
     zombie.send(TopicPartition(topic, 0), None, b"never")
-    heir = writer(broker, watchdog, topic)
+    heir = writer(broker, watchdog, topic, client=client)
     with pytest.raises(BrokerError, match="took the place of this one"):
         zombie.commit({TopicPartition(topic, 0): 1}, owner.group_metadata)
     assert broker.consume(topic) == []
@@ -115,8 +123,9 @@ def test_namesake_fences(broker: Broker, topics: Callable[..., str], watchdog: W
     group.close()
 
 
+@on_each_client
 def test_end_that_the_brokers_lost(
-    brokers: Callable[..., Broker], watchdog: Watchdog, tmp_path: Path
+    client: str, brokers: Callable[..., Broker], watchdog: Watchdog, tmp_path: Path
 ) -> None:
     """A transaction that a killed broker leaves open is not committed with the next one."""
     broker = brokers("--dir", tmp_path)
@@ -135,13 +144,16 @@ def test_end_that_the_brokers_lost(
     broker.process.wait()
     time.sleep(timeout)  # so that the transaction is overdue when the broker is back
     broker = brokers("--dir", tmp_path)
-    after = writer(broker, watchdog, topic)
+    after = writer(broker, watchdog, topic, client=client)
+    group = member(broker, watchdog, "a", topic, client=client)
+    (owner,) = settled(group, owned=3)
     after.begin()
     for number in range(3):
         after.send(TopicPartition(topic, number), None, b"once")
-    after.commit({}, f"group-of-{topic}")
+    after.commit({TopicPartition(topic, 0): 0}, owner.group_metadata)
     assert [one.value for one in broker.consume(topic)] == 3 * [b"once"]
     after.close()
+    group.close()
 
 
 def test_a_request_whose_coordinator_is_out_of_reach_is_sent_again(

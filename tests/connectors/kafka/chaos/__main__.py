@@ -1,6 +1,6 @@
 """Attack the service on a broker of one's own, and print what was left.
 
-python -m tests.connectors.kafka.chaos {short|long|tasks|tasks-long|failover} FOLDER [SEED]
+python -m tests.connectors.kafka.chaos {short|long|tasks|tasks-long|failover} CLIENT FOLDER [SEED]
 """
 
 from __future__ import annotations
@@ -50,28 +50,30 @@ FORMS = {
 }
 
 
-def main(form: str, folder: str, seed: str = "7") -> None:
-    """Run a campaign in one of the forms."""
+def main(form: str, client: str, folder: str, seed: str = "7") -> None:
+    """Run a campaign in one of the forms, on a client of the service."""
     logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
     os.environ.setdefault(NAME, new_key())  # of the workers, and of the judge
     storage = Path(folder, "broker")
     broker = Broker.started("--dir", storage, *FORMS[form].options)
     try:
         for name in FORMS[form].tasks:
-            broker = _attack(FORMS[form], name, broker, storage, int(seed))
+            broker = _attack(FORMS[form], name, client, broker, storage, int(seed))
     finally:
         broker.stop()
 
 
-def _attack(form: _Form, name: str, broker: Broker, storage: Path, seed: int) -> Broker:
+def _attack(  # noqa: PLR0913, PLR0917 - of one campaign
+    form: _Form, name: str, client: str, broker: Broker, storage: Path, seed: int
+) -> Broker:
     """Attack an application of a task; return the broker that runs afterwards."""
     folder = storage.with_name(name)
     folder.mkdir()
-    sections = SECTIONS | TASKS[name].sections | {"kafka": form.kafka}
+    sections = SECTIONS | TASKS[name].sections | {"kafka": {"client": client, **form.kafka}}
     application = Application(broker, folder, 3, **sections)
     supervisor = Supervisor(application)
     nemesis = Nemesis(application, supervisor, storage, seed)
-    print(f"chaos: {name}")  # noqa: T201 - the summary is what the suite is for
+    print(f"chaos: {name}, {client}")  # noqa: T201 - the summary is what the suite is for
     try:
         for number in range(form.workers):
             supervisor.add(str(number))

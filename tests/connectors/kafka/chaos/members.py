@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.brokers import PATIENCE
 
-from abers_connectors.kafka.consumer import GroupConsumer
-from abers_connectors.kafka.producer import TransactionalProducer
-from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.runtime.application import Application as ServiceApplication
 from abers_connectors.runtime.batch_buffer import BatchLimits
@@ -19,6 +16,7 @@ from abers_connectors.runtime.initial_state import InitialState
 from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.status import Status
+from abers_connectors.runtime.transport import open_transport
 from abers_connectors.runtime.watchdog import Watchdog
 from abers_connectors.runtime.worker import Worker
 
@@ -64,21 +62,20 @@ class Member(ExitStack):
         assert section is not None
         watchdog = Watchdog(section.stall_timeout / 1000, print)
         self.callback(watchdog.close)
-        common: dict[str, Any] = {"settings": application.broker.client, "watchdog": watchdog}
-        self.log = log = PartitionReader(section.application_id, **common)
+        transport = open_transport(section, watchdog)
+        self.log = log = transport.reader(section.application_id)
         self.callback(log.close)
         name = f"{section.application_id}-{instance}"
-        self.producer = TransactionalProducer(
+        self.producer: Any = transport.producer(
             name,
             topics=sorted({*application.topics.values()} - {*home.inputs}),
             group=section.application_id,
             timeout=section.transaction_timeout / 1000,
             compression="lz4",
-            **common,
         )
         self.callback(self.producer.close)
-        self.group = GroupConsumer(
-            home.inputs, section.application_id, name, session_timeout=120, **common
+        self.group = transport.consumer(
+            home.inputs, section.application_id, name, session_timeout=120
         )
         self.callback(self.group.close)
         begin = InitialState(home, log, section.starting_offset).create

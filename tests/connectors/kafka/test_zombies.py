@@ -1,0 +1,60 @@
+"""A process that is stopped between reading and commit, for longer than its session."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.clients import on_each_client
+from tests.connectors.kafka.joining import member, settled
+
+from abers_connectors.runtime.transport import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.kafka.reader import PartitionReader
+    from abers_connectors.runtime.watchdog import Watchdog
+
+ROOT = Path(__file__).parents[3]
+
+
+@on_each_client
+def test_what_a_zombie_has_read_is_not_committed(
+    client: str,
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], PartitionReader],
+) -> None:
+    """It commits as soon as it continues, before it hears that its partition is another's."""
+    topic = topics()
+    broker.produce(topic, [Message(b"one")])
+    words = ["-m", "tests.connectors.kafka.zombie", client, broker.bootstrap, topic]
+    with subprocess.Popen(
+        [sys.executable, *words],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "read\n"
+        process.send_signal(signal.SIGSTOP)
+        heir = member(broker, watchdog, "heir", topic, client=client)
+        settled(heir, owned=1)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        process.send_signal(signal.SIGCONT)
+        assert process.stdout.readline() in {"TransactionError\n", "BrokerError\n"}
+        process.communicate()
+    assert reader(topic).committed(TopicPartition(topic, 0)) is None
+    assert [one.value for one in broker.consume(topic)] == [b"one"]
+    heir.close()

@@ -1,0 +1,43 @@
+"""Read one record, wait for a line of input, and commit: `zombie.py CLIENT BOOTSTRAP TOPIC`.
+
+A process of its own, so that it can be stopped as a machine that hangs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tests.connectors.kafka.brokers import PATIENCE, Broker
+from tests.connectors.kafka.joining import Reading, member, writer
+
+from abers.exceptions import BrokerError
+from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.runtime.watchdog import Watchdog
+
+
+def main(client: str, bootstrap: str, topic: str) -> None:
+    """Print "read", and after the line of input how the commit ended."""
+    broker, watchdog, here = Broker(bootstrap), Watchdog(PATIENCE, print), TopicPartition(topic, 0)
+    producer = writer(broker, watchdog, topic, timeout=PATIENCE, client=client)
+    group = member(broker, watchdog, "zombie", topic, session=3, client=client)
+    reading = Reading(group, {here: 0})
+    while not reading.poll(0.05, 1):
+        pass
+    metadata = group.membership().group_metadata
+    producer.begin()
+    producer.send(here, None, b"never")
+    print("read", flush=True)  # noqa: T201 - it talks to the test by its output
+    sys.stdin.readline()
+    try:
+        producer.commit({here: 1}, metadata)
+    except BrokerError as error:
+        print(type(error).__name__, flush=True)  # noqa: T201
+    else:
+        print("committed", flush=True)  # noqa: T201
+    group.close()
+    producer.close()
+    watchdog.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

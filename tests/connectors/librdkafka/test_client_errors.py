@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.librdkafka.client_errors import translated_errors
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (KafkaError(KafkaError.FENCED_INSTANCE_ID), BrokerError, "took the place of this one"),
+        (
+            KafkaError(KafkaError._FATAL, "Static consumer fenced by other consumer"),  # noqa: SLF001
+            BrokerError,
+            r"no two processes may have the same kafka\.group_instance_id",
+        ),
+        (
+            KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED),
+            ConfigError,
+            "reading: a permission is missing",
+        ),
+        (KafkaError(KafkaError._TRANSPORT, "gone"), BrokerError, "reading: gone"),  # noqa: SLF001
+    ],
+)
+def test_errors_become_those_of_abers(
+    error: KafkaError, raised: type[Exception], words: str
+) -> None:
+    """A fenced process, a missing permission and everything else are told apart."""
+    with pytest.raises(raised, match=words), translated_errors("reading"):
+        raise KafkaException(error)

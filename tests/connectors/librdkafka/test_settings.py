@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.kafka.test_settings import ENVIRON, KEY_SECRET, SECRET, Secured, certified
+
+from abers.exceptions import ConfigError
+from abers_connectors.config.sections import KafkaSection, SecuritySection
+from abers_connectors.librdkafka.settings import client_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Secured:
+    """Return certificates without a broker."""
+    from tests.connectors.kafka.brokers import Broker  # noqa: PLC0415 - one test
+
+    certified(tmp_path)
+    return Secured(Broker("127.0.0.1:1"), tmp_path)
+
+
+def test_without_security_only_the_brokers_are_named() -> None:
+    """No key of TLS or SASL is set."""
+    kafka = KafkaSection(
+        bootstrap_servers=("a:1", "b:2"), observations="i", predictions="o", client="librdkafka"
+    )
+    settings = client_settings(kafka, {})
+    assert settings["bootstrap.servers"] == "a:1,b:2"
+    assert settings["security.protocol"] == "PLAINTEXT"
+    assert not [name for name in settings if name.startswith(("ssl.", "sasl."))]
+
+
+def test_files_and_passwords_are_passed_on(secured: Secured) -> None:
+    """Each key of [kafka.security] has its name in librdkafka."""
+    settings = client_settings(secured.kafka(), ENVIRON)
+    assert settings["ssl.ca.location"] == str(secured.folder / "ca.pem")
+    assert settings["ssl.certificate.location"] == str(secured.folder / "client.pem")
+    assert settings["ssl.key.location"] == str(secured.folder / "client.key")
+    assert settings["ssl.key.password"] == KEY_SECRET
+    assert settings["ssl.endpoint.identification.algorithm"] == "https"
+    assert settings["sasl.mechanism"] == "SCRAM-SHA-512"
+    assert settings["sasl.username"] == "abers"
+    assert settings["sasl.password"] == SECRET
+
+
+def test_a_key_may_be_in_the_file_of_the_certificate(secured: Secured) -> None:
+    """That file is both, and the name of a broker need not be checked."""
+    both = str(secured.folder / "127.0.0.1.both")
+    security = SecuritySection(protocol="SSL", certfile=both, check_hostname=False)
+    settings = client_settings(secured.kafka(security), {})
+    assert settings["ssl.certificate.location"] == settings["ssl.key.location"] == both
+    assert settings["ssl.endpoint.identification.algorithm"] == "none"
+    assert "ssl.ca.location" not in settings
+
+
+def test_mistakes_are_those_of_every_client(secured: Secured) -> None:
+    """A password that is missing is reported before a broker is asked."""
+    with pytest.raises(ConfigError, match=r"kafka\.security\.keyfile: .*client.key is encrypted"):
+        client_settings(secured.kafka(), {})
