@@ -1,17 +1,20 @@
-"""The service beside a bare loop: `python -m benchmarks.loops LOOP BOOTSTRAP TOPICS BATCH COUNT`.
+"""The service beside a bare loop: `python -m benchmarks.loops LOOP CLIENT …`.
 
 Both read the same two topics in batches of equal size, in a transaction each, with the same client
-settings. The bare loop writes one record per observation and does nothing else. The figure is
-observations per second between the first commit and the last.
+settings. The bare loop writes one record per observation and does nothing else. The figures are
+observations per second between the first commit and the last, and the processor time of this
+process in microseconds an input, of which an observation and its label are two.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from time import perf_counter, time_ns
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from time import perf_counter, process_time, time_ns
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import confluent_kafka
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 
 from abers_connectors.config.model import load
@@ -22,13 +25,33 @@ from abers_connectors.systemd import Supervisor
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-LOOPS = ("bare", "abers")
+LOOPS = ("bare", "abers", "abers, protected")
 
 
-def settings(bootstrap: str, topics: str) -> dict[str, object]:
+class Start(NamedTuple):
+    """The moment of the first commit, and the inputs in it."""
+
+    inputs: int
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls, inputs: int) -> Start:
+        """Take the time."""
+        return cls(inputs, perf_counter(), process_time())
+
+    def figures(self, inputs: int) -> tuple[float, float]:
+        """Return observations a second, and microseconds of processor time an input."""
+        count = inputs - self.inputs
+        wall, cpu = perf_counter() - self.wall, process_time() - self.cpu
+        return count / 2 / wall, 1e6 * cpu / count
+
+
+def settings(client: str, bootstrap: str, topics: str) -> dict[str, object]:
     """Return the configuration of a service over topics whose names begin alike."""
     return {
         "task.scores": "probability",
+        "kafka.client": client,
         "kafka.bootstrap_servers": bootstrap,
         "kafka.application_id": f"{topics}-{time_ns()}",
         "kafka.changelog": f"{topics}.changelog",
@@ -40,7 +63,7 @@ def settings(bootstrap: str, topics: str) -> dict[str, object]:
     }
 
 
-def bare(flags: Mapping[str, object], batch: int, count: int) -> float:
+def bare_kafka_python(flags: Mapping[str, object], batch: int, count: int) -> tuple[float, float]:
     """Read and write in transactions, and do nothing between."""
     client = {"bootstrap_servers": flags["kafka.bootstrap_servers"], "metrics_enabled": False}
     inputs = [flags["kafka.observations"], flags["kafka.labels"]]
@@ -61,7 +84,7 @@ def bare(flags: Mapping[str, object], batch: int, count: int) -> float:
         auto_offset_reset="earliest",
         **client,
     )
-    done, started = 0, 0.0
+    done, started = 0, None
     while done < 2 * count:
         records: list[Any] = []
         while len(records) < min(batch, 2 * count - done):
@@ -81,29 +104,91 @@ def bare(flags: Mapping[str, object], batch: int, count: int) -> float:
         offsets = {partition: OffsetAndMetadata(end) for partition, end in ends.items()}
         producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
         producer.commit_transaction()
-        started = started or perf_counter()
         done += len(records)
-    rate = (count - batch / 2) / (perf_counter() - started)
+        started = started or Start.now(done)
+    assert started is not None  # noqa: S101 - there are records
+    found = started.figures(done)
     consumer.close()
     producer.close()
-    return rate
+    return found
 
 
-def abers(flags: Mapping[str, object], batch: int, count: int) -> float:
+def bare_librdkafka(flags: Mapping[str, Any], batch: int, count: int) -> tuple[float, float]:
+    """Read and write in transactions, and do nothing between."""
+    client = {"bootstrap.servers": flags["kafka.bootstrap_servers"]}
+    inputs = [flags["kafka.observations"], flags["kafka.labels"]]
+    producer = confluent_kafka.Producer(
+        {
+            **client,
+            "transactional.id": flags["kafka.application_id"],
+            "linger.ms": 1000,
+            "batch.size": 1 << 19,
+            "compression.type": "lz4",
+        }
+    )
+    producer.init_transactions()
+    consumer = confluent_kafka.Consumer(
+        {
+            **client,
+            "group.id": flags["kafka.application_id"],
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "fetch.queue.backoff.ms": 10,
+        }
+    )
+    consumer.subscribe(inputs)
+    done, started = 0, None
+    while done < 2 * count:
+        records: list[Any] = consumer.consume(min(batch, 2 * count - done), 60)
+        producer.begin_transaction()
+        ends: dict[Any, int] = {}
+        for one in records:
+            topic, partition = one.topic(), one.partition()
+            if topic == inputs[0]:
+                time_ = one.timestamp()[1]
+                producer.produce(
+                    flags["kafka.predictions"], one.value(), one.key(), partition, timestamp=time_
+                )
+            ends[topic, partition] = one.offset() + 1
+        offsets = [
+            confluent_kafka.TopicPartition(topic, number, end)
+            for (topic, number), end in ends.items()
+        ]
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata())
+        producer.commit_transaction()
+        done += len(records)
+        started = started or Start.now(done)
+    assert started is not None  # noqa: S101 - there are records
+    found = started.figures(done)
+    consumer.close()
+    producer.close()
+    return found
+
+
+def abers(
+    flags: Mapping[str, object], batch: int, count: int, probability: str = "merged"
+) -> tuple[float, float]:
     """Serve."""
-    config = load(flags={**flags, "kafka.max_records": batch}, environ={})
-    first, started, done = 0, 0.0, 0
+    more = {"kafka.max_records": batch, "calibrator.probability": probability}
+    config = load(flags={**flags, **more}, environ={})
+    started, done = None, 0
     with open_worker(config, Application.of(config), None, Supervisor({})) as service:
         while done < 2 * count:
             service.turn()
             done = sum(service.status.view().counts.records.values())
-            if done and not started:
-                first, started = done, perf_counter()
-        return (count - first / 2) / (perf_counter() - started)
+            if done:
+                started = started or Start.now(done)
+        assert started is not None  # noqa: S101 - there are records
+        return started.figures(done)
 
 
 if __name__ == "__main__":
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    name, bootstrap, topics, batch, count = sys.argv[1:]
-    loop: Callable[[Mapping[str, object], int, int], float] = {"bare": bare, "abers": abers}[name]
-    sys.stdout.write(f"{loop(settings(bootstrap, topics), int(batch), int(count))}\n")
+    name, client, bootstrap, topics, batch, count = sys.argv[1:]
+    bare = {"kafka-python": bare_kafka_python, "librdkafka": bare_librdkafka}[client]
+    loops: tuple[Callable[[Mapping[str, object], int, int], tuple[float, float]], ...]
+    loops = (bare, abers, partial(abers, probability="protected"))
+    loop = dict(zip(LOOPS, loops, strict=True))[name]
+    rate, cpu = loop(settings(client, bootstrap, topics), int(batch), int(count))
+    sys.stdout.write(f"{rate} {cpu}\n")

@@ -1,5 +1,7 @@
 """The service on a broker of its own: its rate beside a bare loop, and the delay of predictions.
 
+Both clients are measured in the same rounds.
+
 Broker, producer, service and reader share this machine, as in a small deployment. Every round is a
 process of its own, the loops in turns.
 """
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from benchmarks.plan import Plan
 
 BARE, SERVICE, SHARE = "bare", "abers", "share of the bare loop"
+PROTECTED = "abers, protected"
+CPU = "µs of processor time an input"
+DEFAULT, FAST = "kafka-python", "librdkafka"
+CLIENTS = (DEFAULT, FAST)
 BATCHES = (500, 2_000)
 MEDIAN, TAIL = "median", "99 %"
 _BEHIND = 500  # observations between one and its label
@@ -100,69 +106,105 @@ def _written(bootstrap: str, topics: str, count: int) -> None:
             producer.send(f"{topics}.labels", **late)
 
 
+class _Loops:
+    """The loops of a client in batches of a size, each over topics of its own."""
+
+    def __init__(self, client: str, batch: int, count: int, bootstrap: str) -> None:
+        self._client, self._batch, self._count = client, batch, count
+        self._bootstrap = bootstrap
+        self.cpu: dict[str, list[float]] = {}
+        self.shares: list[float] = []
+        self._bare = 0.0
+
+    def run(self, name: str) -> float:
+        """Return thousands of inputs a second."""
+        topics = f"rates-{time.time_ns()}"
+        _create(self._bootstrap, topics)
+        _written(self._bootstrap, topics, self._count)
+        words = [name, self._client, self._bootstrap, topics, str(self._batch), str(self._count)]
+        command = [sys.executable, "-m", "benchmarks.loops", *words]
+        rate, cpu = map(float, subprocess.check_output(command, cwd=ROOT).split())  # noqa: S603 - of ours
+        if name == BARE:
+            self._bare = rate
+        elif name == SERVICE:
+            self.shares.append(rate / self._bare)
+        self.cpu.setdefault(name, []).append(cpu)
+        return 2 * rate / 1000
+
+
 def _rates(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
     count = plan.replayed // 2
     rows: list[list[object]] = []
     values: dict[Key, Spread] = {}
     whole = count >= _MANY
-    for batch in BATCHES if whole else BATCHES[-1:]:
-        shares: list[float] = []
-        last = [0.0]
-
-        def run(name: str, batch: int = batch, last: list[float] = last) -> float:
-            topics = f"rates-{name}-{batch}-{time.time_ns()}"
-            _create(bootstrap, topics)
-            _written(bootstrap, topics, count)
-            words = [name, bootstrap, topics, str(batch), str(count)]
-            command = [sys.executable, "-m", "benchmarks.loops", *words]
-            rate = float(subprocess.check_output(command, cwd=ROOT)) / 1000  # noqa: S603 - of ours
-            if name == SERVICE:
-                shares.append(rate / last[0])  # noqa: B023 - used within the turn
-            last[0] = rate
-            return rate
-
-        found = in_turns(
-            _ROUNDS if whole else 1, {name: partial(run, name) for name in (BARE, SERVICE)}
-        )
-        found[SHARE] = Spread.of(shares)
-        values |= {("service", name, batch): spread for name, spread in found.items()}
-        rows.append([size(batch), *found.values()])
+    loops = [
+        (client, batch, _Loops(client, batch, count, bootstrap))
+        for batch in (BATCHES if whole else BATCHES[-1:])
+        for client in CLIENTS
+    ]
+    names = (BARE, SERVICE, PROTECTED)
+    measures = {
+        f"{name} {client} {batch}": partial(one.run, name)
+        for client, batch, one in loops
+        for name in names
+    }
+    found = in_turns(_ROUNDS if whole else 1, measures)
+    for client, batch, one in loops:
+        rates = [found[f"{name} {client} {batch}"] for name in names]
+        cpu = [Spread.of(one.cpu[name]) for name in names]
+        share = Spread.of(one.shares)
+        rows.append([f"{client}, {size(batch)}", *rates, share, *cpu])
+        of = "" if client == DEFAULT else f" {client}"
+        values |= {
+            ("service", SERVICE + of, batch): rates[1],
+            ("service", SHARE + of, batch): share,
+        }
+        values[("service", CPU + of, batch)] = cpu[1]
     body = (
-        "### Beside a bare loop\n\nThousands of observations a second, each with its label: twice"
-        f" as many records. {size(count)} of them wait in two topics of one partition; read, and"
-        " written in a transaction of so many records. The bare loop of kafka-python writes the"
-        " bytes of each observation to another topic and does nothing else; abers decodes both,"
-        " merges them by time, calibrates, and writes predictions and a changelog.\n\n"
-        + table(["records a transaction", *found], rows)
+        "### Beside a bare loop\n\nThousands of inputs a second, half of them observations and half"
+        f" their labels. {size(2 * count)} of them wait in two topics of one partition; read, and"
+        " written in a transaction of so many records. A bare loop writes the bytes of each"
+        " observation to another topic and does nothing else; abers decodes both, merges them by"
+        " time, calibrates, and writes predictions and a changelog. The columns of abers are those"
+        " of calibrated probabilities without and with protection, which is the default. Broker"
+        " and loop share the machine. The processor time is that of the loop's process.\n\n"
+        + table(
+            ["client, records a transaction", *names, SHARE, *(f"{one}, µs" for one in names)], rows
+        )
     )
     return body, values
 
 
 def _latency(plan: Plan, bootstrap: str) -> tuple[str, dict[Key, Spread]]:
     spans = max(4.0, plan.replayed / 5_000)
-    topics = f"latency-{time.time_ns()}"
-    _create(bootstrap, topics)
-    with TemporaryDirectory() as folder, _serving(bootstrap, topics, Path(folder)):
-        late = _late(bootstrap, topics, spans)
-    found = {MEDIAN: float(np.median(late)), TAIL: float(np.quantile(late, 0.99))}
-    values: dict[Key, Spread] = {
-        ("late", name, _EVENTS): Spread.of([value]) for name, value in found.items()
-    }
+    rows: list[list[object]] = []
+    values: dict[Key, Spread] = {}
+    for client in CLIENTS:
+        topics = f"latency-{time.time_ns()}"
+        _create(bootstrap, topics)
+        with TemporaryDirectory() as folder, _serving(client, bootstrap, topics, Path(folder)):
+            late = _late(bootstrap, topics, spans)
+        found = {MEDIAN: float(np.median(late)), TAIL: float(np.quantile(late, 0.99))}
+        spreads = [Spread.of([value]) for value in found.values()]
+        of = "" if client == DEFAULT else f" {client}"
+        values |= {
+            ("late", name + of, _EVENTS): one for name, one in zip(found, spreads, strict=True)
+        }
+        rows.append([client, *spreads, size(len(late))])
     body = (
         f"### How late a prediction is\n\n{_EVENTS} events a second, half of them labels, for"
         f" {spans:.0f} s; a snapshot every {size(_SNAPSHOTS)} records. Milliseconds from the time"
         " of the observation's record to the moment at which a reader of committed records has"
-        " the prediction.\n\n"
-        + table(["", *found, "predictions"], [["", *values.values(), size(len(late))]])
+        " the prediction.\n\n" + table(["", MEDIAN, TAIL, "predictions"], rows)
     )
     return body, values
 
 
 @contextmanager
-def _serving(bootstrap: str, topics: str, folder: Path) -> Iterator[None]:
+def _serving(client: str, bootstrap: str, topics: str, folder: Path) -> Iterator[None]:
     from benchmarks.loops import settings  # noqa: PLC0415 - it needs an extra
 
-    flags = settings(bootstrap, topics)
+    flags = settings(client, bootstrap, topics)
     sections: dict[str, list[str]] = {
         "state": [f"path = {json.dumps(str(folder / 'state'))}", f"snapshot_every = {_SNAPSHOTS}"]
     }

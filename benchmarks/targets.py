@@ -21,7 +21,7 @@ from benchmarks.multiclass import BINARY, REST
 from benchmarks.page import Key, Section, size, table
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE
 from benchmarks.scrape import COUNTING, SCRAPE
-from benchmarks.service import MEDIAN, SERVICE, SHARE, TAIL
+from benchmarks.service import CPU, FAST, MEDIAN, SERVICE, SHARE, TAIL
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
 from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
@@ -216,16 +216,41 @@ TARGETS = (
         for what, limit in (("the goal, 0.9 of a bare loop", 0.9), ("0.7 of a bare loop", 0.7))
     ),
     Target(
-        "the service: 6 thousand predictions and labels a second",
-        6,
+        "the service: 12 thousand inputs a second",
+        12,
         _rate("service", SERVICE, 2_000, unit="thousand"),
         at_least=True,
+    ),
+    *(
+        Target(
+            f"the service on {FAST}, {batch} records a transaction: 0.5 of a bare loop",
+            0.5,
+            _rate("service", f"{SHARE} {FAST}", batch),
+            at_least=True,
+        )
+        for batch in (500, 2_000)
+    ),
+    Target(
+        f"the service on {FAST}: 100 thousand inputs a second",
+        100,
+        _rate("service", f"{SERVICE} {FAST}", 2_000, unit="thousand"),
+        at_least=True,
+    ),
+    Target(
+        f"the service on {FAST}: 8 µs of processor time an input",
+        8,
+        _time("service", f"{CPU} {FAST}", 2_000),
     ),
     Target(
         "the service, 500 events a second: median 40 ms", 40, _time("late", MEDIAN, 500, unit="ms")
     ),
     Target(
         "the service, 500 events a second: 99 % 250 ms", 250, _time("late", TAIL, 500, unit="ms")
+    ),
+    Target(
+        f"the service on {FAST}, 500 events a second: median 20 ms",
+        20,
+        _time("late", f"{MEDIAN} {FAST}", 500, unit="ms"),
     ),
     Target("metrics, a scrape of 100 models: 50 ms", 50, _time(SCRAPE, "models", 100, unit="ms")),
     Target("metrics, counting an event: 4 µs", 4, _time(COUNTING, "models", 1)),

@@ -25,7 +25,7 @@ from benchmarks.predictive import BAND, GRID_RUN, QUANTILE, observations, petej
 from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
 from benchmarks.scrape import COUNTING, SCRAPE
-from benchmarks.service import BATCHES, MEDIAN, SERVICE, SHARE, TAIL
+from benchmarks.service import BATCHES, CPU, FAST, MEDIAN, SERVICE, SHARE, TAIL
 from benchmarks.streams import UNIT, WEIGHTED, hostile
 from benchmarks.targets import TARGETS, figures
 from benchmarks.timing import Spread
@@ -149,7 +149,13 @@ def everything(value: float) -> dict[Key, Spread]:
     values |= {(PAUSE, "loop", 10**6): spread, ("restored", RESTORE, 10**6): spread}
     values |= {(COST, stream.name, stream.batch): spread for stream in STREAMS}
     values |= {("entry", name, 10**6): spread for name in ENTRIES}
-    values |= {("service", name, batch): spread for name in (SERVICE, SHARE) for batch in BATCHES}
+    values |= {
+        ("service", name + client, batch): spread
+        for name in (SERVICE, SHARE, CPU)
+        for client in ("", f" {FAST}")
+        for batch in BATCHES
+    }
+    values["late", f"{MEDIAN} {FAST}", 500] = spread
     values |= {(COUNTING, "models", 1): spread, (SCRAPE, "models", 100): spread}
     values |= {(LOOKED, whom, count): spread for whom, count in CROWDS}
     values |= {("late", name, 500): spread for name in (MEDIAN, TAIL)}

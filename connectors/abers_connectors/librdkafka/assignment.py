@@ -5,6 +5,7 @@ The client calls back during a poll, in the thread of the caller.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import OFFSET_END
@@ -14,7 +15,45 @@ from abers_connectors.runtime.transport import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Assignment"]
+    from abers_connectors.librdkafka.records import FetchedRecord
+
+__all__ = ["AssignedPartition", "Assignment"]
+
+
+@dataclass
+class AssignedPartition:
+    """A partition since its assignment.
+
+    A paused partition is not stopped in the client at once, which would drop all that it has
+    fetched, and fetch it again. What arrives meanwhile is held.
+    """
+
+    position: int | None = None  # next offset of the client; None before the first seek
+    fetched: bool = False  # something has arrived since the last seek
+    paused: bool = False  # by the caller
+    stopped: bool = True  # in the client
+    held: list[FetchedRecord] = field(default_factory=list)
+
+    def sought(self, offset: int) -> None:
+        """Record a seek."""
+        self.position, self.fetched, self.held = offset, False, []
+
+    def reached(self, offset: int) -> None:
+        """Record that all before an offset has arrived."""
+        self.position, self.fetched = offset, True
+
+    def next_offset(self) -> int | None:
+        """Return the offset of the next record for the caller."""
+        return self.held[0].offset if self.held else self.position
+
+    def take(self, most: int) -> list[FetchedRecord]:
+        """Remove and return the first records that are held."""
+        if len(self.held) <= most:
+            found, self.held = self.held, []
+        else:
+            found = self.held[:most]
+            del self.held[:most]
+        return found
 
 
 class Assignment:
@@ -27,14 +66,8 @@ class Assignment:
 
     def __init__(self) -> None:
         self.epoch = 0
-        self.partitions = frozenset[TopicPartition]()
+        self.partitions: dict[TopicPartition, AssignedPartition] = {}
         self.group_metadata: object | None = None
-        self.positions: dict[tuple[str, int], int] = {}
-        """Next offset of each partition that was sought since the assignment."""
-        self.fetched = set[tuple[str, int]]()
-        """Partitions of which something has arrived since the last seek."""
-        self.paused = set[TopicPartition]()
-        """Partitions that the caller has paused."""
 
     def assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401 - the client's
         """Take a new assignment; nothing is fetched of a partition before it is sought."""
@@ -42,24 +75,14 @@ class Assignment:
             one.offset = OFFSET_END  # no committed offset is asked for
         consumer.assign(partitions)
         consumer.pause(partitions)
-        found = frozenset(TopicPartition(one.topic, one.partition) for one in partitions)
-        self._change(found, consumer.consumer_group_metadata())
+        names = [TopicPartition(one.topic, one.partition) for one in partitions]
+        self._change(names, consumer.consumer_group_metadata())
 
     def dropped(self, _consumer: object, _partitions: object) -> None:
         """Give up all partitions, revoked or lost: the protocol is eager."""
-        self._change(frozenset(), None)
+        self._change([], None)
 
-    def sought(self, partition: TopicPartition, offset: int) -> None:
-        """Record a seek."""
-        self.positions[partition] = offset
-        self.fetched.discard(partition)
-
-    def reached(self, partition: tuple[str, int], offset: int) -> None:
-        """Record that all before an offset has arrived."""
-        self.positions[partition] = max(offset, self.positions[partition])
-        self.fetched.add(partition)
-
-    def _change(self, partitions: frozenset[TopicPartition], metadata: object | None) -> None:
+    def _change(self, names: Sequence[TopicPartition], metadata: object | None) -> None:
         self.epoch += 1
-        self.partitions, self.group_metadata = partitions, metadata
-        self.positions, self.fetched, self.paused = {}, set(), set()
+        self.partitions = {name: AssignedPartition() for name in names}
+        self.group_metadata = metadata

@@ -17,7 +17,7 @@ from abers_connectors.librdkafka.client_errors import (
     translated_error,
     translated_errors,
 )
-from abers_connectors.librdkafka.records import records_of
+from abers_connectors.librdkafka.records import records_of, size_of
 from abers_connectors.librdkafka.statistics import ConnectionWatch, Heartbeat
 from abers_connectors.runtime.transport import FetchPosition, GroupMembership, TopicPartition
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
+    from abers_connectors.librdkafka.assignment import AssignedPartition
     from abers_connectors.librdkafka.records import FetchedRecord
     from abers_connectors.runtime.transport import Record
     from abers_connectors.runtime.watchdog import Watchdog
@@ -35,6 +36,7 @@ __all__ = ["GroupConsumer"]
 _HEARTBEAT = 3  # seconds at most until a member hears of a rebalance
 _POLL_INTERVAL = 300  # seconds without a poll after which the client leaves the group
 _MAX_POLLED = 1_000_000  # messages that the client returns at once
+_MAX_HELD = 16 << 20  # bytes of paused partitions beyond which they are no longer fetched
 
 _SETTINGS: dict[str, Any] = {
     "isolation.level": "read_committed",
@@ -51,9 +53,7 @@ _SETTINGS: dict[str, Any] = {
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 20_000,
     "queued.max.messages.kbytes": 32 << 10,
-    # Small pieces, so that the two inputs come in turns and neither has to be paused: what is
-    # fetched of a paused partition is dropped, and fetched again.
-    "fetch.message.max.bytes": 1 << 18,
+    "fetch.message.max.bytes": 1 << 18,  # of a partition, so that the two inputs come in turns
 }
 
 
@@ -104,45 +104,66 @@ class GroupConsumer:
     def poll(self, seconds: float, max_records: int) -> Mapping[TopicPartition, Sequence[Record]]:
         """Return the records that have arrived: wait for the first one, and take what is there."""
         with self._watchdog.call("poll"), translated_errors("reading"):
-            messages = self._consumer.consume(1, seconds)
-            if messages and max_records > 1:
-                messages += self._consumer.consume(min(max_records - 1, _MAX_POLLED), 0)
+            messages = self._consumer.consume(1, 0 if self._released() else seconds)
+            most = _MAX_POLLED if self._all_paused() else min(max_records - 1, _MAX_POLLED)
+            if messages and most:
+                messages += self._consumer.consume(most, 0)
         failed = [one for one in messages if one.error() is not None]
         if failed:
             messages = [one for one in messages if one.error() is None]
-        found = self._by_partition(records_of(messages))
+        self._hold(records_of(messages))
         for one in failed:
             self._take_error(one)
-        return found
+        return {name: one.take(max_records) for name, one in self._released().items()}
 
-    def _by_partition(
-        self, records: Iterable[FetchedRecord]
-    ) -> Mapping[TopicPartition, list[FetchedRecord]]:
-        """Group records by partition, and drop those of partitions that were not sought."""
-        found: dict[TopicPartition, list[FetchedRecord]] = defaultdict(list)
-        for one in records:
-            found[one.topic, one.partition].append(one)  # type: ignore[index] # an equal tuple
-        positions = self._assignment.positions
-        for partition in [one for one in found if one not in positions]:
-            del found[partition]
-        for partition, some in found.items():
-            self._assignment.reached(partition, some[-1].offset + 1)
-        return found
+    def _all_paused(self) -> bool:
+        """Return whether all that arrives is held; then news of the group may be behind it."""
+        return all(one.paused for one in self._assignment.partitions.values())
+
+    def _released(self) -> dict[TopicPartition, AssignedPartition]:
+        """Return the partitions that are not paused and have records."""
+        partitions = self._assignment.partitions
+        return {name: one for name, one in partitions.items() if one.held and not one.paused}
+
+    def _hold(self, records: Iterable[FetchedRecord]) -> None:
+        """Add records to their partitions; those of partitions that were not sought are dropped."""
+        found: dict[tuple[str, int], list[FetchedRecord]] = defaultdict(list)
+        for record in records:
+            found[record.topic, record.partition].append(record)
+        for name, some in found.items():
+            partition = self._assignment.partitions.get(TopicPartition(*name))
+            if partition is None or partition.position is None:
+                continue
+            partition.reached(some[-1].offset + 1)
+            partition.held += some
+            if partition.paused and not partition.stopped and self._held() > _MAX_HELD:
+                with translated_errors(f"pausing {TopicPartition(*name)}"):
+                    self._consumer.pause([ClientPartition(*name)])
+                partition.stopped = True
+
+    def _held(self) -> int:
+        """Return the bytes that paused partitions hold, as an estimate by their last records."""
+        partitions = [
+            one for one in self._assignment.partitions.values() if one.paused and one.held
+        ]
+        return sum(len(one.held) * size_of(one.held[-1]) for one in partitions)
 
     def _take_error(self, message: Message) -> None:
         """Take a message that tells of the end of a partition, or of an error."""
-        error, topic, number = message.error(), message.topic(), message.partition()
+        error = message.error()
         assert error is not None  # noqa: S101 - the caller has looked
-        code = error.code()
-        known = topic is not None and (topic, number) in self._assignment.positions
+        name = TopicPartition(str(message.topic()), int(message.partition() or 0))
+        partition, code = self._assignment.partitions.get(name), error.code()
+        sought = partition is not None and partition.position is not None
         if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's name for it
-            if known:
-                self._assignment.reached((topic, number), message.offset())  # type: ignore[arg-type]
+            if partition is not None and sought:
+                partition.reached(int(message.offset() or 0))
         elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-            if known:
-                name = TopicPartition(str(topic), int(number or 0)).at(int(message.offset() or 0))
-                msg = f"{name}: the topic has no such offset; records were deleted before they "
-                msg += "were read"
+            if sought:
+                msg = (
+                    f"{name.at(int(message.offset() or 0))}: the topic has no such offset; records "
+                    "were deleted before they were read"
+                )
                 raise BrokerError(msg)
         elif error.fatal() or code not in TRANSIENT:
             raise translated_error(error, "reading")
@@ -152,39 +173,45 @@ class GroupConsumer:
         assignment, last = self._assignment, self._heartbeat.last
         silent = time.monotonic() - last > self._session_timeout
         metadata = None if silent else assignment.group_metadata
-        return GroupMembership(assignment.epoch, assignment.partitions, metadata, last)
+        return GroupMembership(assignment.epoch, frozenset(assignment.partitions), metadata, last)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue reading at an offset."""
-        if partition in self._assignment.partitions:
-            self._assignment.sought(partition, offset)
+        found = self._assignment.partitions.get(partition)
+        if found is not None:
+            found.sought(offset)
             with self._watchdog.call("seek"), translated_errors(f"seeking {partition.at(offset)}"):
                 self._consumer.seek(ClientPartition(*partition, offset))
-            if partition not in self._assignment.paused:
+            if not found.paused:
                 self.resume(partition)
 
     def fetch_position(self, partition: TopicPartition) -> FetchPosition:
         """Return how far a partition has been read."""
-        position = self._assignment.positions.get(partition)
-        if partition not in self._assignment.fetched:  # the client may know an end from long ago
-            return FetchPosition(position, None)
+        found = self._assignment.partitions.get(partition)
+        if found is None:
+            return FetchPosition(None, None)
+        if not found.fetched:  # the client may know an end from long ago
+            return FetchPosition(found.position, None)
         with translated_errors(f"end of {partition}"):
             known = self._consumer.get_watermark_offsets(ClientPartition(*partition), cached=True)
-        return FetchPosition(position, known[1] if known and known[1] >= 0 else None)
+        return FetchPosition(found.next_offset(), known[1] if known and known[1] >= 0 else None)
 
     def pause(self, partition: TopicPartition) -> None:
-        """Stop fetching a partition."""
-        if partition in self._assignment.partitions:
-            self._assignment.paused.add(partition)
-            with translated_errors(f"pausing {partition}"):
-                self._consumer.pause([ClientPartition(*partition)])
+        """Return no more records of a partition, and stop fetching it once many are held."""
+        found = self._assignment.partitions.get(partition)
+        if found is not None:
+            found.paused = True
 
     def resume(self, partition: TopicPartition) -> None:
         """Fetch a paused partition again."""
-        self._assignment.paused.discard(partition)
-        if partition in self._assignment.positions:
+        found = self._assignment.partitions.get(partition)
+        if found is None:
+            return
+        found.paused = False
+        if found.stopped and found.position is not None:
             with translated_errors(f"resuming {partition}"):
                 self._consumer.resume([ClientPartition(*partition)])
+            found.stopped = False
 
     def close(self) -> None:
         """Close the client, but stay a member of the group until the session times out."""

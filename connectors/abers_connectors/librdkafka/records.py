@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     from confluent_kafka import Message
 
-__all__ = ["FetchedRecord", "records_of"]
+__all__ = ["FetchedRecord", "records_of", "size_of"]
+
+
+_OVERHEAD = 300  # bytes of a record besides its key and value
 
 
 class FetchedRecord(msgspec.Struct, gc=False):
@@ -43,3 +46,8 @@ def records_of(messages: Iterable[Message]) -> list[FetchedRecord]:
         )
         for one in messages
     ]
+
+
+def size_of(record: FetchedRecord) -> int:
+    """Return about how many bytes of memory a record takes."""
+    return _OVERHEAD + len(record.key or b"") + len(record.value or b"")

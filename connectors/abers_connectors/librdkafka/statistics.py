@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionWatch", "Heartbeat"]
 
-_log = logging.getLogger("abers_connectors.librdkafka")
+_log = logging.getLogger("librdkafka")
 _COORDINATOR = "GroupCoordinator"  # the connection of a consumer to the coordinator of its group
 _CONNECTED = "in state UP"  # of a connection that was lost
 
