@@ -13,7 +13,9 @@ from cryptography.hazmat.primitives import serialization as keys
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import admin as kafka_admin
 from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
-from tests.connectors.kafka.brokers import Broker, Message, patiently, unique
+from tests.connectors.kafka.brokers import PATIENCE, Broker, Message, patiently, unique
+from tests.connectors.kafka.clients import on_each_client
+from tests.connectors.kafka.joining import Reading, settled
 
 from abers.exceptions import ConfigError
 from abers_connectors.config.model import Config
@@ -28,7 +30,7 @@ from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.kafka.settings import KEY_PASSWORD, PASSWORD, client_settings
 from abers_connectors.kafka.topic_checks import check
 from abers_connectors.kafka.topic_creation import create_topics
-from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.runtime.transport import TopicPartition, open_transport
 from abers_connectors.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -259,6 +261,42 @@ def test_no_secret_is_logged(secured: Secured, caplog: pytest.LogCaptureFixture)
     assert "configuration" in caplog.text
     for secret in (SECRET, KEY_SECRET):
         assert secret not in caplog.text
+
+
+@on_each_client
+@pytest.mark.kafka
+def test_a_service_reads_and_writes_with_a_password_that_no_log_shows(
+    client: str,
+    secured: Secured,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Group, transaction and reader use TLS and SASL, and show neither password at level DEBUG."""
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    caplog.set_level(logging.DEBUG)
+    kafka = secured.kafka(root(secured), client=client)
+    topic = secured.broker.create()
+    watchdog = Watchdog(PATIENCE, logging.critical)
+    transport = open_transport(kafka, watchdog)
+    group = transport.consumer([topic], topic, "a", session_timeout=60)
+    (owner,) = settled(group, owned=1)
+    (here,) = owner.assigned
+    producer = transport.producer(topic, topics=[topic], group=topic, timeout=60, compression="lz4")
+    producer.begin()
+    producer.send(here, None, b"a")
+    producer.commit({here: 7}, owner.group_metadata)
+    reader, reading, found = transport.reader(topic), Reading(group, {here: 0}), list[Any]()
+    assert reader.committed(here) == 7
+    while not found:
+        found += [one.value for one in reading.poll(0.1, 10).get(here, ())]
+    assert found == [b"a"]
+    for one in (reader, producer, group, watchdog):
+        one.close()
+    said = caplog.text + "".join(capfd.readouterr())
+    for secret in (SECRET, KEY_SECRET):
+        assert secret not in said
 
 
 def test_settings_show_no_secret(secured_offline: Secured) -> None:

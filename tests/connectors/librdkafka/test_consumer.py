@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.joining import Reading, member, settled
+
+from abers_connectors.librdkafka import consumer
+from abers_connectors.runtime.transport import FetchPosition, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.runtime.watchdog import Watchdog
+
+
+@pytest.mark.parametrize("most", [consumer._MAX_HELD, 0])  # noqa: SLF001 - the limit
+def test_a_paused_partition_holds_what_was_fetched(
+    most: int,
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its records come after the resume, in order, and also if the client was stopped."""
+    monkeypatch.setattr(consumer, "_MAX_HELD", most)
+    topic = topics(partitions=2)
+    for number in range(2):
+        broker.produce(topic, [Message(b"x", partition=number)] * 2_000)
+    group = member(broker, watchdog, "a", topic, client="librdkafka")
+    settled(group, owned=2)
+    here, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    reading = Reading(group, {here: 0, other: 0})
+    found = [one.offset for one in reading.poll(0.0, 1).get(here, ())]  # seeks
+    group.pause(here)
+    partition = group._assignment.partitions[here]  # noqa: SLF001 - the records that are held
+    while not partition.held or group.fetch_position(other).lag != 0:
+        assert here not in reading.poll(0.1, 100)
+    assert partition.stopped is (most == 0)
+    assert group.fetch_position(here) == FetchPosition(len(found), 2_000)
+    group.resume(here)
+    while len(found) < 2_000:
+        found += [one.offset for one in reading.poll(0.1, 300).get(here, ())]
+    assert found == [*range(2_000)]
+    assert group.fetch_position(here) == FetchPosition(2_000, 2_000)
+    group.close()
+
+
+def test_what_is_held_is_dropped_by_a_seek(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """A partition continues at the offset that is sought, wherever it was."""
+    topic = topics()
+    broker.produce(topic, [Message(b"x")] * 100)
+    group = member(broker, watchdog, "a", topic, client="librdkafka")
+    settled(group, owned=1)
+    here = TopicPartition(topic, 0)
+    group.seek(here, 10)
+    group.pause(here)
+    partition = group._assignment.partitions[here]  # noqa: SLF001 - the records that are held
+    while len(partition.held) < 90:
+        assert group.poll(0.1, 100) == {}
+    group.seek(here, 50)
+    group.resume(here)
+    found: list[int] = []
+    while len(found) < 50:
+        found += [one.offset for one in group.poll(0.1, 100).get(here, ())]
+    assert found == [*range(50, 100)]
+    group.close()
