@@ -249,7 +249,8 @@ def _assumed(config: Config) -> dict[str, str]:
 def _service(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
     """Describe the service and its Kafka settings."""
     return {
-        "application": f"{kafka.application_id}, instance {kafka.group_instance_id}",
+        "application": f"{kafka.application_id}, instance {kafka.group_instance_id}, "
+        f"client {kafka.client}",
         "starts": _start(kafka),
         "lost records": _LOST[kafka.on_offset_out_of_range],
         "batches": f"at most {counted(kafka.max_records, 'record')} or {kafka.max_bytes:,} bytes, "

@@ -79,7 +79,7 @@ class Assignment:
         self._change(names, consumer.consumer_group_metadata())
 
     def dropped(self, _consumer: object, _partitions: object) -> None:
-        """Give up all partitions, revoked or lost: the protocol is eager."""
+        """Drop all partitions, revoked or lost: the protocol is eager."""
         self._change([], None)
 
     def _change(self, names: Sequence[TopicPartition], metadata: object | None) -> None:

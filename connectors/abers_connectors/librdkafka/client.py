@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.kafka.settings import client_settings as kafka_python_settings
-from abers_connectors.librdkafka.consumer import GroupConsumer
-from abers_connectors.librdkafka.producer import TransactionalProducer
+from abers_connectors.librdkafka.consumer import LibrdkafkaConsumer
+from abers_connectors.librdkafka.producer import LibrdkafkaProducer
 from abers_connectors.librdkafka.settings import client_settings
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ class LibrdkafkaTransport:
         beside, settings = kafka_python_settings(kafka), client_settings(kafka)
         self.reader = partial(PartitionReader, settings=beside, watchdog=watchdog)
         self.producer = partial(
-            TransactionalProducer, settings=settings, repair_settings=beside, watchdog=watchdog
+            LibrdkafkaProducer, settings=settings, repair_settings=beside, watchdog=watchdog
         )
         self.consumer = partial(
-            GroupConsumer, settings=settings, admin_settings=beside, watchdog=watchdog
+            LibrdkafkaConsumer, settings=settings, admin_settings=beside, watchdog=watchdog
         )
 
 

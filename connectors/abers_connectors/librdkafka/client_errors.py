@@ -1,7 +1,7 @@
 """Errors of librdkafka, and the errors of abers that replace them.
 
 A missing permission is a ConfigError. Everything else is a BrokerError, after which the process
-should end: what the client cannot mend by itself, a new process can.
+should end: a new process may recover where the client cannot.
 """
 
 from __future__ import annotations
@@ -9,45 +9,42 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
 from abers.exceptions import BrokerError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from confluent_kafka import KafkaError
+
 __all__ = ["TRANSIENT", "error_of", "translated_error", "translated_errors"]
 
 # Another process has this process's name in the group, or its transactional id.
-_FENCED = {
-    KafkaError._FENCED,  # noqa: SLF001 - the client's names of its own errors begin so
-    KafkaError.FENCED_INSTANCE_ID,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-    KafkaError.PRODUCER_FENCED,
-}
+_FENCED = {"_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"}
 _FORBIDDEN = {
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
 
 TRANSIENT = {
-    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
-    KafkaError._MAX_POLL_EXCEEDED,  # noqa: SLF001 - followed by the loss of the assignment
-    KafkaError._RESOLVE,  # noqa: SLF001
-    KafkaError._TIMED_OUT,  # noqa: SLF001
-    KafkaError._TRANSPORT,  # noqa: SLF001
-    KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-    KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    "_ALL_BROKERS_DOWN",
+    "_MAX_POLL_EXCEEDED",  # the assignment is lost next
+    "_RESOLVE",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "_UNKNOWN_PARTITION",
+    "_UNKNOWN_TOPIC",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "LEADER_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "NOT_LEADER_FOR_PARTITION",
+    "UNKNOWN_TOPIC_OR_PART",
 }
-"""Errors of a consumer that it mends by itself."""
+"""Names of the errors from which a consumer recovers by itself."""
 
 
 def error_of(raised: KafkaException) -> KafkaError:
@@ -58,14 +55,15 @@ def error_of(raised: KafkaException) -> KafkaError:
 
 def translated_error(error: KafkaError, doing: str) -> BrokerError | ConfigError:
     """Translate an error of the client; `doing` is the phrase for its action, "reading"."""
-    # A consumer that was fenced tells so only in the text of its error.
-    if error.code() in _FENCED or (error.code() == KafkaError._FATAL and "fenced" in error.str()):  # noqa: SLF001
+    # The error of a consumer that was fenced says so only in its text.
+    fenced = error.name() == "_FATAL" and "fenced" in error.str()
+    if fenced or error.name() in _FENCED:
         msg = (
             f"{doing}: another process took the place of this one ({error.name()}); "
             "no two processes may have the same kafka.group_instance_id"
         )
         return BrokerError(msg)
-    if error.code() in _FORBIDDEN:
+    if error.name() in _FORBIDDEN:
         why = f"a permission is missing ({error.name()})"
         return ConfigError([f"{doing}: {why}; `abers check --connect` says which"])
     return BrokerError(f"{doing}: {error.str()} ({error.name()})")

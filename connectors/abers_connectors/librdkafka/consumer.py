@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from abers.exceptions import BrokerError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.transport import Record
     from abers_connectors.runtime.watchdog import Watchdog
 
-__all__ = ["GroupConsumer"]
+__all__ = ["LibrdkafkaConsumer"]
 
 _HEARTBEAT = 3  # seconds at most until a member hears of a rebalance
 _POLL_INTERVAL = 300  # seconds without a poll after which the client leaves the group
@@ -57,7 +57,7 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-class GroupConsumer:
+class LibrdkafkaConsumer:
     """A `runtime.transport.Consumer`; see `runtime.transport.Transport.consumer`.
 
     `settings` are librdkafka's, and `admin_settings` kafka-python's.
@@ -153,19 +153,19 @@ class GroupConsumer:
         error = message.error()
         assert error is not None  # noqa: S101 - the caller has looked
         name = TopicPartition(str(message.topic()), int(message.partition() or 0))
-        partition, code = self._assignment.partitions.get(name), error.code()
+        partition, cause = self._assignment.partitions.get(name), error.name()
         sought = partition is not None and partition.position is not None
-        if code == KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's name for it
+        if cause == "_PARTITION_EOF":
             if partition is not None and sought:
                 partition.reached(int(message.offset() or 0))
-        elif code == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+        elif cause == "_AUTO_OFFSET_RESET":
             if sought:
                 msg = (
                     f"{name.at(int(message.offset() or 0))}: the topic has no such offset; records "
                     "were deleted before they were read"
                 )
                 raise BrokerError(msg)
-        elif error.fatal() or code not in TRANSIENT:
+        elif error.fatal() or cause not in TRANSIENT:
             raise translated_error(error, "reading")
 
     def membership(self) -> GroupMembership:

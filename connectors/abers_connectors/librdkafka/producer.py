@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
-from abers_connectors.kafka.producer import TransactionalProducer as KafkaPythonProducer
+from abers_connectors.kafka.producer import TransactionalProducer
 from abers_connectors.librdkafka.client_errors import (
     error_of,
     translated_error,
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.transport import TopicPartition
     from abers_connectors.runtime.watchdog import Watchdog
 
-__all__ = ["TransactionalProducer"]
+__all__ = ["LibrdkafkaProducer"]
 
 _MAX_RECORD = 1 << 20  # bytes, as kafka-python's
 _REQUEST_TIMEOUT = 10  # seconds after which a broker that does not answer counts as gone
 
 
-class TransactionalProducer:
+class LibrdkafkaProducer:
     """A `runtime.transport.Producer`; see `runtime.transport.Transport.producer`.
 
     `settings` are librdkafka's, and `repair_settings` kafka-python's.
@@ -60,7 +60,7 @@ class TransactionalProducer:
     ) -> None:
         self._watchdog = watchdog
         self._repair = partial(
-            KafkaPythonProducer,
+            TransactionalProducer,
             transactional_id,
             topics=topics,
             group=group,

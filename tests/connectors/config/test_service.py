@@ -240,7 +240,7 @@ def test_meaning() -> None:
         "duplicates": "known for 7 days, among the last 1,000,000 finished ids",
         "models": "at most 1,000, and as many segments in all",
         "lengths": "ids of at most 256 bytes; models, segments and classes of at most 256",
-        "application": "abers, instance 0",
+        "application": "abers, instance 0, client kafka-python",
         "starts": "at the earliest records, or at its committed offsets",
         "lost records": "stop the run",
         "batches": "at most 2,000 records or 4,194,304 bytes, or what arrives within "

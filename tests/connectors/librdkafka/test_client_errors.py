@@ -4,6 +4,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.librdkafka import client_errors
 from abers_connectors.librdkafka.client_errors import translated_errors
 
 
@@ -27,6 +28,12 @@ from abers_connectors.librdkafka.client_errors import translated_errors
 def test_errors_become_those_of_abers(
     error: KafkaError, raised: type[Exception], words: str
 ) -> None:
-    """A fenced process, a missing permission and everything else are told apart."""
+    """A fenced process, a missing permission and everything else differ."""
     with pytest.raises(raised, match=words), translated_errors("reading"):
         raise KafkaException(error)
+
+
+def test_the_names_of_errors_are_the_clients() -> None:
+    """Each error that the code names exists under this name."""
+    for name in (*client_errors.TRANSIENT, *client_errors._FENCED, *client_errors._FORBIDDEN):  # noqa: SLF001
+        assert KafkaError(getattr(KafkaError, name)).name() == name
