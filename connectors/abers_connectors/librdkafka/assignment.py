@@ -40,7 +40,7 @@ class AssignedPartition:
 
     def reached(self, offset: int) -> None:
         """Record that all before an offset has arrived."""
-        self.position, self.fetched = offset, True
+        self.position, self.fetched = max(offset, self.position or 0), True
 
     def next_offset(self) -> int | None:
         """Return the offset of the next record for the caller."""

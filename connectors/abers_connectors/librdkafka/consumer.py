@@ -44,6 +44,7 @@ _SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
     # The end of a partition counts markers of transactions, which are no messages.
     "enable.partition.eof": True,
     # The only assignor that gives a member the same partitions of both topics.

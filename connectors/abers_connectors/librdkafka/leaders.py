@@ -44,8 +44,8 @@ class Leaders:
 
     def _ask(self, topics: Collection[str]) -> None:
         missing = set[tuple[str, int]]()
-        for topic in topics:
-            with suppress(KafkaException):  # no broker answers: that is found where it matters
-                partitions = self._admin.list_topics(topic, _TIMEOUT).topics[topic].partitions
-                missing |= {(topic, n) for n, one in partitions.items() if one.leader == _NO_LEADER}
-        self._missing = frozenset(missing)
+        with suppress(KafkaException):  # no broker answers, which the calls of the service report
+            for topic in topics:
+                found = self._admin.list_topics(topic, _TIMEOUT).topics[topic].partitions
+                missing |= {(topic, n) for n, one in found.items() if one.leader == _NO_LEADER}
+            self._missing = frozenset(missing)

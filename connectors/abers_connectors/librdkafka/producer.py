@@ -100,8 +100,7 @@ class LibrdkafkaProducer:
         if self._watch.lost:
             # A broker may have failed after it decided the last commit, and before all partitions
             # had it.
-            self.close()
-            self._producer, self._watch = self._connect()
+            self._replace()
         with self._watchdog.call("begin"), translated_errors("beginning a transaction"):
             self._producer.begin_transaction()
 
@@ -156,6 +155,16 @@ class LibrdkafkaProducer:
 
     def close(self) -> None:
         """Close the client; the broker aborts an open transaction."""
+        self._close_client()
+        with self._watchdog.call("close"):
+            self._leaders.close()
+
+    def _replace(self) -> None:
+        """Replace the client by a new one."""
+        self._close_client()
+        self._producer, self._watch = self._connect()
+
+    def _close_client(self) -> None:
         # Nothing is left to lose, and a client may have been closed before.
         with self._watchdog.call("close"), suppress(KafkaException, RuntimeError):
             self._producer.purge()
@@ -184,8 +193,7 @@ class LibrdkafkaProducer:
                 raise translated_error(cause, doing) from error
             with translated_errors("aborting"):
                 self._repeated("abort", self._producer.abort_transaction)
-            self.close()
-            self._producer, self._watch = self._connect()
+            self._replace()
             msg = f"{doing}: {cause.str()}; the transaction was aborted"
             raise TransactionError(msg) from error
 

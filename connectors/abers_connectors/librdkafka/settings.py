@@ -30,7 +30,6 @@ def client_settings(kafka: KafkaSection, environ: Mapping[str, str] = os.environ
         "bootstrap.servers": ",".join(kafka.bootstrap_servers),
         "client.id": checked["client_id"],
         "security.protocol": security.protocol,
-        "allow.auto.create.topics": False,
         "reconnect.backoff.max.ms": checked["reconnect_backoff_max_ms"],
     }
     if security.encrypted:
