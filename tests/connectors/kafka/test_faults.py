@@ -214,7 +214,7 @@ def test_an_idle_twin_ends(
     assert younger.exits == [0]
 
 
-@on_each_client
+@on_each_client_at_length
 def test_a_stranger_in_the_group_is_reported(apply_: Callable[..., Application]) -> None:
     """A member that reads one input only takes labels away, which is reported."""
     application = apply_(partitions=2)
@@ -404,7 +404,7 @@ def test_offsets_without_a_changelog_are_refused(
 # Ends
 
 
-@on_each_client
+@on_each_client_at_length
 def test_sigterm_under_load(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -462,7 +462,7 @@ def test_a_broker_that_is_gone(
     assert one.ended() == UNAVAILABLE
 
 
-@on_each_client
+@on_each_client_at_length
 def test_a_broker_that_hangs(
     client: str, brokers: Callable[..., Broker], tmp_path: Path, worker: Callable[..., Worker]
 ) -> None:

@@ -1,4 +1,6 @@
-"""Read one record, wait for a line of input, and commit: `zombie.py CLIENT BOOTSTRAP TOPIC`.
+"""Read one record, wait for a line of input, and commit: `zombie.py CLIENT BOOTSTRAP TOPIC WHEN`.
+
+WHEN is "before" or "after" the line, at which the process takes its group metadata.
 
 A process of its own, so that it can be stopped as a machine that hangs.
 """
@@ -15,7 +17,7 @@ from abers_connectors.runtime.transport import TopicPartition
 from abers_connectors.runtime.watchdog import Watchdog
 
 
-def main(client: str, bootstrap: str, topic: str) -> None:
+def main(client: str, bootstrap: str, topic: str, when: str) -> None:
     """Print "read", and after the line of input how the commit ended."""
     broker, watchdog, here = Broker(bootstrap), Watchdog(PATIENCE, print), TopicPartition(topic, 0)
     producer = writer(broker, watchdog, topic, timeout=PATIENCE, client=client)
@@ -28,12 +30,15 @@ def main(client: str, bootstrap: str, topic: str) -> None:
     producer.send(here, None, b"never")
     print("read", flush=True)  # noqa: T201 - it talks to the test by its output
     sys.stdin.readline()
+    if when == "after":
+        metadata = group.membership().group_metadata
     try:
-        producer.commit({here: 1}, metadata)
+        if metadata is not None:  # as a worker, which commits nothing outside the group
+            producer.commit({here: 1}, metadata)
     except BrokerError as error:
         print(type(error).__name__, flush=True)  # noqa: T201
     else:
-        print("committed", flush=True)  # noqa: T201
+        print("outside" if metadata is None else "committed", flush=True)  # noqa: T201
     group.close()
     producer.close()
     watchdog.close()
