@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.joining import member, settled, writer
 
 from abers.exceptions import BrokerError
-from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.runtime.transport import TopicPartition, TransactionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,5 +125,46 @@ def test_a_lost_connection_makes_a_new_client(
     commit(b"four")
     assert producer._producer is second  # noqa: SLF001
     assert [one.value for one in own.consume(topic)] == [b"one", b"two", b"three", b"four"]
+    producer.close()
+    group.close()
+
+
+@pytest.mark.long
+def test_a_commit_that_a_silent_broker_does_not_answer(
+    brokers: Callable[..., Broker], watchdog: Watchdog
+) -> None:
+    """It is waited for past the time-out of a request, and ends as the brokers decided."""
+    own = brokers()
+    topic = own.create()
+    here = TopicPartition(topic, 0)
+    group = member(own, watchdog, "a", topic, client="librdkafka")
+    (owner,) = settled(group, owned=1)
+    producer = writer(own, watchdog, topic, timeout=60, client="librdkafka")
+    ends: list[str] = []
+
+    def commit() -> None:
+        try:
+            producer.commit({here: 1}, owner.group_metadata)
+        except TransactionError:
+            ends.append("aborted")
+        else:
+            ends.append("committed")
+
+    producer.begin()
+    producer.send(here, None, b"once")
+    producer._producer.flush()  # noqa: SLF001 - the record is written, and the commit is not
+    committing = threading.Thread(target=commit, daemon=True)
+    with own.hanging():
+        committing.start()
+        committing.join(15)  # longer than a request may take
+        assert committing.is_alive()
+    committing.join(PATIENCE)
+    assert ends in (["committed"], ["aborted"])
+    written = [one.value for one in own.consume(topic)]
+    assert written == ([b"once"] if ends == ["committed"] else [])
+    producer.begin()
+    producer.send(here, None, b"more")
+    producer.commit({here: 2}, group.membership().group_metadata or owner.group_metadata)
+    assert [one.value for one in own.consume(topic)] == [*written, b"more"]
     producer.close()
     group.close()
