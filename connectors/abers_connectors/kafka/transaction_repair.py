@@ -41,15 +41,19 @@ def last_transaction_committed(
     with KafkaAdminClient(**settings) as admin:
         admin.wait_for_topics([*topics], int(1000 * seconds))
         try:
-            found = retried(lambda: admin.describe_transactions([transactional_id]), seconds)[
-                transactional_id
-            ]
+            found = retried(lambda: _described(transactional_id, settings), seconds)
         except errors.TransactionalIdNotFoundError:
             return None
         if found.state not in _UNKNOWN:
             return found.state in _COMMITTED
         _require_closed(admin, topics, transactional_id, found.producer_id, seconds)
         return None
+
+
+def _described(transactional_id: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - has no types
+    """Describe a transaction by a client of its own: a client never forgets a coordinator."""
+    with KafkaAdminClient(**settings) as admin:
+        return admin.describe_transactions([transactional_id])[transactional_id]
 
 
 def _require_closed(

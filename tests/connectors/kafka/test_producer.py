@@ -7,7 +7,8 @@ from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.errors import NotCoordinatorError
 from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.clients import on_each_client
 from tests.connectors.kafka.joining import member, out_of_reach, settled, writer
@@ -246,3 +247,22 @@ def test_last_end(broker: Broker, topics: Callable[..., str]) -> None:
         assert known() is committed
     client.close()
     assert [one.value for one in broker.consume(topic)] == [b"one"]
+
+
+def test_a_coordinator_that_moved_is_found(
+    broker: Broker, topics: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that asks the former coordinator, which it never forgets, is replaced."""
+    topic = topics()
+    asked: list[KafkaAdminClient] = []
+    describe = KafkaAdminClient.describe_transactions
+
+    def of_the_first_moved(admin: KafkaAdminClient, ids: list[str]) -> object:
+        asked.append(admin)
+        if admin is asked[0]:
+            raise NotCoordinatorError
+        return describe(admin, ids)
+
+    monkeypatch.setattr(KafkaAdminClient, "describe_transactions", of_the_first_moved)
+    assert last_transaction_committed(f"id-{topic}", [topic], broker.client, seconds=10) is None
+    assert len(asked) == 2
