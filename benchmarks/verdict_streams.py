@@ -78,10 +78,6 @@ class Recorded(VerdictSequence):
         self.truth = ForecastGroups(TOLERANCE)
         super().__init__("raw", TOLERANCE, view.alpha)
 
-    def shown(self, status: str) -> bool:
-        """Return whether the verdict that is shown is right, if that of the block is this."""
-        return (status if self.held is None else self.held.status) in self.rows.right
-
     def _begin(self, time: int) -> None:
         if hasattr(self, "labels"):
             self._follow()
@@ -99,7 +95,7 @@ class Recorded(VerdictSequence):
         if finding.status != NOT_FOUND:
             self.wrong |= not is_true(self.truth.groups(), finding.status, finding.group)
         super()._decide(finding)
-        right = self.shown(finding.status)
+        right = self.brief()[0] in self.rows.right
         if right:
             self.first = min(self.first, self.seen)
         if self.early is not None and self.seen <= self.early:

@@ -29,6 +29,7 @@ __all__ = [
     "GroupFinding",
     "established",
     "find",
+    "leans",
     "margin",
 ]
 
@@ -82,6 +83,19 @@ class GroupFinding(NamedTuple):
         if self.status in _SHAPES or self.group == ALL:
             return WHOLE
         return 2 if self.group < FIRST_BIN else 1
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether a group can be outside in this way."""
+        shaped = self.status in _SHAPES and self.group in {LOWER, UPPER}
+        return shaped or self.status in {TOO_HIGH, TOO_LOW}
+
+    @property
+    def side(self) -> str:
+        """On which side of the tolerance its group is, if it is outside."""
+        if self.status not in _SHAPES:
+            return self.status
+        return _SHAPES[self.status][self.group - LOWER]
 
     def agrees(self, status: str) -> bool:
         """Return whether a verdict with a status may stay beside it: it is the same, or a part."""
@@ -141,6 +155,11 @@ def _outside(one: ForecastGroup, alpha: float) -> str | None:
     if observed < least:
         return TOO_HIGH if _SEQUENCE.reaches(least - observed, squares, alpha) else None
     return None
+
+
+def leans(one: ForecastGroup, side: str) -> bool:
+    """Return whether the labels of a group are on a side of the tolerance, whatever the level."""
+    return one.observed < one.least if side == TOO_HIGH else one.observed > one.most
 
 
 def established(groups: ForecastGroups | LevelSums, alpha: float) -> float | None:

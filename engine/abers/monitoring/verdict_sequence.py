@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 from abers.exceptions import ParameterError
-from abers.monitoring.findings import STATUSES, WHOLE, find
+from abers.monitoring.findings import WHOLE, GroupFinding, find, leans
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
 from abers.monitoring.label_need import label_needs
 from abers.monitoring.level_sums import LevelSums
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Floats, Integers
-    from abers.monitoring.findings import GroupFinding
     from abers.monitoring.label_need import LabelNeed
     from abers.monitoring.verdict import Words
 
@@ -26,6 +25,9 @@ __all__ = ["VerdictSequence"]
 _GROWTH = 100  # a block is evaluated when it has grown by one part in so many,
 _FEWEST = 10  # but by so many labels at least, so that young models cost little
 _PATIENCE = 8  # a block in which only a half or a bin is outside grows by this factor
+# Four times as many labels show a gap of half the size: if the gap were still there, they would
+# have shown it.
+_OUTGROWN = 4
 _MOST_COMBINATIONS = 500.0  # as a logarithm: levels stay above zero
 _LARGEST_TIME = (1 << 63) - 1
 
@@ -57,7 +59,8 @@ class VerdictSequence:
     open
         Whether an incident is open.
     held
-        The verdict outside that is shown until a block is inside; None if there is none.
+        The verdict outside that is shown; None if there is none, or if later labels do not
+        repeat it.
     partitions
         Number of partitions that were combined.
 
@@ -71,9 +74,11 @@ class VerdictSequence:
     Only the sums of the present block are kept. A verdict that forecasts are outside the tolerance
     starts another block, and so does `restart`, when an alarm opens. If only one half or bin is
     known to be outside, the block goes on until it is eight times as long: "too high among higher
-    scores" may become "over-confident". A verdict outside is shown until the main groups of a block
-    (all forecasts, the lower and the upper half) are inside, or a later block is outside again: an
-    incident is open until they are inside.
+    scores" may become "over-confident". A verdict outside is shown until one of these comes: the
+    main groups of a block (all forecasts, the lower and the upper half) are inside; a later block
+    is outside again; the same group of the present block has four times as many labels, and their
+    mean is within the tolerance. The last says that the miscalibration is not seen any more, not
+    that it is over: an incident is open until the main groups are inside.
 
     Block k has the level alpha / (k (k + 1)): three quarters for the main groups, one for ten bins
     of the score. It is evaluated when it has grown by 1 %, or by 10 labels if that is more, so
@@ -138,7 +143,7 @@ class VerdictSequence:
         self.partitions, self.blocks = 1, 1
         self.open = False
         self.held: Verdict | None = None
-        self._held_rank = 0
+        self._found: GroupFinding | None = None  # what `held` is about
         self._begin(0)
 
     def update(
@@ -211,7 +216,7 @@ class VerdictSequence:
 
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""
-        return self._present() if self.held is None else self.held
+        return self._shown()[0]
 
     def label_needs(self) -> list[LabelNeed]:
         """Return about how many labels of the present block allow which statement: a guide."""
@@ -222,10 +227,10 @@ class VerdictSequence:
 
         That takes a tenth of the time of `verdict`, which also computes what is not excluded.
         """
-        if self.held is not None:
-            return self.held.status, self.held.ratio.value
         groups = self.groups.groups()
         finding = find(groups, self._level())
+        if self.held is not None and not self._renews(finding):
+            return self.held.status, self.held.ratio.value
         one = groups[finding.group]
         return finding.status, one.observed / one.expected if one.expected else math.nan
 
@@ -253,15 +258,18 @@ class VerdictSequence:
         combined.start = min(one.start for one in begun)
         combined.until = max(one.until for one in begun)
         combined.open = any(one.open for one in many)
-        held = [one.held for one in many if one.held is not None]
-        combined.held = max(held, key=lambda one: one.until, default=None)
+        held = [one._shown() for one in many if one.held is not None]
+        if held:
+            combined.held, combined._found = max(held, key=lambda one: one[0].until)
         return combined
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
         counts = (self.skipped, self._next, self._limit, self._rank)
         block = (self.groups.state(), counts, self.start, self.until)
-        held = None if self.held is None else (self._held_rank, *_without_words(self.held))
+        held = None
+        if self.held is not None and self._found is not None:
+            held = (self._found.group, *_without_words(self.held))
         return (self.partitions, self.blocks, self.open, held, block)
 
     def load(self, state: Sequence[Any]) -> None:
@@ -276,8 +284,10 @@ class VerdictSequence:
         require(type(is_open) is bool and (is_open or held is None), "incidents")
         self.open = is_open
         if held is not None:
-            self._held_rank = whole(held[0], "rank", 1, WHOLE)
             self.held = _restored(held[1:], self.words)
+            group = whole(held[0], "group", 0, len(self.groups.groups()) - 1)
+            self._found = GroupFinding(self.held.status, group, inside=False)
+            require(self._found.is_possible, "status")
         self.groups = type(self.groups).restore(groups)
         require(getattr(self.groups, "level", None) == self.level, "level")
         self.labels = self.groups.labels
@@ -311,24 +321,50 @@ class VerdictSequence:
     def _decide(self, finding: GroupFinding) -> None:
         """Decide on the present block by what its groups show."""
         ends = 0 < self._limit <= self.labels or finding.rank == WHOLE
-        if finding.outside and (ends or finding.rank > self._rank):
-            self._hold(finding)
+        if finding.outside:
+            self._hold(finding, ends=ends)
         if ends:
             self.blocks += 1
             self._begin(self.until)
         elif finding.inside and not finding.outside:
             self.held, self.open, self._limit, self._rank = None, False, 0, 0
+        elif not finding.outside and self._is_outgrown():
+            self.held, self._limit, self._rank = None, 0, 0
 
-    def _hold(self, finding: GroupFinding) -> None:
-        """Show the verdict of the present block from now on, unless the held one says more."""
+    def _hold(self, finding: GroupFinding, *, ends: bool) -> None:
+        """Hold what the present block shows, unless the held verdict says more."""
         held = self.held
-        self.open = True
-        self._rank = finding.rank
-        self._limit = self._limit or _PATIENCE * self.labels
-        if held is None or finding.rank >= self._held_rank or not finding.agrees(held.status):
-            self.held, self._held_rank = self._present(), finding.rank
-        else:
+        agrees = held is not None and finding.agrees(held.status)
+        if self._renews(finding) and (ends or finding.rank > self._rank or not agrees):
+            self.held, self._found = self._present(), finding
+        elif held is not None and agrees:
             self.held = held._replace(confirmed=self.until)
+        self.open = True
+        self._rank = max(self._rank, finding.rank)
+        self._limit = self._limit or _PATIENCE * self.labels
+
+    def _renews(self, finding: GroupFinding) -> bool:
+        """Return whether the present block shows forecasts outside, and the held verdict no more."""
+        held, found = self.held, self._found
+        if not finding.outside or finding.rank < self._rank:
+            return False
+        more = found is None or finding.rank >= found.rank
+        return held is None or more or not finding.agrees(held.status)
+
+    def _shown(self) -> tuple[Verdict, GroupFinding]:
+        """Return the verdict that is shown, and what it is about."""
+        finding = find(self.groups.groups(), self._level())
+        if self.held is None or self._found is None or self._renews(finding):
+            return self._present(), finding
+        return self.held, self._found
+
+    def _is_outgrown(self) -> bool:
+        """Return whether the labels of the present block would show it, and do not lean to it."""
+        held, found = self.held, self._found
+        if held is None or found is None:
+            return False
+        one = self.groups.groups()[found.group]
+        return one.labels >= _OUTGROWN * held.counted and not leans(one, found.side)
 
     def _level(self) -> float:
         """Return the level of the present block, or of this combination of those of partitions."""
@@ -367,7 +403,6 @@ def _restored(held: Sequence[Any], words: Words) -> Verdict:
     """Return a verdict that was saved."""
     status, view, *others = held
     verdict = Verdict(status, view, words, *others)
-    require(verdict.status in STATUSES and verdict.outside, "status")
     for text in (verdict.view, verdict.where):
         require(type(text) is str, "text of a verdict")
     for one in (verdict.since, verdict.start, verdict.until, verdict.confirmed):
