@@ -415,6 +415,12 @@ def borderline() -> list[Case]:
         ),
     ]
     cases = [Case(one[0], 50_000, _one(*one[1:], none), at_once, none) for one in truths]
+    # As of intervals and quantiles, and of PIT values in the middle half.
+    for level, factor in ((0.9, 1.25), (0.9, 0.8), (0.5, 1.25)):
+        way = "too high" if factor > 1.0 else "too low"
+        truth = float(off(np.array(level), factor))
+        name = f"a level of {level:.0%}, odds {way} by exactly 1.25"
+        cases.append(Case(name, 50_000, _constant(level, truth, none), at_once, none))
     for name, feed in (
         ("restarts where the sums are off", restarted),
         ("labels late by their value", late),

@@ -6,17 +6,19 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 from abers.exceptions import ParameterError
-from abers.monitoring.findings import WHOLE, GroupFinding, find, leans
+from abers.monitoring.findings import WHOLE, find
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
+from abers.monitoring.held_verdict import HeldVerdict, saved_time
 from abers.monitoring.label_need import label_needs
 from abers.monitoring.level_sums import LevelSums
 from abers.monitoring.verdict import WORDS, Verdict, find_verdict
-from abers.serialization import MAX_COUNT, count, number, require, whole
+from abers.serialization import MAX_COUNT, count, require, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Floats, Integers
+    from abers.monitoring.findings import GroupFinding
     from abers.monitoring.label_need import LabelNeed
     from abers.monitoring.verdict import Words
 
@@ -25,11 +27,7 @@ __all__ = ["VerdictSequence"]
 _GROWTH = 100  # a block is evaluated when it has grown by one part in so many,
 _FEWEST = 10  # but by so many labels at least, so that young models cost little
 _PATIENCE = 8  # a block in which only a half or a bin is outside grows by this factor
-# Four times as many labels show a gap of half the size: if the gap were still there, they would
-# have shown it.
-_OUTGROWN = 4
 _MOST_COMBINATIONS = 500.0  # as a logarithm: levels stay above zero
-_LARGEST_TIME = (1 << 63) - 1
 
 
 class VerdictSequence:
@@ -142,8 +140,7 @@ class VerdictSequence:
         self.words, self.level = words or WORDS[view], level
         self.partitions, self.blocks = 1, 1
         self.open = False
-        self.held: Verdict | None = None
-        self._found: GroupFinding | None = None  # what `held` is about
+        self.held: HeldVerdict | None = None
         self._begin(0)
 
     def update(
@@ -216,7 +213,8 @@ class VerdictSequence:
 
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""
-        return self._shown()[0]
+        finding = find(self.groups.groups(), self._level())
+        return self.held.verdict if self.held and not self._renews(finding) else self._present()
 
     def label_needs(self) -> list[LabelNeed]:
         """Return about how many labels of the present block allow which statement: a guide."""
@@ -230,7 +228,7 @@ class VerdictSequence:
         groups = self.groups.groups()
         finding = find(groups, self._level())
         if self.held is not None and not self._renews(finding):
-            return self.held.status, self.held.ratio.value
+            return self.held.verdict.status, self.held.verdict.ratio.value
         one = groups[finding.group]
         return finding.status, one.observed / one.expected if one.expected else math.nan
 
@@ -258,18 +256,15 @@ class VerdictSequence:
         combined.start = min(one.start for one in begun)
         combined.until = max(one.until for one in begun)
         combined.open = any(one.open for one in many)
-        held = [one._shown() for one in many if one.held is not None]
-        if held:
-            combined.held, combined._found = max(held, key=lambda one: one[0].until)
+        held = [HeldVerdict(one.verdict(), one.held.finding) for one in many if one.held]
+        combined.held = max(held, key=lambda one: one.verdict.until, default=None)
         return combined
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
         counts = (self.skipped, self._next, self._limit, self._rank)
         block = (self.groups.state(), counts, self.start, self.until)
-        held = None
-        if self.held is not None and self._found is not None:
-            held = (self._found.group, *_without_words(self.held))
+        held = self.held and self.held.state()
         return (self.partitions, self.blocks, self.open, held, block)
 
     def load(self, state: Sequence[Any]) -> None:
@@ -284,10 +279,8 @@ class VerdictSequence:
         require(type(is_open) is bool and (is_open or held is None), "incidents")
         self.open = is_open
         if held is not None:
-            self.held = _restored(held[1:], self.words)
-            group = whole(held[0], "group", 0, len(self.groups.groups()) - 1)
-            self._found = GroupFinding(self.held.status, group, inside=False)
-            require(self._found.is_possible, "status")
+            self.held = HeldVerdict.restore(held, self.words)
+            require(self.held.finding.group < len(self.groups.groups()), "group")
         self.groups = type(self.groups).restore(groups)
         require(getattr(self.groups, "level", None) == self.level, "level")
         self.labels = self.groups.labels
@@ -298,7 +291,7 @@ class VerdictSequence:
         self._rank = whole(rank, "rank", 0, WHOLE - 1)
         require(bool(limit) == bool(rank), "limit of a block")
         require(not limit or (self.labels < limit and held is not None), "limit of a block")
-        self.start, self.until = _time(start), _time(until)
+        self.start, self.until = saved_time(start), saved_time(until)
         if self.groups.tolerance != self.tolerance:
             self.blocks += 1
             self._begin(self.until)
@@ -328,43 +321,26 @@ class VerdictSequence:
             self._begin(self.until)
         elif finding.inside and not finding.outside:
             self.held, self.open, self._limit, self._rank = None, False, 0, 0
-        elif not finding.outside and self._is_outgrown():
+        elif self.held and not finding.outside and self.held.is_outgrown(self.groups.groups()):
             self.held, self._limit, self._rank = None, 0, 0
 
     def _hold(self, finding: GroupFinding, *, ends: bool) -> None:
         """Hold what the present block shows, unless the held verdict says more."""
         held = self.held
-        agrees = held is not None and finding.agrees(held.status)
+        agrees = held is not None and held.agrees(finding)
         if self._renews(finding) and (ends or finding.rank > self._rank or not agrees):
-            self.held, self._found = self._present(), finding
+            self.held = HeldVerdict(self._present(), finding)
         elif held is not None and agrees:
-            self.held = held._replace(confirmed=self.until)
+            self.held = held.confirmed(self.until)
         self.open = True
         self._rank = max(self._rank, finding.rank)
         self._limit = self._limit or _PATIENCE * self.labels
 
     def _renews(self, finding: GroupFinding) -> bool:
-        """Return whether the present block shows forecasts outside, and the held verdict no more."""
-        held, found = self.held, self._found
+        """Return whether the present block is outside, and the held verdict says no more."""
         if not finding.outside or finding.rank < self._rank:
             return False
-        more = found is None or finding.rank >= found.rank
-        return held is None or more or not finding.agrees(held.status)
-
-    def _shown(self) -> tuple[Verdict, GroupFinding]:
-        """Return the verdict that is shown, and what it is about."""
-        finding = find(self.groups.groups(), self._level())
-        if self.held is None or self._found is None or self._renews(finding):
-            return self._present(), finding
-        return self.held, self._found
-
-    def _is_outgrown(self) -> bool:
-        """Return whether the labels of the present block would show it, and do not lean to it."""
-        held, found = self.held, self._found
-        if held is None or found is None:
-            return False
-        one = self.groups.groups()[found.group]
-        return one.labels >= _OUTGROWN * held.counted and not leans(one, found.side)
+        return self.held is None or self.held.gives_way(finding)
 
     def _level(self) -> float:
         """Return the level of the present block, or of this combination of those of partitions."""
@@ -385,37 +361,11 @@ class VerdictSequence:
             until=self.until,
             skipped=self.skipped,
         )
-        held = self.held
-        renews = held is not None and held.status == verdict.status
-        return verdict._replace(since=held.since) if held is not None and renews else verdict
+        if self.held is None or self.held.verdict.status != verdict.status:
+            return verdict
+        return verdict._replace(since=self.held.verdict.since)
 
 
 def _next(labels: int) -> int:
     """Return the number of labels at which a block is evaluated next."""
     return labels + max(_FEWEST, -(-labels // _GROWTH))
-
-
-def _without_words(verdict: Verdict) -> list[Any]:
-    return [value for name, value in verdict._asdict().items() if name != "words"]
-
-
-def _restored(held: Sequence[Any], words: Words) -> Verdict:
-    """Return a verdict that was saved."""
-    status, view, *others = held
-    verdict = Verdict(status, view, words, *others)
-    for text in (verdict.view, verdict.where):
-        require(type(text) is str, "text of a verdict")
-    for one in (verdict.since, verdict.start, verdict.until, verdict.confirmed):
-        _time(one)
-    labels = count(verdict.labels, "labels")
-    counted = count(verdict.counted, "labels of a range", labels)
-    count(verdict.observed, "labels of a range", counted)
-    for value in (verdict.came, verdict.expected, verdict.margin, verdict.tolerance):
-        number(value, "numbers of a verdict", 0.0)
-    if verdict.established is not None:
-        number(verdict.established, "tolerance", 1.0)
-    return verdict
-
-
-def _time(value: Any) -> int:  # noqa: ANN401 - as it was saved
-    return whole(value, "times", -_LARGEST_TIME - 1, _LARGEST_TIME)

@@ -93,8 +93,8 @@ def test_too_high() -> None:
     """Odds off by 2 are found, and the numbers are those of the block that found it."""
     p, labels, times = rows(3_000, 2.0)
     sequence = watched((p, labels, times))
-    verdict = sequence.held
-    assert verdict is not None
+    assert sequence.held is not None
+    verdict = sequence.held.verdict
     assert sequence.open
     assert (verdict.status, verdict.where, verdict.since) == ("too high", "", 0)
     n = int(verdict.until // HOUR) + 1 - int(verdict.start // HOUR)
@@ -194,7 +194,7 @@ def test_the_other_half() -> None:
     truth = np.where(p < 0.5, np.where(early, 0.4, 0.16), np.where(early, 0.8, 0.7))
     labels = (rng.random(8_000) < truth).astype(np.float64)
     sequence = VerdictSequence("raw", 1.25)
-    seen = []
+    seen: list[tuple[str, str, int]] = []
     for start in range(0, 8_000, 100):
         part = slice(start, start + 100)
         sequence.update(p[part], labels[part], np.arange(start, start + 100))
@@ -224,8 +224,7 @@ def test_what_later_labels_do_not_repeat() -> None:
 
     The incident stays open, for they do not show yet that forecasts are inside.
     """
-    held = four_times(0.5, 0).held
-    assert held is not None
+    held = four_times(0.5, 0).verdict()
     assert held.status == "too high"
     before = four_times(0.5, 100)
     assert 4 * held.labels > before.labels
