@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.monitoring.confidence_sequence import ConfidenceSequence
@@ -29,6 +30,7 @@ __all__ = [
     "GroupFinding",
     "established",
     "find",
+    "find_in",
     "leans",
     "margin",
 ]
@@ -106,6 +108,9 @@ class GroupFinding(NamedTuple):
         return self.group >= FIRST_BIN or self.status == _SHAPES[status][self.group - LOWER]
 
 
+_UNDECIDED_YET = GroupFinding(NOT_FOUND, ALL, inside=False)
+
+
 def find(groups: Sequence[ForecastGroup], alpha: float) -> GroupFinding:
     """Return what the groups show at the level of all of them together."""
     main, bins = alpha * _MAIN_SHARE, alpha * _BIN_SHARE
@@ -118,6 +123,12 @@ def find(groups: Sequence[ForecastGroup], alpha: float) -> GroupFinding:
             if side is not None:
                 return GroupFinding(side, index, inside)
     return GroupFinding(TRUSTWORTHY if inside and status == NOT_FOUND else status, group, inside)
+
+
+def find_in(groups: ForecastGroups | LevelSums, alpha: float) -> GroupFinding:
+    """Return what sums show, as `find` of their groups; most often that is nothing yet."""
+    thresholds = (-math.log(alpha * share) for share in (_MAIN_SHARE, _BIN_SHARE))
+    return _UNDECIDED_YET if groups.is_undecided(*thresholds) else find(groups.groups(), alpha)
 
 
 def _of_main(whole: str, lower: str, upper: str) -> tuple[str, int]:

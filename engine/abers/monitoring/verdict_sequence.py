@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 from abers.exceptions import ParameterError
-from abers.monitoring.findings import WHOLE, find
+from abers.monitoring.findings import WHOLE, find, find_in
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
 from abers.monitoring.held_verdict import HeldVerdict, saved_time
 from abers.monitoring.label_need import label_needs
@@ -213,7 +213,7 @@ class VerdictSequence:
 
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""
-        finding = find(self.groups.groups(), self._level())
+        finding = find_in(self.groups, self._level())
         return self.held.verdict if self.held and not self._renews(finding) else self._present()
 
     def label_needs(self) -> list[LabelNeed]:
@@ -309,7 +309,7 @@ class VerdictSequence:
 
     def _evaluate(self) -> None:
         self._next = _next(self.labels)
-        self._decide(find(self.groups.groups(), self._level()))
+        self._decide(find_in(self.groups, self._level()))
 
     def _decide(self, finding: GroupFinding) -> None:
         """Decide on the present block by what its groups show."""
