@@ -46,7 +46,7 @@ test-kafka: setup
 	$(BIN)/pytest -m kafka tests/connectors
 
 demo-kafka: .venv/run.stamp
-	$(BIN)/python examples/kafka_demo/run.py
+	$(BIN)/python examples/kafka_demo/run.py $(if $(BROKERS),--brokers $(BROKERS))
 
 test-reference: setup
 	ABERS_BACKEND=reference $(BIN)/pytest -m "not simulation" tests/engine tests/conformance tests/golden \

@@ -52,10 +52,10 @@ of the forecasts of that fifth their mean and the share of labels 1. Forecasts a
 the mean is above the share, and over-confident where the lower mean is below its share and the
 upper mean above.
 
-A verdict that forecasts are outside the tolerance stays until a later block is inside, or outside
-in another way. The sentence names the labels that it is about, and when it was last confirmed:
-labels after that neither confirm nor refute it at the level that is left to later blocks. Where it
-ends long before the stream does, the last rows of the table say more about now.
+A verdict that forecasts are outside the tolerance stays until later labels are inside, or outside
+in another way, or are four times as many with a mean within the tolerance. The sentence names the
+labels that it is about, and when it was last confirmed. A verdict is about averages: a block whose
+forecasts are first too high and then too low may be right on average.
 
 {streams}"""
 

@@ -78,10 +78,6 @@ class Recorded(VerdictSequence):
         self.truth = ForecastGroups(TOLERANCE)
         super().__init__("raw", TOLERANCE, view.alpha)
 
-    def shown(self, status: str) -> bool:
-        """Return whether the verdict that is shown is right, if that of the block is this."""
-        return (status if self.held is None else self.held.status) in self.rows.right
-
     def _begin(self, time: int) -> None:
         if hasattr(self, "labels"):
             self._follow()
@@ -99,7 +95,7 @@ class Recorded(VerdictSequence):
         if finding.status != NOT_FOUND:
             self.wrong |= not is_true(self.truth.groups(), finding.status, finding.group)
         super()._decide(finding)
-        right = self.shown(finding.status)
+        right = self.brief()[0] in self.rows.right
         if right:
             self.first = min(self.first, self.seen)
         if self.early is not None and self.seen <= self.early:
@@ -419,6 +415,12 @@ def borderline() -> list[Case]:
         ),
     ]
     cases = [Case(one[0], 50_000, _one(*one[1:], none), at_once, none) for one in truths]
+    # As of intervals and quantiles, and of PIT values in the middle half.
+    for level, factor in ((0.9, 1.25), (0.9, 0.8), (0.5, 1.25)):
+        way = "too high" if factor > 1.0 else "too low"
+        truth = float(off(np.array(level), factor))
+        name = f"a level of {level:.0%}, odds {way} by exactly 1.25"
+        cases.append(Case(name, 50_000, _constant(level, truth, none), at_once, none))
     for name, feed in (
         ("restarts where the sums are off", restarted),
         ("labels late by their value", late),

@@ -1,12 +1,13 @@
-"""A demo on this machine: broker, model, service, and consumer of the predictions.
+"""A demo on this machine: brokers, model, service, and consumer of the predictions.
 
-Usage: run.py [COUNT [RATE]]        (`make demo-kafka` is the same)
+Usage: run.py [--brokers N] [COUNT [RATE]]        (`make demo-kafka BROKERS=N` is the same)
 
-It ends by itself, with a summary. The broker needs Java 17 and, the first time, Maven.
+It ends by itself, with a summary. The brokers need Java 17 and, the first time, Maven.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from abers_connectors.config.model import load
 from abers_connectors.kafka.topic_creation import create_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 HERE = Path(__file__).parent
 CONFIG = HERE / "abers.toml"
@@ -26,13 +27,19 @@ ABERS = Path(sys.executable).with_name("abers")
 BROKER = HERE.parents[1] / "scripts" / "kafka-broker"
 
 
-def main(count: str = "1000", rate: str = "250") -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run the demo; return 0 if every observation has a prediction and an outcome."""
+    parser = argparse.ArgumentParser(description="Show the service on brokers of its own.")
+    parser.add_argument("count", nargs="?", default="1000", help="number of observations")
+    parser.add_argument("rate", nargs="?", default="250", help="observations a second")
+    parser.add_argument("--brokers", default="1", help="number of brokers")
+    given = parser.parse_args(words)
+    count, rate = given.count, given.rate
     with ExitStack() as stack:
-        bootstrap = stack.enter_context(broker())
+        bootstrap = stack.enter_context(broker(given.brokers))
         environ = os.environ | {"ABERS_KAFKA__BOOTSTRAP_SERVERS": bootstrap}
         made = create_topics(load(CONFIG, environ=environ), environ)
-        say(f"a broker at {bootstrap} has the topics {', '.join(made)}")
+        say(f"{given.brokers} broker(s) at {bootstrap} with the topics {', '.join(made)}")
         service = stack.enter_context(running(str(ABERS), "run", str(CONFIG), env=environ))
         stack.enter_context(
             running(sys.executable, str(HERE / "producer.py"), bootstrap, count, rate)
@@ -44,9 +51,10 @@ def main(count: str = "1000", rate: str = "250") -> int:
 
 
 @contextmanager
-def broker() -> Iterator[str]:
-    """Start a broker on a free port, and yield its address."""
-    with running(sys.executable, str(BROKER), stdout=subprocess.PIPE) as process:
+def broker(number: str) -> Iterator[str]:
+    """Start brokers on free ports, and yield their addresses."""
+    words = (sys.executable, str(BROKER), "--nodes", number)
+    with running(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         ready, _, bootstrap = process.stdout.readline().strip().partition(" ")
         if ready != "ready":
@@ -56,10 +64,13 @@ def broker() -> Iterator[str]:
 
 @contextmanager
 def running(
-    *words: str, env: Mapping[str, str] | None = None, stdout: int | None = None
+    *words: str,
+    env: Mapping[str, str] | None = None,
+    stdin: int | None = None,
+    stdout: int | None = None,
 ) -> Iterator[subprocess.Popen[str]]:
     """Run a command in the background, and stop it at the end."""
-    process = subprocess.Popen(words, text=True, env=env, stdout=stdout)
+    process = subprocess.Popen(words, text=True, env=env, stdin=stdin, stdout=stdout)
     try:
         yield process
     finally:
@@ -73,4 +84,4 @@ def say(message: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -202,7 +202,8 @@ def _read_label(value: object) -> str | None:
 
 
 def _read_bootstrap(value: object) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str) else value
+    # Several may stand in one string, with commas, as Kafka's own tools take them.
+    given = [one.strip() for one in value.split(",")] if isinstance(value, str) else value
     if not isinstance(given, list | tuple) or not given or not all(map(_is_address, given)):
         _refuse(
             '{value} is not a broker address; write host and port, "localhost:9092", or a list '

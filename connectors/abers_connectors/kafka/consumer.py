@@ -15,6 +15,7 @@ from kafka import ConsumerRebalanceListener, errors
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from abers_connectors.kafka import workarounds
+from abers_connectors.kafka.assignor import StickyAssignor
 from abers_connectors.kafka.client_errors import translated_errors
 from abers_connectors.kafka.connection import new_consumer, to_client
 from abers_connectors.kafka.membership import remove_member
@@ -30,6 +31,9 @@ __all__ = ["GroupConsumer"]
 
 _STABLE = "<stable>"
 _HEARTBEAT = 3  # seconds at most until a member hears of a rebalance
+
+# Both give a member the same partitions of both topics. The first that all members know is used.
+ASSIGNORS = (StickyAssignor, RangePartitionAssignor)
 
 # Errors of the client about a partition that its own thread has just revoked.
 _REVOKED = (errors.IllegalStateError, ValueError, KeyError)
@@ -85,8 +89,7 @@ class GroupConsumer:
                 settings,
                 group_id=group,
                 group_instance_id=instance,
-                # The only assignor that gives a member the same partitions of both topics.
-                partition_assignment_strategy=(RangePartitionAssignor,),
+                partition_assignment_strategy=ASSIGNORS,
                 session_timeout_ms=int(1000 * session_timeout),
                 heartbeat_interval_ms=int(1000 * min(session_timeout / 4, _HEARTBEAT)),
             )

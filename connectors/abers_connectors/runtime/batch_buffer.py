@@ -65,22 +65,21 @@ class BatchBuffer:
         self._by_partition: dict[tuple[str, int], tuple[_TaskBuffer, int]] = {}
         self._since: float | None = None  # when the open batch got its first record
 
-    def reset(self, backlogs: Mapping[int, Mapping[TopicPartition, int]]) -> None:
-        """Drop everything and start with other tasks.
-
-        `backlogs` are the inputs of each task, observations first, each with its end. Up to there
-        the inputs are merged strictly by time, however long that takes.
-        """
+    def clear(self) -> None:
+        """Drop all tasks and their records."""
         self._since = None
-        self._tasks = {
-            number: _TaskBuffer([_InputState(partition, end) for partition, end in ends.items()])
-            for number, ends in backlogs.items()
-        }
-        self._by_partition = {
-            one.partition: (task, which)
-            for task in self._tasks.values()
-            for which, one in enumerate(task.inputs)
-        }
+        self._tasks, self._by_partition = {}, {}
+
+    def add_task(self, number: int, backlogs: Mapping[TopicPartition, int]) -> None:
+        """Take the records of a task from now on.
+
+        `backlogs` are its inputs, observations first, each with its end. Up to there the inputs are
+        merged strictly by time, however long that takes.
+        """
+        task = _TaskBuffer([_InputState(partition, end) for partition, end in backlogs.items()])
+        self._tasks[number] = task
+        for which, one in enumerate(task.inputs):
+            self._by_partition[one.partition] = (task, which)
 
     def add(self, records: Mapping[TopicPartition, Sequence[Record]]) -> None:
         """Add records; those of other tasks are dropped."""

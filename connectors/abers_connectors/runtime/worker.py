@@ -2,7 +2,8 @@
 
 The state in memory is valid only while commits succeed and the partitions stay assigned. After an
 aborted transaction the worker discards all tasks, and restores them from what is committed. After a
-rebalance it restores the tasks that are assigned then. It never retries a batch in memory.
+rebalance it restores the tasks that are assigned then, one after the other; the restored ones go on
+while the others are restored. It never retries a batch in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.status import Status
     from abers_connectors.runtime.task import BatchResult, StreamTask
     from abers_connectors.runtime.timestamp_merge import MergedRecords
-    from abers_connectors.runtime.transport import Consumer, GroupMembership, Producer, Reader
+    from abers_connectors.runtime.transport import (
+        Consumer,
+        GroupMembership,
+        Producer,
+        Reader,
+        Record,
+    )
 
 __all__ = ["Worker"]
 
@@ -115,6 +122,12 @@ class Worker:
             self._reassign(membership)
             return
         self.status.joined = membership.group_metadata is not None
+        self._take(polled, membership)
+
+    def _take(
+        self, polled: Mapping[TopicPartition, Sequence[Record]], membership: GroupMembership
+    ) -> None:
+        """Take records that were polled, and process and commit a batch if one is due."""
         self.status.last_heartbeat = membership.last_heartbeat
         self._buffer.add(polled)
         if membership.group_metadata is not None and self._buffer.due():
@@ -127,13 +140,19 @@ class Worker:
 
     # The assignment
 
-    def _keep_alive(self) -> None:
-        """Keep the membership during a restore; raise if it changed or the worker is stopped."""
+    def _go_on(self) -> None:
+        """Go on with the restored tasks during a restore, and keep the membership.
+
+        Raises if the membership changed, the tasks were discarded, or the worker is stopped.
+        """
         self.status.progressed()
         if self._stopping:
             raise _StoppedError
-        self._consumer.poll(0.0, 1)  # everything is paused, so this returns no records
-        if self._consumer.membership().epoch != self._epoch:
+        polled = self._consumer.poll(0.0, self._max_records)
+        membership = self._consumer.membership()
+        if membership.epoch == self._epoch:
+            self._take(polled, membership)
+        if membership.epoch != self._epoch:
             raise _RebalancedError
 
     def _require_group(self, membership: GroupMembership) -> None:
@@ -153,28 +172,25 @@ class Worker:
             raise BrokerError(msg)
 
     def _reassign(self, membership: GroupMembership) -> None:
-        """Restore the tasks that are assigned now, also those that were assigned before."""
+        """Restore the tasks that are assigned now: first those that were assigned before."""
         previous, self._tasks, self._epoch = self._tasks, {}, membership.epoch
-        self._buffer.reset({})
+        self._buffer.clear()
         self.status.joined = False  # until all tasks are restored
         self.status.assign(membership.assigned)
         for input_partition in membership.assigned:
             self._consumer.pause(input_partition)
         try:
-            for partition in self._task_partitions(membership.assigned):
-                task, uncommitted = self._restore(
-                    partition, previous.get(partition), self._keep_alive
-                )
+            partitions = self._task_partitions(membership.assigned)
+            for partition in sorted(partitions, key=lambda one: one not in previous):
+                task, uncommitted = self._restore(partition, previous.get(partition), self._go_on)
                 if uncommitted:
                     self._commit_initial_offsets(task, membership.group_metadata)
-                self._tasks[partition] = task
+                self._start_fetching(partition, task)
                 self.status.restored(task)
         except _RebalancedError:
             self._epoch = _NO_EPOCH
         except TransactionError as error:
             self._discard(error)
-        else:
-            self._start_fetching()
 
     def _discard(self, error: TransactionError) -> None:
         """Discard all tasks; the next turn restores them."""
@@ -196,20 +212,13 @@ class Worker:
                 raise StateError(msg)
         return partitions
 
-    def _start_fetching(self) -> None:
-        """Fetch from the offsets of the tasks.
-
-        All tasks must be restored by now, because `_keep_alive` drops whatever a poll returns.
-        """
-        backlogs = {
-            partition: {
-                one: self._reader.last_stable_offset(one)
-                for one in self._application.input_partitions(partition)
-            }
-            for partition in self._tasks
-        }
-        self._buffer.reset(backlogs)
-        for input_partition, offset in self._offsets(self._tasks.values()).items():
+    def _start_fetching(self, partition: int, task: StreamTask) -> None:
+        """Fetch from the offsets of a task, and process its records."""
+        offsets = self._offsets([task])
+        ends = {one: self._reader.last_stable_offset(one) for one in offsets}
+        self._tasks[partition] = task
+        self._buffer.add_task(partition, ends)
+        for input_partition, offset in offsets.items():
             self._consumer.seek(input_partition, offset)
             self._consumer.resume(input_partition)
 

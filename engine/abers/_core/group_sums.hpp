@@ -60,6 +60,22 @@ class GroupSums {
 
   std::span<const double> sums() const { return sums_; }
 
+  // Deviations count as in `ConfidenceSequence.reaches`, which has no smaller threshold.
+  bool is_undecided(double main, double bins) const {
+    const std::array<Group, 2> halves = {half(0), half(1)};
+    const Group both = halves[0] + halves[1];
+    for (const Group& one : {both, halves[0], halves[1]}) {
+      if (one.may_be_outside(main)) return false;
+    }
+    for (std::size_t k = 0; k < kBins; ++k) {
+      const double* const bin = sums_.data() + kHead + 2 * half_sums() + k * kBinSums;
+      if (Group{bin[0], bin[1], bin[3], bin[4], bin[5]}.may_be_outside(bins)) return false;
+    }
+    return !both.may_be_inside(main) || !std::ranges::all_of(halves, [main](const Group& one) {
+      return one.labels == 0.0 || one.may_be_inside(main);
+    });
+  }
+
   void load(std::span<const double> sums) {
     if (sums.size() != sums_.size()) throw std::invalid_argument("sums of other groups");
     std::ranges::copy(sums, sums_.begin());
@@ -68,6 +84,30 @@ class GroupSums {
  private:
   static constexpr std::size_t kHead = 2;                  // weight, cut
   static constexpr double kLeast = 0x1.4875c38cc6b4ap-22;  // log odds of -15
+
+  // The sums of a group at the first tolerance.
+  struct Group {
+    double labels, observed, squares, least, most;
+
+    Group operator+(const Group& other) const {
+      return {labels + other.labels, observed + other.observed, squares + other.squares,
+              least + other.least, most + other.most};
+    }
+    bool may_reach(double deviation, double threshold) const {
+      return deviation > 0.0 && deviation * deviation >= 2.0 * squares * threshold;
+    }
+    bool may_be_outside(double threshold) const {
+      return may_reach(observed - most, threshold) || may_reach(least - observed, threshold);
+    }
+    bool may_be_inside(double threshold) const {
+      return may_reach(most - observed, threshold) && may_reach(observed - least, threshold);
+    }
+  };
+
+  Group half(std::size_t which) const {
+    const double* const sums = sums_.data() + kHead + which * half_sums();
+    return {sums[0], sums[1], sums[3], sums[kCounted], sums[kCounted + tolerances_.size()]};
+  }
 
   std::size_t half_sums() const { return kCounted + 2 * tolerances_.size(); }
 

@@ -381,6 +381,7 @@ void bind_monitoring(nb::module_& m) {
       .def("add", &add_rows, "forecasts"_a, "labels"_a)
       .def("size", [](const GroupSums& groups) { return groups.sums().size(); })
       .def("sums", &write_sums, "out"_a)
+      .def("is_undecided", &GroupSums::is_undecided, "main"_a, "bins"_a)
       .def(
           "load",
           [](GroupSums& groups, const Read& sums) { groups.load({sums.data(), sums.size()}); },

@@ -25,6 +25,7 @@ __all__ = [
     "BinaryMixture",
     "Kind",
     "checked_kind",
+    "logistic",
     "raw_probabilities",
     "raw_probability",
 ]
@@ -85,7 +86,7 @@ def raw_probabilities(kind: Kind, steps: Steps, positives: int, taught: int) -> 
         ones = positives + np.cumsum(positive) - positive
         found = (ones + 1.0) / (taught + np.cumsum(learns) - learns + 2.0)
     else:
-        found = _logistic(steps.scores) if kind == "logit" else steps.scores
+        found = logistic(steps.scores) if kind == "logit" else steps.scores
         found = _median(found) if found.ndim > 1 else found
     clipped: Floats = np.minimum(np.maximum(found, CLIP), 1.0 - CLIP)
     return clipped
@@ -96,13 +97,14 @@ def raw_probability(kind: Kind, scores: Sequence[float], positives: int, taught:
     if kind == "any":
         found = (positives + 1.0) / (taught + 2.0)
     else:
-        row = _logistic(np.array(scores)).tolist() if kind == "logit" else scores
+        row = logistic(np.array(scores)).tolist() if kind == "logit" else scores
         ordered, k = sorted(row), len(row)
         found = (ordered[(k - 1) // 2] + ordered[k // 2]) / 2.0
     return min(max(found, CLIP), 1.0 - CLIP)
 
 
-def _logistic(scores: Floats) -> Floats:
+def logistic(scores: Floats) -> Floats:
+    """Return the probabilities whose log odds are the scores, an array of any shape."""
     found = np.empty(scores.size)
     core.logistics(np.ascontiguousarray(scores).reshape(-1), found)
     return found.reshape(scores.shape)

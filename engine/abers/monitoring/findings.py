@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.monitoring.confidence_sequence import ConfidenceSequence
@@ -29,6 +30,8 @@ __all__ = [
     "GroupFinding",
     "established",
     "find",
+    "find_in",
+    "leans",
     "margin",
 ]
 
@@ -83,6 +86,19 @@ class GroupFinding(NamedTuple):
             return WHOLE
         return 2 if self.group < FIRST_BIN else 1
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether a group can be outside in this way."""
+        shaped = self.status in _SHAPES and self.group in {LOWER, UPPER}
+        return shaped or self.status in {TOO_HIGH, TOO_LOW}
+
+    @property
+    def side(self) -> str:
+        """On which side of the tolerance its group is, if it is outside."""
+        if self.status not in _SHAPES:
+            return self.status
+        return _SHAPES[self.status][self.group - LOWER]
+
     def agrees(self, status: str) -> bool:
         """Return whether a verdict with a status may stay beside it: it is the same, or a part."""
         if self.status == status:
@@ -90,6 +106,9 @@ class GroupFinding(NamedTuple):
         if status not in _SHAPES or self.rank == WHOLE:
             return False
         return self.group >= FIRST_BIN or self.status == _SHAPES[status][self.group - LOWER]
+
+
+_UNDECIDED_YET = GroupFinding(NOT_FOUND, ALL, inside=False)
 
 
 def find(groups: Sequence[ForecastGroup], alpha: float) -> GroupFinding:
@@ -104,6 +123,12 @@ def find(groups: Sequence[ForecastGroup], alpha: float) -> GroupFinding:
             if side is not None:
                 return GroupFinding(side, index, inside)
     return GroupFinding(TRUSTWORTHY if inside and status == NOT_FOUND else status, group, inside)
+
+
+def find_in(groups: ForecastGroups | LevelSums, alpha: float) -> GroupFinding:
+    """Return what sums show, as `find` of their groups; most often that is nothing yet."""
+    thresholds = (-math.log(alpha * share) for share in (_MAIN_SHARE, _BIN_SHARE))
+    return _UNDECIDED_YET if groups.is_undecided(*thresholds) else find(groups.groups(), alpha)
 
 
 def _of_main(whole: str, lower: str, upper: str) -> tuple[str, int]:
@@ -141,6 +166,11 @@ def _outside(one: ForecastGroup, alpha: float) -> str | None:
     if observed < least:
         return TOO_HIGH if _SEQUENCE.reaches(least - observed, squares, alpha) else None
     return None
+
+
+def leans(one: ForecastGroup, side: str) -> bool:
+    """Return whether the labels of a group are on a side of the tolerance, whatever the level."""
+    return one.observed < one.least if side == TOO_HIGH else one.observed > one.most
 
 
 def established(groups: ForecastGroups | LevelSums, alpha: float) -> float | None:

@@ -151,6 +151,17 @@ class ForecastGroups:
         k = 1 + GRID.index(tolerance)
         return _with_all(self.sums()[[_half(start, k) for start in _HALVES]].tolist())
 
+    def is_undecided(self, main: float, bins: float) -> bool:
+        """Return whether no group can be outside the tolerance, nor the main groups be inside.
+
+        Parameters
+        ----------
+        main, bins
+            Logarithms of one divided by the level of each side, of the main groups and of bins.
+        """
+        undecided: bool = self._core.is_undecided(main, bins)
+        return undecided
+
     def state(self) -> tuple[float, memoryview]:
         """Return the state: what `restore` takes."""
         return self.tolerance, raw(self.sums())

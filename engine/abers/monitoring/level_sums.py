@@ -59,10 +59,12 @@ class LevelSums:
 
     def add(self, least: Floats, most: Floats) -> None:
         """Add labels, in the order of the observations."""
-        squares = np.maximum((least - self.level) ** 2, (most - self.level) ** 2)
-        rows = np.stack((np.ones(len(most)), most, most - least, squares), axis=1)
+        rows = np.empty((1 + len(most), _SUMS - 1))
+        rows[0] = self.sums[1:]
+        rows[1:, 0], rows[1:, 1], rows[1:, 2] = 1.0, most, most - least
+        rows[1:, 3] = np.maximum((least - self.level) ** 2, (most - self.level) ** 2)
         # Row by row, so that batches make no difference.
-        self.sums[1:] = np.cumsum(np.vstack((self.sums[1:], rows)), axis=0)[-1]
+        self.sums[1:] = rows.cumsum(axis=0)[-1]
 
     @property
     def labels(self) -> int:
@@ -85,6 +87,21 @@ class LevelSums:
         upper = p * tolerance / (p * tolerance + 1.0 - p)
         one = ForecastGroup(n, most, n * p, squares, n * lower, n * upper + ties)
         return [one, _NONE, one]
+
+    def is_undecided(self, main: float, bins: float) -> bool:
+        """Return whether all labels can neither be outside the tolerance nor inside it.
+
+        Parameters
+        ----------
+        main, bins
+            Logarithms of one divided by the level of each side, and of bins, of which there are
+            none.
+        """
+        del bins
+        one = self.groups()[0]
+        below, above = one.most - one.observed, one.observed - one.least
+        nearest = min(below, above)  # negative if they are outside
+        return nearest * nearest < 2.0 * one.squares * main
 
     def state(self) -> tuple[float, memoryview]:
         """Return the state: what `restore` takes."""

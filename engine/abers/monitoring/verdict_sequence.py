@@ -6,12 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 from abers.exceptions import ParameterError
-from abers.monitoring.findings import STATUSES, WHOLE, find
+from abers.monitoring.findings import WHOLE, find, find_in
 from abers.monitoring.forecast_groups import ForecastGroups, checked_rows
+from abers.monitoring.held_verdict import HeldVerdict, saved_time
 from abers.monitoring.label_need import label_needs
 from abers.monitoring.level_sums import LevelSums
 from abers.monitoring.verdict import WORDS, Verdict, find_verdict
-from abers.serialization import MAX_COUNT, count, number, require, whole
+from abers.serialization import MAX_COUNT, count, require, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,6 @@ _GROWTH = 100  # a block is evaluated when it has grown by one part in so many,
 _FEWEST = 10  # but by so many labels at least, so that young models cost little
 _PATIENCE = 8  # a block in which only a half or a bin is outside grows by this factor
 _MOST_COMBINATIONS = 500.0  # as a logarithm: levels stay above zero
-_LARGEST_TIME = (1 << 63) - 1
 
 
 class VerdictSequence:
@@ -57,7 +57,8 @@ class VerdictSequence:
     open
         Whether an incident is open.
     held
-        The verdict outside that is shown until a block is inside; None if there is none.
+        The verdict outside that is shown; None if there is none, or if later labels do not
+        repeat it.
     partitions
         Number of partitions that were combined.
 
@@ -71,9 +72,11 @@ class VerdictSequence:
     Only the sums of the present block are kept. A verdict that forecasts are outside the tolerance
     starts another block, and so does `restart`, when an alarm opens. If only one half or bin is
     known to be outside, the block goes on until it is eight times as long: "too high among higher
-    scores" may become "over-confident". A verdict outside is shown until the main groups of a block
-    (all forecasts, the lower and the upper half) are inside, or a later block is outside again: an
-    incident is open until they are inside.
+    scores" may become "over-confident". A verdict outside is shown until one of these comes: the
+    main groups of a block (all forecasts, the lower and the upper half) are inside; a later block
+    is outside again; the same group of the present block has four times as many labels, and their
+    mean is within the tolerance. The last says that the miscalibration is not seen any more, not
+    that it is over: an incident is open until the main groups are inside.
 
     Block k has the level alpha / (k (k + 1)): three quarters for the main groups, one for ten bins
     of the score. It is evaluated when it has grown by 1 %, or by 10 labels if that is more, so
@@ -137,8 +140,7 @@ class VerdictSequence:
         self.words, self.level = words or WORDS[view], level
         self.partitions, self.blocks = 1, 1
         self.open = False
-        self.held: Verdict | None = None
-        self._held_rank = 0
+        self.held: HeldVerdict | None = None
         self._begin(0)
 
     def update(
@@ -211,7 +213,8 @@ class VerdictSequence:
 
     def verdict(self) -> Verdict:
         """Return the verdict that is shown now."""
-        return self._present() if self.held is None else self.held
+        finding = find_in(self.groups, self._level())
+        return self.held.verdict if self.held and not self._renews(finding) else self._present()
 
     def label_needs(self) -> list[LabelNeed]:
         """Return about how many labels of the present block allow which statement: a guide."""
@@ -222,10 +225,10 @@ class VerdictSequence:
 
         That takes a tenth of the time of `verdict`, which also computes what is not excluded.
         """
-        if self.held is not None:
-            return self.held.status, self.held.ratio.value
         groups = self.groups.groups()
         finding = find(groups, self._level())
+        if self.held is not None and not self._renews(finding):
+            return self.held.verdict.status, self.held.verdict.ratio.value
         one = groups[finding.group]
         return finding.status, one.observed / one.expected if one.expected else math.nan
 
@@ -253,15 +256,15 @@ class VerdictSequence:
         combined.start = min(one.start for one in begun)
         combined.until = max(one.until for one in begun)
         combined.open = any(one.open for one in many)
-        held = [one.held for one in many if one.held is not None]
-        combined.held = max(held, key=lambda one: one.until, default=None)
+        held = [HeldVerdict(one.verdict(), one.held.finding) for one in many if one.held]
+        combined.held = max(held, key=lambda one: one.verdict.until, default=None)
         return combined
 
     def state(self) -> tuple[Any, ...]:
         """Return the state: what `load` takes."""
         counts = (self.skipped, self._next, self._limit, self._rank)
         block = (self.groups.state(), counts, self.start, self.until)
-        held = None if self.held is None else (self._held_rank, *_without_words(self.held))
+        held = self.held and self.held.state()
         return (self.partitions, self.blocks, self.open, held, block)
 
     def load(self, state: Sequence[Any]) -> None:
@@ -276,8 +279,8 @@ class VerdictSequence:
         require(type(is_open) is bool and (is_open or held is None), "incidents")
         self.open = is_open
         if held is not None:
-            self._held_rank = whole(held[0], "rank", 1, WHOLE)
-            self.held = _restored(held[1:], self.words)
+            self.held = HeldVerdict.restore(held, self.words)
+            require(self.held.finding.group < len(self.groups.groups()), "group")
         self.groups = type(self.groups).restore(groups)
         require(getattr(self.groups, "level", None) == self.level, "level")
         self.labels = self.groups.labels
@@ -288,7 +291,7 @@ class VerdictSequence:
         self._rank = whole(rank, "rank", 0, WHOLE - 1)
         require(bool(limit) == bool(rank), "limit of a block")
         require(not limit or (self.labels < limit and held is not None), "limit of a block")
-        self.start, self.until = _time(start), _time(until)
+        self.start, self.until = saved_time(start), saved_time(until)
         if self.groups.tolerance != self.tolerance:
             self.blocks += 1
             self._begin(self.until)
@@ -306,29 +309,38 @@ class VerdictSequence:
 
     def _evaluate(self) -> None:
         self._next = _next(self.labels)
-        self._decide(find(self.groups.groups(), self._level()))
+        self._decide(find_in(self.groups, self._level()))
 
     def _decide(self, finding: GroupFinding) -> None:
         """Decide on the present block by what its groups show."""
         ends = 0 < self._limit <= self.labels or finding.rank == WHOLE
-        if finding.outside and (ends or finding.rank > self._rank):
-            self._hold(finding)
+        if finding.outside:
+            self._hold(finding, ends=ends)
         if ends:
             self.blocks += 1
             self._begin(self.until)
         elif finding.inside and not finding.outside:
             self.held, self.open, self._limit, self._rank = None, False, 0, 0
+        elif self.held and not finding.outside and self.held.is_outgrown(self.groups.groups()):
+            self.held, self._limit, self._rank = None, 0, 0
 
-    def _hold(self, finding: GroupFinding) -> None:
-        """Show the verdict of the present block from now on, unless the held one says more."""
+    def _hold(self, finding: GroupFinding, *, ends: bool) -> None:
+        """Hold what the present block shows, unless the held verdict says more."""
         held = self.held
+        agrees = held is not None and held.agrees(finding)
+        if self._renews(finding) and (ends or finding.rank > self._rank or not agrees):
+            self.held = HeldVerdict(self._present(), finding)
+        elif held is not None and agrees:
+            self.held = held.confirmed(self.until)
         self.open = True
-        self._rank = finding.rank
+        self._rank = max(self._rank, finding.rank)
         self._limit = self._limit or _PATIENCE * self.labels
-        if held is None or finding.rank >= self._held_rank or not finding.agrees(held.status):
-            self.held, self._held_rank = self._present(), finding.rank
-        else:
-            self.held = held._replace(confirmed=self.until)
+
+    def _renews(self, finding: GroupFinding) -> bool:
+        """Return whether the present block is outside, and the held verdict says no more."""
+        if not finding.outside or finding.rank < self._rank:
+            return False
+        return self.held is None or self.held.gives_way(finding)
 
     def _level(self) -> float:
         """Return the level of the present block, or of this combination of those of partitions."""
@@ -349,38 +361,11 @@ class VerdictSequence:
             until=self.until,
             skipped=self.skipped,
         )
-        held = self.held
-        renews = held is not None and held.status == verdict.status
-        return verdict._replace(since=held.since) if held is not None and renews else verdict
+        if self.held is None or self.held.verdict.status != verdict.status:
+            return verdict
+        return verdict._replace(since=self.held.verdict.since)
 
 
 def _next(labels: int) -> int:
     """Return the number of labels at which a block is evaluated next."""
     return labels + max(_FEWEST, -(-labels // _GROWTH))
-
-
-def _without_words(verdict: Verdict) -> list[Any]:
-    return [value for name, value in verdict._asdict().items() if name != "words"]
-
-
-def _restored(held: Sequence[Any], words: Words) -> Verdict:
-    """Return a verdict that was saved."""
-    status, view, *others = held
-    verdict = Verdict(status, view, words, *others)
-    require(verdict.status in STATUSES and verdict.outside, "status")
-    for text in (verdict.view, verdict.where):
-        require(type(text) is str, "text of a verdict")
-    for one in (verdict.since, verdict.start, verdict.until, verdict.confirmed):
-        _time(one)
-    labels = count(verdict.labels, "labels")
-    counted = count(verdict.counted, "labels of a range", labels)
-    count(verdict.observed, "labels of a range", counted)
-    for value in (verdict.came, verdict.expected, verdict.margin, verdict.tolerance):
-        number(value, "numbers of a verdict", 0.0)
-    if verdict.established is not None:
-        number(verdict.established, "tolerance", 1.0)
-    return verdict
-
-
-def _time(value: Any) -> int:  # noqa: ANN401 - as it was saved
-    return whole(value, "times", -_LARGEST_TIME - 1, _LARGEST_TIME)

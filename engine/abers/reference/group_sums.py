@@ -81,6 +81,45 @@ class GroupSums:
         """Write the sums."""
         out[:] = self._sums
 
+    def is_undecided(self, main: float, bins: float) -> bool:
+        """Return whether no group can be outside the first tolerance, nor all be inside.
+
+        A deviation can only be a group's if its square is at least twice that of the distances,
+        times a threshold: of the halves and their sum, or of the bins.
+        """
+        halves = self._groups(HEAD, self._half, 2, len(self._tolerances))
+        both = [low + high for low, high in zip(*halves, strict=True)]
+        parts = self._groups(HEAD + 2 * self._half, BIN_SUMS, BINS, 1)
+        if any(_may_be_outside(one, main) for one in (both, *halves)):
+            return False
+        if any(_may_be_outside(one, bins) for one in parts):
+            return False
+        inside = (not one[0] or _may_be_inside(one, main) for one in halves)
+        return not (_may_be_inside(both, main) and all(inside))
+
+    def _groups(self, start: int, width: int, n: int, tolerances: int) -> list[list[float]]:
+        """Return labels, labels 1, squares and both ends of n groups of sums."""
+        rows = self._sums[start : start + n * width].reshape(n, width)
+        columns = rows[:, [0, 1, 3, COUNTED, COUNTED + tolerances]]
+        groups: list[list[float]] = columns.tolist()
+        return groups
+
     def load(self, sums: Floats) -> None:
         """Replace the sums."""
         self._sums[:] = sums
+
+
+def _may_be_outside(group: list[float], threshold: float) -> bool:
+    _, observed, squares, least, most = group
+    return any(
+        deviation > 0.0 and deviation * deviation >= 2.0 * squares * threshold
+        for deviation in (observed - most, least - observed)
+    )
+
+
+def _may_be_inside(group: list[float], threshold: float) -> bool:
+    _, observed, squares, least, most = group
+    return all(
+        deviation > 0.0 and deviation * deviation >= 2.0 * squares * threshold
+        for deviation in (most - observed, observed - least)
+    )

@@ -115,7 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Number of folds of the calibrator "cvap".
     scores
         Whether scores are probabilities (one outside [0, 1] is a dead letter, and the raw scores
-        are scored beside the calibrated ones), logits, or any numbers.
+        are scored beside the calibrated ones), logits (whose probabilities are scored so), or any
+        numbers.
     window, max_age, half_life
         How each calibrator forgets, as in `abers.VennAbers`; at most one of them, and none with
         "protected".
@@ -261,9 +262,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return few and self.scores in _PROTECTABLE[self.task]
 
     @property
+    def has_raw_view(self) -> bool:
+        """Whether scores say probabilities: as they are, or as the logits of label 1."""
+        return self.scores == "probability" or (self.scores == "logit" and self.task == "binary")
+
+    @property
     def views(self) -> tuple[str, ...]:
         """Views that are tested: "raw" probabilities, and "calibrated" unless those are served."""
-        if self.scores != "probability":
+        if not self.has_raw_view:
             return ("calibrated",)
         return ("raw",) if self.calibrator_name == registry.NONE else ("raw", "calibrated")
 

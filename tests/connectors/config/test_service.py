@@ -77,18 +77,22 @@ def test_topics_are_named_after_the_application() -> None:
 
 
 @pytest.mark.parametrize(
-    "bootstrap_servers", ["a:1", ["a.b-c:1", "10.0.0.1:65535"], ["[::1]:9092"]]
+    ("given", "found"),
+    [
+        ("a:1", ("a:1",)),
+        ("a:1,b:2, c:3", ("a:1", "b:2", "c:3")),
+        (["a.b-c:1", "10.0.0.1:65535"], ("a.b-c:1", "10.0.0.1:65535")),
+        (["[::1]:9092"], ("[::1]:9092",)),
+    ],
 )
-def test_brokers(bootstrap_servers: str | list[str]) -> None:
-    """One broker is a string, several are a list; each has a host and a port."""
-    one = isinstance(bootstrap_servers, str)
-    expected = (bootstrap_servers,) if one else tuple(bootstrap_servers)
-    assert kafka(bootstrap_servers=bootstrap_servers).bootstrap_servers == expected
+def test_brokers(given: str | list[str], found: tuple[str, ...]) -> None:
+    """Brokers are a string, with commas between several, or a list; each has host and port."""
+    assert kafka(bootstrap_servers=given).bootstrap_servers == found
 
 
 @pytest.mark.parametrize(
     "bootstrap_servers",
-    ["kafka", "kafka:0", "kafka:65536", ":9092", "PLAINTEXT://a:1", "a:1,b:2", "", [], [5], 5],
+    ["kafka", "kafka:0", "kafka:65536", ":9092", "PLAINTEXT://a:1", "a:1,,b:2", "", [], [5], 5],
 )
 def test_invalid_brokers(bootstrap_servers: object) -> None:
     """An invalid address is refused with an example of a valid one."""

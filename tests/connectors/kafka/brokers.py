@@ -131,6 +131,14 @@ class Broker:
         """Restart a node that was killed, and wait until it serves."""
         self._order(f"start {node}")
 
+    def pause(self, node: int) -> None:
+        """Stop a node of several from answering; its connections stay open."""
+        self._order(f"pause {node}")
+
+    def resume(self, node: int) -> None:
+        """Let a paused node go on."""
+        self._order(f"resume {node}")
+
     def _order(self, command: str) -> None:
         assert self.process is not None
         assert self.process.stdin is not None

@@ -13,9 +13,10 @@ DEMO = Path(__file__).parents[3] / "examples" / "kafka_demo" / "run.py"
 
 
 @pytest.mark.kafka
-def test_it_ends_with_all_predictions_and_what_they_are_worth() -> None:
+@pytest.mark.parametrize("brokers", ["1", pytest.param("3", marks=pytest.mark.long)])
+def test_it_ends_with_all_predictions_and_what_they_are_worth(brokers: str) -> None:
     """Each observation is predicted once, each late label is joined, and calibration helps."""
-    words = [sys.executable, str(DEMO), "600", "600"]
+    words = [sys.executable, str(DEMO), "600", "600", "--brokers", brokers]
     ran = subprocess.run(words, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     *shown, summary = ran.stdout.splitlines()

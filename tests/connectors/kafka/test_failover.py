@@ -1,4 +1,4 @@
-"""One of three brokers dies: the time until predictions continue."""
+"""Faults of three brokers: nothing is lost or doubled, and the time until predictions go on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS
-from tests.connectors.kafka.chaos.workers import Worker
+from tests.connectors.kafka.chaos.workers import Supervisor, Worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +36,12 @@ class Flow(threading.Thread):
         """Connect."""
         super().__init__(daemon=True)
         self._topic, self.count = application.topics["observations"], 0
-        self._producer = KafkaProducer(**application.broker.client, acks="all", retry_backoff_ms=20)
+        self._producer = KafkaProducer(
+            **application.broker.client,
+            acks="all",
+            retry_backoff_ms=20,
+            delivery_timeout_ms=1000 * PATIENCE,  # what is written arrives, whatever happens
+        )
         self._over = threading.Event()
 
     def __enter__(self) -> Self:
@@ -83,7 +89,7 @@ class Seen:
             for records in self._consumer.poll(50).values():
                 self.ids += [int(json.loads(one.value)["id"]) for one in records]
 
-    def fetch_position(self, number: int) -> bool:
+    def beyond(self, number: int) -> bool:
         """Return whether each partition has a prediction that was written after another."""
         return len({one % PARTITIONS for one in self.ids[-1_000:] if one > number}) == PARTITIONS
 
@@ -107,14 +113,14 @@ def test_predictions_go_on_when_any_of_three_brokers_dies(
     seen = Seen(application)
     try:
         with Flow(application) as flow:
-            seen.until(lambda: seen.fetch_position(0), look)
+            seen.until(lambda: seen.beyond(0), look)
             for node in range(1, NODES + 1):
                 killed = time.monotonic()
                 broker.kill(node)
                 while broker.leaders() & {node, -1}:
                     look()
                 taken, written = time.monotonic(), flow.count
-                seen.until(lambda: seen.fetch_position(written), look)  # noqa: B023 - called at once
+                seen.until(lambda: seen.beyond(written), look)  # noqa: B023 - called at once
                 on, busy = time.monotonic(), os.getloadavg()[0] / (os.cpu_count() or 1)
                 print(  # noqa: T201 - what the test is for
                     f"node {node}: others led after {taken - killed:.1f} s, "
@@ -130,3 +136,49 @@ def test_predictions_go_on_when_any_of_three_brokers_dies(
         seen.close()
         worker.kill()
         worker.process.wait()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", ["one is paused", "two of three die", "all die"])
+def test_predictions_go_on_after(
+    fault: str, brokers: Callable[..., Broker], tmp_path: Path
+) -> None:
+    """A process that ends with 75 is started again; no prediction is lost or doubled."""
+    broker = brokers("--nodes", str(NODES), "--properties", SESSION)
+    application = Application(broker, tmp_path, PARTITIONS, **SECTIONS)
+    supervisor = Supervisor(application)
+    worker, look = supervisor.add("0", **PATIENT), supervisor.require_all
+    seen = Seen(application)
+    try:
+        with Flow(application) as flow:
+            seen.until(lambda: seen.beyond(0), look)
+            if fault == "one is paused":
+                broker.pause(1)
+                while broker.leaders() & {1, -1}:
+                    look()
+                went_on(seen, flow, look, "others led what the paused broker had led")
+                broker.resume(1)
+            else:
+                gone = range(2, NODES + 1) if fault == "two of three die" else range(1, NODES + 1)
+                for node in gone:
+                    broker.kill(node)
+                written = flow.count
+                seen.until(lambda: flow.count > written + 300, look)
+                for node in gone:
+                    broker.start(node)
+                went_on(seen, flow, look, f"{fault}: the brokers were started again")
+            while not broker.whole():
+                look()
+        seen.until(lambda: len({*seen.ids}) == flow.count, look)
+        assert len(seen.ids) == flow.count
+        assert set(worker.exits) <= {75}
+    finally:
+        seen.close()
+        supervisor.close()
+
+
+def went_on(seen: Seen, flow: Flow, look: Callable[[], None], since: str) -> None:
+    """Read until all partitions have predictions of later observations, and print when."""
+    began, written = time.monotonic(), flow.count
+    seen.until(lambda: seen.beyond(written), look)
+    print(f"{since}: predictions went on {time.monotonic() - began:.1f} s later")  # noqa: T201

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from abers.exceptions import BrokerError, StateError
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from tests.connectors.kafka.brokers import Broker
@@ -270,6 +271,63 @@ def test_a_rebalance_during_a_restore(
             return one.at_end()
 
         one.turn_until(both_at_end)
+    judge(application, traffic.ids, traffic.poison)
+
+
+@on_each_client
+def test_a_restore_stops_no_other_partition(
+    apply_: Callable[..., Application], played: Callable[..., Traffic]
+) -> None:
+    """While a partition is restored, the records of those that are restored are processed."""
+    application = apply_(partitions=2)
+    traffic = played(application, first=400)
+    with Member(application, "before", max_records=100) as before:
+        before.turn_until(before.at_end)
+    application.leave("before")
+    traffic.play(1_000)
+    inputs = [TopicPartition(application.topics[one], 0) for one in ("observations", "labels")]
+    with Member(application, "after", max_records=100) as after:
+        restores: list[list[int]] = []
+
+        def while_restoring(tick: Callable[[], None]) -> None:
+            restores.append(after.service.status.view().restored)
+            deadline = time.monotonic() + PATIENCE
+            while len(restores) == 2 and not after.at_end(inputs):
+                assert time.monotonic() < deadline
+                tick()
+
+        after.before_restore = while_restoring
+        after.turn_until(after.at_end)
+        assert restores == [[], [0]]
+    judge(application, traffic.ids, traffic.poison)
+
+
+@pytest.mark.parametrize("client", ["kafka-python"])  # whose group metadata can be changed
+def test_an_aborted_batch_during_a_restore(
+    apply_: Callable[..., Application], played: Callable[..., Traffic]
+) -> None:
+    """If a batch of another partition is aborted during a restore, all are restored anew."""
+    application = apply_(partitions=2)
+    traffic = played(application)
+    with Member(application, "0", max_records=100) as one:
+        restores: list[int] = []
+        commit = one.producer.commit
+
+        def refused(offsets: Mapping[TopicPartition, int], group_metadata: Any) -> None:  # noqa: ANN401
+            commit(offsets, group_metadata._replace(generation_id=group_metadata.generation_id - 1))
+
+        def while_restoring(tick: Callable[[], None]) -> None:
+            restores.append(0)
+            if len(restores) == 2:
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(one.producer, "commit", refused)
+                    while True:
+                        tick()
+
+        one.before_restore = while_restoring
+        one.turn_until(one.at_end)
+        assert len(restores) == 4
+        assert one.service.status.view().counts.aborts == 1
     judge(application, traffic.ids, traffic.poison)
 
 

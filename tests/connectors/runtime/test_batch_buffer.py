@@ -53,7 +53,7 @@ def buffer_of(topics: Topics, *, backlog: int = 0, records: int = 4) -> BatchBuf
     """Return a buffer of small batches, open for 10 s; an input waits 50 s for the other."""
     limits = BatchLimits(records, 1 << 20, commit_interval=10.0, max_task_idle=50.0)
     found = BatchBuffer(cast("Consumer", topics), limits, lambda: topics.now)
-    found.reset({0: {OBSERVATIONS: backlog, LABELS: backlog}})
+    found.add_task(0, {OBSERVATIONS: backlog, LABELS: backlog})
     return found
 
 

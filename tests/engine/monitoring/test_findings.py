@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import special
 
 from abers.monitoring import ForecastGroup, ForecastGroups
@@ -21,8 +24,10 @@ from abers.monitoring.findings import (
     GroupFinding,
     established,
     find,
+    find_in,
     margin,
 )
+from abers.monitoring.level_sums import LevelSums
 
 ALPHA = 0.025
 NOTHING = ForecastGroup(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -133,3 +138,32 @@ def test_what_a_finding_agrees_with(finding: GroupFinding, rank: int, agrees: se
     assert finding.rank == rank
     statuses = {TOO_HIGH, TOO_LOW, OVER_CONFIDENT, UNDER_CONFIDENT, TRUSTWORTHY}
     assert {one for one in statuses if finding.agrees(one)} == agrees
+
+
+@settings(max_examples=200)
+@given(
+    rows=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), max_size=40),
+    times=st.integers(1, 60),
+    alpha=st.floats(1e-6, 0.9),
+    tolerance=st.sampled_from([1.0, 1.25, 4.0]),
+)
+def test_what_is_undecided(
+    rows: list[tuple[float, int]], times: int, alpha: float, tolerance: float
+) -> None:
+    """Sums show the same as their groups, whether or not something is decided."""
+    p, y = (np.array(one, float) for one in zip(*rows * times, strict=True)) if rows else [[], []]
+    groups = ForecastGroups(tolerance)
+    groups.update(p, y)
+    assert find_in(groups, alpha) == find(groups.groups(), alpha)
+    level = LevelSums(0.3, tolerance)
+    level.add(np.array(y), np.array(y))
+    assert find_in(level, alpha) == find(level.groups(), alpha)
+
+
+def test_something_is_decided() -> None:
+    """Few labels decide nothing, and thousands do."""
+    groups = ForecastGroups(1.25)
+    p, y = np.tile([0.25, 0.5], 4), np.array([0, 1, 0, 0, 0, 1, 1, 0])
+    for times, status in ((10, NOT_FOUND), (2_500, TRUSTWORTHY)):
+        groups.update(np.tile(p, times), np.tile(y, times))
+        assert find_in(groups, ALPHA).status == status

@@ -93,8 +93,8 @@ def test_too_high() -> None:
     """Odds off by 2 are found, and the numbers are those of the block that found it."""
     p, labels, times = rows(3_000, 2.0)
     sequence = watched((p, labels, times))
-    verdict = sequence.held
-    assert verdict is not None
+    assert sequence.held is not None
+    verdict = sequence.held.verdict
     assert sequence.open
     assert (verdict.status, verdict.where, verdict.since) == ("too high", "", 0)
     n = int(verdict.until // HOUR) + 1 - int(verdict.start // HOUR)
@@ -162,7 +162,7 @@ def test_parts_become_over_confident() -> None:
     assert seen[:3] == [
         ("no miscalibration found", 1),
         ("too low", 1),
-        ("over-confident", 2),
+        ("over-confident", 1),
     ]
     assert {status for status, _ in seen[2:]} == {"over-confident"}  # parts do not replace it,
     assert max(confirmed) > 0  # but confirm it
@@ -184,6 +184,66 @@ def test_patience() -> None:
             first = sequence.labels
     assert 8 * first <= n + 10 <= 8.1 * first
     assert sequence.verdict().status == "too low"
+
+
+def test_the_other_half() -> None:
+    """Once the other half of a block is outside in another way, that is shown, with its sizes."""
+    rng = np.random.default_rng(4)
+    p = np.tile([0.2, 0.8], 4_000)
+    early = np.arange(8_000) < 600
+    truth = np.where(p < 0.5, np.where(early, 0.4, 0.16), np.where(early, 0.8, 0.7))
+    labels = (rng.random(8_000) < truth).astype(np.float64)
+    sequence = VerdictSequence("raw", 1.25)
+    seen: list[tuple[str, str, int]] = []
+    for start in range(0, 8_000, 100):
+        part = slice(start, start + 100)
+        sequence.update(p[part], labels[part], np.arange(start, start + 100))
+        verdict = sequence.verdict()
+        shown = verdict.status, verdict.where[:12], sequence.blocks
+        if not seen or seen[-1] != shown:
+            seen.append(shown)
+    outside = [one for one in seen if one[1]]
+    assert outside[:2] == [("too low", "among lower ", 1), ("too high", "among higher", 1)]
+
+
+def four_times(truth: float, n: int = 2_000) -> VerdictSequence:
+    """Pass 0.5 with labels 0, found too high at once, and then n labels with a share of 1."""
+    sequence = VerdictSequence("raw", 1.25)
+    labels = np.zeros(50)
+    while sequence.held is None:
+        sequence.update(np.full(10, 0.5), labels[:10], np.arange(10))
+    every = math.ceil(truth * 100)
+    labels = np.tile(np.arange(100) % 100 < every, n // 100).astype(np.float64)
+    labels = np.random.default_rng(1).permuted(labels.reshape(-1, 100), axis=1).ravel()
+    sequence.update(np.full(n, 0.5), labels, np.arange(n))
+    return sequence
+
+
+def test_what_later_labels_do_not_repeat() -> None:
+    """A verdict outside is shown no more once four times as many labels are within the tolerance.
+
+    The incident stays open, for they do not show yet that forecasts are inside.
+    """
+    held = four_times(0.5, 0).verdict()
+    assert held.status == "too high"
+    before = four_times(0.5, 100)
+    assert 4 * held.labels > before.labels
+    assert before.verdict() == held
+    after = four_times(0.5, 400)
+    assert 4 * held.labels <= after.labels
+    assert (after.held, after.open) == (None, True)
+    assert after.verdict().status == "no miscalibration found"
+    assert after.verdict().labels == 400
+    restored = VerdictSequence("raw", 1.25)
+    restored.load(after.state())
+    assert plain(restored.state()) == plain(after.state())
+
+
+def test_what_later_labels_still_lean_to() -> None:
+    """A verdict outside is shown while the later labels are outside on its side, undecided."""
+    sequence = four_times(0.4, 500)
+    assert sequence.labels == 500
+    assert sequence.verdict().status == "too high"
 
 
 def test_restart() -> None:
@@ -308,9 +368,11 @@ def damaged() -> list[Any]:
         (0, blocks, is_open, held, block),
         (partitions, 0, is_open, held, block),
         (partitions, blocks, False, held, block),
-        (partitions, blocks, is_open, (0, *held[1:]), block),
-        (partitions, blocks, is_open, (3, "trustworthy", *held[2:]), block),
-        (partitions, blocks, is_open, (3, held[1], 5, *held[3:]), block),
+        (partitions, blocks, is_open, (-1, *held[1:]), block),
+        (partitions, blocks, is_open, (13, *held[1:]), block),
+        (partitions, blocks, is_open, (0, "trustworthy", *held[2:]), block),
+        (partitions, blocks, is_open, (0, "over-confident", *held[2:]), block),
+        (partitions, blocks, is_open, (0, held[1], 5, *held[3:]), block),
         (partitions, blocks, is_open, held, (groups, (-1, *counts[1:]), start, until)),
         (partitions, blocks, is_open, held, (groups, (0, 1 << 40, 0, 0), start, until)),
         (partitions, blocks, is_open, held, (groups, (0, following, 1, 1), start, until)),

@@ -58,6 +58,18 @@ def test_backends_add_alike(pairs: list[tuple[float, int]]) -> None:
     assert summed(core, pairs, []) == summed(group_sums, pairs, [])
 
 
+@pytest.mark.native
+@given(pairs=PAIRS, main=st.floats(0.01, 20.0), bins=st.floats(0.01, 20.0))
+def test_backends_decide_alike(pairs: list[tuple[float, int]], main: float, bins: float) -> None:
+    """Both backends say the same of what is undecided."""
+    found = []
+    for module in (core, group_sums):
+        groups = module.GroupSums(TOLERANCES)
+        groups.add(*columns(pairs))
+        found.append(groups.is_undecided(main, bins))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("module", [core, group_sums])
 def test_no_tolerance(module: ModuleType) -> None:
     """Groups without a tolerance are refused."""

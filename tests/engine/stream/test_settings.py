@@ -85,7 +85,8 @@ def test_a_former_name_is_refused_with_the_one_of_now() -> None:
     ("options", "views"),
     [
         ({}, ("calibrated",)),
-        ({"scores": "logit"}, ("calibrated",)),
+        ({"scores": "logit"}, ("raw", "calibrated")),
+        ({"scores": "logit", "task": "regression"}, ("calibrated",)),
         ({"scores": "probability"}, ("raw", "calibrated")),
         ({"scores": "probability", "calibrator": "platt"}, ("raw", "calibrated")),
         ({"scores": "probability", "calibrator": "none"}, ("raw",)),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -53,6 +55,24 @@ def test_the_model_and_what_is_served() -> None:
     assert losses is not None
     assert losses.difference.lower > 0.0
     assert losses.sentence.startswith("Calibration saved")
+
+
+def test_logits_say_probabilities() -> None:
+    """Logits are scored and tested as the probabilities that they say."""
+    given = stream(0.5, FEW)
+    assert given.scores is not None
+    found = []
+    for kind in ("probability", "logit"):
+        processor = Processor(Settings(scores=kind, calibrator="ivap", grace_period=0))
+        if kind == "logit":
+            p = np.where(given.labels, 0.5, given.scores)  # a label has none
+            given = replace(given, scores=np.log(p) - np.log1p(-p))
+        processor.process_batch(given)
+        found.append((monitor_of(processor).views()["raw"], monitor_of(processor).verdicts[0]))
+    (numbers, verdict), (of_logits, its_verdict) = found
+    assert of_logits == pytest.approx(numbers, rel=1e-9)
+    assert its_verdict.view == "raw"
+    assert its_verdict.ratio == pytest.approx(verdict.ratio, rel=1e-9)
 
 
 @pytest.mark.parametrize("odds", [0.5, 1.0])

@@ -178,10 +178,12 @@ class Task(ABC):
         are the last column of a prediction, and calibrators learn what expires.
     probabilities
         Whether scores are probabilities.
+    has_raw_view
+        Whether scores say probabilities, which are scored beside the predictions.
     forgetting, testing
         Options of calibrators, and of e-processes.
     views
-        Views that are tested: "raw" where scores are probabilities, and "calibrated", unless the
+        Views that are tested: "raw" where scores say probabilities, and "calibrated", unless the
         scores are served as they are.
     counted
         What labels count in a test of one probability, see `CalibrationEProcess`.
@@ -202,6 +204,7 @@ class Task(ABC):
     def __init__(self, settings: Settings) -> None:
         self._name = settings.task
         self.probabilities = settings.scores == "probability"
+        self.has_raw_view = settings.has_raw_view
         ways = ("window", "max_age", "half_life")
         given = {name: getattr(settings, name) for name in ways}
         self.forgetting: dict[str, Any] = {n: one for n, one in given.items() if one is not None}
@@ -285,8 +288,8 @@ class Task(ABC):
 
         Unless overridden, a monitor of probabilities, and of the scores where these are some.
         """
-        monitor = task_monitor(self._name, state, protected=self.stateful, raw=self.probabilities)
-        require(state is None or ("raw" in monitor.views()) == self.probabilities, "views")
+        monitor = task_monitor(self._name, state, protected=self.stateful, raw=self.has_raw_view)
+        require(state is None or ("raw" in monitor.views()) == self.has_raw_view, "views")
         return monitor
 
     @abstractmethod

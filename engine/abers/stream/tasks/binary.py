@@ -13,6 +13,7 @@ import numpy as np
 
 from abers import registry, validation
 from abers.calibration import log_merge
+from abers.calibration.raw_probability import logistic
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryForecasts, ScoredRows
 from abers.stream.events import Outcome, Prediction
@@ -111,17 +112,17 @@ class BinaryTask(Task):
         return np.column_stack(p if self._has_intervals else (p, p)), None
 
     def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
-        """Score the merge of both ends, and the score where it is a probability."""
+        """Score the merge of both ends, and the probability that the score says, if it says one."""
         score, p0, p1, p = self._read(rows)
-        raw = {"raw": BinaryForecasts(score, values)} if self.probabilities else {}
-        views = raw | {"calibrated": BinaryForecasts(p, values)}
+        columns = self._raw(score) | {"calibrated": p}
+        views = {view: BinaryForecasts(one, values) for view, one in columns.items()}
         outside = (p < p0) | (p > p1) if self.stateful else None
         return ScoredRows(values, views, p1 - p0, outside)
 
     def bets(self, issued: Floats, scored: ScoredRows) -> tuple[Floats, Floats]:
         """Return the probabilities of each view, and the labels."""
         score, _, _, p = self._read(issued)
-        columns = {"raw": score, "calibrated": p}
+        columns = self._raw(score) | {"calibrated": p}
         labels = np.repeat(scored.labels[:, np.newaxis], len(self.views), axis=1)
         return np.column_stack([columns[view] for view in self.views]), labels
 
@@ -133,6 +134,12 @@ class BinaryTask(Task):
         """Return the columns of scores and predictions."""
         score, p0, p1, p = self._read(rows)
         return {"score": score, "p0": p0, "p1": p1, "p": p}
+
+    def _raw(self, scores: Column) -> dict[str, Column]:
+        """Return the probabilities that scores say, by the name of their view; none if none."""
+        if not self.has_raw_view:
+            return {}
+        return {"raw": scores if self.probabilities else logistic(scores)}
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         """Return score, lower and upper end, and their merge."""

@@ -156,7 +156,7 @@ class MultiClassTask(Task):
         """Score the probabilities, and the scores where they are probabilities."""
         labels = values.astype(np.int64)
         score, p, low, high = self._parts(rows)
-        raw = {"raw": ClassForecasts(score, labels)} if self.probabilities else {}
+        raw = {"raw": ClassForecasts(score, labels)} if self.has_raw_view else {}
         widths = (high - low)[np.arange(len(labels)), labels]
         outside = ((p < low) | (p > high)).any(axis=1) if self.stateful else None
         return ScoredRows(values, raw | {"calibrated": ClassForecasts(p, labels)}, widths, outside)

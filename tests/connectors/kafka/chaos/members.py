@@ -21,12 +21,13 @@ from abers_connectors.runtime.watchdog import Watchdog
 from abers_connectors.runtime.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tests.connectors.kafka.chaos.application import Application
 
     from abers_connectors.runtime.restore import RestoredTask
     from abers_connectors.runtime.task import StreamTask
+    from abers_connectors.runtime.transport import TopicPartition
 
 __all__ = ["PATIENT", "Member"]
 
@@ -112,10 +113,11 @@ class Member(ExitStack):
         """Return whether any partition is assigned, as of the last poll."""
         return bool(self.group.membership().assigned)
 
-    def at_end(self) -> bool:
-        """Return whether all records of the inputs are committed."""
+    def at_end(self, inputs: Iterable[TopicPartition] = ()) -> bool:
+        """Return whether all records of some inputs, or of all, are committed."""
         return all(
-            self.log.committed(one) == self.log.offset_range(one).end for one in self._inputs
+            self.log.committed(one) == self.log.offset_range(one).end
+            for one in inputs or self._inputs
         )
 
     def _restore(
