@@ -57,7 +57,8 @@ def worker() -> Iterator[Callable[..., Worker]]:
     running: list[Worker] = []
 
     def started(application: Application, instance: str = "0", **kafka: object) -> Worker:
-        running.append(Worker(application, instance, **{**PATIENT, **kafka}))
+        keys: dict[str, Any] = {**PATIENT, **kafka}
+        running.append(Worker(application, instance, **keys))
         running[-1].wanted = False
         return running[-1]
 

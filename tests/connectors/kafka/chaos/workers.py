@@ -32,15 +32,31 @@ _STARTED = b"health, metrics and the live page at"  # said by a process that can
 class Worker:
     """A process that serves, started again when it is killed or asks for it.
 
+    Parameters
+    ----------
+    application, instance
+        The application, and the group instance id.
+    python
+        The interpreter of the environment with abers: this one unless given.
+    kafka
+        Further keys of its section [kafka].
+
     Attributes
     ----------
     exits
         Codes with which it ended, in order.
     """
 
-    def __init__(self, application: Application, instance: str, **kafka: object) -> None:
+    def __init__(
+        self,
+        application: Application,
+        instance: str,
+        *,
+        python: str = sys.executable,
+        **kafka: object,
+    ) -> None:
         """Start it."""
-        self.instance = instance
+        self.instance, self._python = instance, python
         self._config = application.written(instance, **kafka)
         self.log: Path = application.folder / f"worker-{instance}.log"
         self.exits: list[int] = []
@@ -52,7 +68,7 @@ class Worker:
         with self.log.open("ab") as log:
             self._before = log.tell()
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "abers_connectors", "run", self._config],
+                [self._python, "-m", "abers_connectors", "run", self._config],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -135,9 +151,9 @@ class Supervisor:
         self._thread = threading.Thread(target=self._tend, daemon=True)
         self._thread.start()
 
-    def add(self, instance: str, **kafka: object) -> Worker:
+    def add(self, instance: str, *, python: str = sys.executable, **kafka: object) -> Worker:
         """Start a worker."""
-        worker = Worker(self.application, instance, **kafka)
+        worker = Worker(self.application, instance, python=python, **kafka)
         with self._lock:
             self.workers[instance] = worker
         return worker
