@@ -387,6 +387,31 @@ def test_a_changelog_cut_off_past_every_snapshot_is_refused(
     assert f"{log.topic}[0]@{int(newest.stem)}" in one.said()
 
 
+def test_inputs_that_were_made_anew_are_refused(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """The worker ends with 78, although the new topics have records at the offsets of the old."""
+    application = apply_(state={"snapshot_every": 100}, kafka={"max_records": 50})
+    traffic = played(application)
+    one = worker(application, leave_group_on_close=True)
+    drained(application)
+    one.stop()
+    names = [application.topics[role] for role in ("observations", "labels")]
+    with application.broker.admin() as admin:
+        admin.delete_topics(names)
+        admin.create_topics(
+            {name: {"num_partitions": 1, "replication_factor": 1} for name in names}
+        )
+        admin.wait_for_topics(names, timeout_ms=1000 * PATIENCE)
+    for name in names:
+        application.broker.produce(name, [Message(b"{}", b"k")] * traffic.count)
+    other = worker(application)
+    assert other.ended() == CONFIG
+    assert f"topic {names[0]} was deleted and made anew" in other.said()
+
+
 def moved(application: Application, offsets: dict[TopicPartition, int]) -> None:
     """Move the committed offsets of the group, which has no member."""
     with KafkaConsumer(
