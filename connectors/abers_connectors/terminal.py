@@ -53,6 +53,7 @@ _ALARMS = 10  # alarms to print in full
 _MODELS = 20  # rows in the table of models
 _SEVERAL = 2
 _SHORT = 2  # scores in a narrow table
+_SPACIOUS = 50  # columns of a terminal with room beside a table
 _REST = {
     "early_labels": "arrived before their observation",
     "duplicate_observations": "of a known id, ignored",
@@ -146,8 +147,10 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
         say(summary.calibration["sentence"])
     say_all(summary.label_needs)
     late = "" if delay is None else f", labels {delay}"
-    table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE)
-    table.add_column()
+    screen = console()
+    spacious = screen.width >= _SPACIOUS
+    table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE, pad_edge=spacious)
+    table.add_column(min_width=len("observations"))  # a longer word would be cut
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
     if summary.calibrated is not None:
@@ -165,7 +168,7 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
         table.add_row("alarm", *(status.get(view, "") for view in ("raw", "calibrated")))
     if summary.alarms:
         table.add_row("alarms", "", f"{len(summary.alarms):,}")
-    console().print(table)
+    screen.print(table)
     for sentence in _sentences(summary, delay):
         say(sentence)
 
