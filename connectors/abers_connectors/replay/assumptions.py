@@ -11,7 +11,6 @@ from abers_connectors.mapping.fields import Fields
 from abers_connectors.replay.defaults import columns_of
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import is_dataset, open_source
-from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,14 +63,18 @@ def _lacks_positives(job: Job) -> bool:
 
 
 def _without_positives(options: ReplayOptions, columns: Mapping[str, str]) -> str:
-    """Return the sentence on labels that are all 0; misspelled ones are a ParameterError."""
+    """Return the sentence on labels that are all 0; those in another case are a ParameterError."""
     named = " or ".join(map(repr, options.positive))
     words = _label_words(options.stream, columns)
-    sentence = f"No label among the first records is {named} (--positive): they all count as 0."
-    if meant := next(filter(None, (did_you_mean(one, words) for one in options.positive)), ""):
-        msg = f"no label among the first records of {options.stream} is {named} (--positive){meant}"
+    given = {one.casefold() for one in options.positive}
+    if meant := next((word for word in words if word.casefold() in given), None):
+        msg = (
+            f"no label among the first records of {options.stream} is {named} (--positive); "
+            f"did you mean {meant}?"
+        )
         raise ParameterError(msg)
-    return f"{sentence} These labels are {' and '.join(words[:_SHOWN])}." if words else sentence
+    sentence = f"No label among the first records is {named} (--positive): they all count as 0."
+    return f"{sentence} Labels found: {', '.join(words[:_SHOWN])}." if words else sentence
 
 
 def _label_words(stream: str, columns: Mapping[str, str]) -> list[str]:

@@ -85,7 +85,7 @@ REPLAYS = {
         "score,label\n50,1\n", "--scores probability", "score 50.0", "line 2", "by 100"
     ),
     "no label that is positive": Mistake(
-        GOOD, "--positive yes", "'yes'", "--positive", "count as 0. These labels are 0 and 1."
+        GOOD, "--positive yes", "'yes'", "--positive", "count as 0. Labels found: 0, 1."
     ),
     "a positive label in other case": Mistake(
         "score,label\n.5,no\n.5,yes\n", "--positive Yes", "'Yes'", "--positive", "mean yes?"
