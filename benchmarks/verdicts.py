@@ -69,17 +69,16 @@ values share the other half.
 ## Other streams
 
 *Right, wrong, right again* restarts the block when the test for a change opens an incident, with an
-average run length of 100,000. In the runs that were looked into and are not right at the end, that
-test restarted the block some thousand labels before, so nothing is found yet. The three classes
-have four sequences: the top label with half of alpha, and each class with a sixth; all must be
-right.
+average run length of 100,000. The three classes have four sequences: the top label with half of
+alpha, and each class with a sixth; all must be right.
 
 {other}
 ## Wrong claims where they are easiest
 
 Right forecasts, and odds that are off by exactly the tolerance, so that neither "trustworthy" nor
-"too high" is true. *Restarts where the sums are off* starts another block, every 500 labels, if the
-sums are two standard deviations from the forecasts: restarts that depend on labels must not help.
+"too high" is true. *A level* is that of an interval or quantile, or of PIT values in the middle
+half. *Restarts where the sums are off* starts another block, every 500 labels, if the sums are two
+standard deviations from the forecasts: restarts that depend on labels must not help.
 
 {border}
 ## What this does not show

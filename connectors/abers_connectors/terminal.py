@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Table
 
 from abers_connectors.dashboard.models import (
     calibrated_means,
@@ -27,6 +26,7 @@ from abers_connectors.dashboard.models import (
 )
 from abers_connectors.printable import printable
 from abers_connectors.replay.score_text import left_out, number, score_cell, score_labels, trusted
+from abers_connectors.row_table import row_table, text_cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,6 @@ __all__ = [
     "show_next",
     "show_outputs",
     "show_summary",
-    "text_cell",
     "watching",
 ]
 
@@ -53,6 +52,7 @@ _ALARMS = 10  # alarms to print in full
 _MODELS = 20  # rows in the table of models
 _SEVERAL = 2
 _SHORT = 2  # scores in a narrow table
+_SPACIOUS = 50  # columns of a terminal with room beside a table
 _REST = {
     "early_labels": "arrived before their observation",
     "duplicate_observations": "of a known id, ignored",
@@ -103,11 +103,6 @@ def say_all(messages: Iterable[str]) -> None:
         say(message)
 
 
-def text_cell(text: str) -> Text:
-    """Return a cell or a title in which a [name] is not markup."""
-    return Text(printable(text))
-
-
 @contextmanager
 def watching(
     source: Watched, *, hidden: bool
@@ -146,8 +141,10 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
         say(summary.calibration["sentence"])
     say_all(summary.label_needs)
     late = "" if delay is None else f", labels {delay}"
-    table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE)
-    table.add_column()
+    screen = console()
+    spacious = screen.width >= _SPACIOUS
+    table = Table(title=text_cell(f"{title}{late}"), box=box.SIMPLE, pad_edge=spacious)
+    table.add_column(min_width=len("observations"))  # a longer word would be cut
     table.add_column("raw score", justify="right")
     table.add_column("calibrated", justify="right")
     if summary.calibrated is not None:
@@ -165,7 +162,7 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
         table.add_row("alarm", *(status.get(view, "") for view in ("raw", "calibrated")))
     if summary.alarms:
         table.add_row("alarms", "", f"{len(summary.alarms):,}")
-    console().print(table)
+    screen.print(table)
     for sentence in _sentences(summary, delay):
         say(sentence)
 
@@ -199,19 +196,16 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     """Print the table of a comparison, with a row for each calibrator, to standard output."""
     first = next(iter(found.values()))
     names = score_labels(first.calibrated or {}, briefly=True)
-    table = Table(Column(overflow="fold"), title=text_cell(title), box=box.SIMPLE)
-    for column in (*names.values(), "mean width", "events / s"):
-        table.add_column(column, justify="right")
 
     def scores(means: Means | None) -> list[str]:
         return [score_cell(means, name, first.labels) for name in names]
 
-    if first.raw is not None:
-        table.add_row("raw score", *scores(first.raw))
+    rows = [] if first.raw is None else [["raw score", *scores(first.raw), "", ""]]
     for name, one in found.items():
         speed = f"{one.events_per_second:,.0f}"
-        table.add_row(name, *scores(one.calibrated), number(one.mean_width), speed)
-    console(stderr=False).print(table)
+        rows.append([name, *scores(one.calibrated), number(one.mean_width), speed])
+    columns = ["", *names.values(), "mean width", "events / s"]
+    _show_rows(title, columns, rows, console(stderr=False))
     say(f"{first.observations:,} observations and {first.labels:,} labels for each.")
     for name, one in found.items():
         if sentence := trusted(one.experts):
@@ -222,16 +216,14 @@ def show_delays(found: Mapping[Lateness, Summary], title: str) -> None:
     """Print the table of a replay at several delays, to standard output."""
     first = next(iter(found.values()))
     names = [*score_labels(first.calibrated or {}, briefly=True).items()][:_SHORT]
-    table = Table(Column("labels", no_wrap=True), title=text_cell(title), box=box.SIMPLE)
-    for _, text in names:
-        if first.raw is not None:
-            table.add_column(f"{text} raw", justify="right")
-        table.add_column(f"{text} calibrated", justify="right")
+    views = ["calibrated"] if first.raw is None else ["raw", "calibrated"]
+    columns = ["labels", *(f"{text} {view}" for _, text in names for view in views)]
+    rows = []
     for delay, one in found.items():
         shown = [one.calibrated] if first.raw is None else [one.raw, one.calibrated]
         cells = [score_cell(means, name, one.labels) for name, _ in names for means in shown]
-        table.add_row(str(delay), *cells)
-    console(stderr=False).print(table)
+        rows.append([str(delay), *cells])
+    _show_rows(title, columns, rows, console(stderr=False))
 
 
 def show_models(processors: Collection[Processor]) -> None:
@@ -246,15 +238,15 @@ def show_models(processors: Collection[Processor]) -> None:
             for one in found[:_MODELS]
         ]
     )
-    table = Table(title="each model, calibrated", box=box.SIMPLE)
-    table.add_column(columns[0], overflow="fold")
-    for name in columns[1:]:
-        table.add_column(name, justify="right")
-    for row in rows:
-        table.add_row(*map(text_cell, row))
-    console().print(table)
+    _show_rows("each model, calibrated", columns, rows, console())
     if more := len(found) - len(rows):
         say(f"Models not listed, with no more labels than these: {more:,}.")
+
+
+def _show_rows(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], screen: Console
+) -> None:
+    screen.print(row_table(title, columns, rows, screen.width))
 
 
 def show_outputs(summary: Summary, outputs: Mapping[str, str]) -> None:

@@ -60,6 +60,18 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Phishing, labels 50 observations late" in rows
 
 
+def test_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 40 columns no word and no number of the table is cut."""
+    monkeypatch.setenv("COLUMNS", "40")
+    show_summary(summary(), "Phishing", delay=LATE)
+    printed = capsys.readouterr().err
+    assert "…" not in printed
+    assert re.search(r"^ *observations +1,250 *$", printed, re.MULTILINE)
+    assert max(map(len, printed.splitlines())) <= 40
+
+
 def test_the_table_of_a_regression(capsys: pytest.CaptureFixture[str]) -> None:
     """It has coverage and width of every interval, and tells what a mean leaves out."""
     raw: Means = {"crps": 0.5, "crps_infinite": 0, "pinball": 0.25, "pinball_infinite": 0}

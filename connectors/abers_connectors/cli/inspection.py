@@ -23,9 +23,10 @@ from abers_connectors.config.units import duration
 from abers_connectors.files.formats import SUFFIXES, suffix_of
 from abers_connectors.replay.score_text import number, score_labels
 from abers_connectors.replay.summary import Means, finite
+from abers_connectors.row_table import text_cell
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
 from abers_connectors.state_key import state_key
-from abers_connectors.terminal import console, text_cell
+from abers_connectors.terminal import console
 
 if TYPE_CHECKING:
     from abers.stream.tasks.base import Task

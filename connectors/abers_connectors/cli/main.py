@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from abers_connectors.cli.options import ConfigPath, GroupedCommand, JsonTable
+from abers_connectors.cli.options import CommandGroup, ConfigPath, GroupedCommand, JsonTable
 from abers_connectors.cli.replay_command import replay, report
 from abers_connectors.cli.state_command import state
 from abers_connectors.exit_codes import (
@@ -33,6 +33,7 @@ from abers_connectors.printable import printable
 __all__ = ["app", "main"]
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

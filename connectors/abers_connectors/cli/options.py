@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 __all__ = [
+    "CommandGroup",
     "ConfigPath",
     "GroupedCommand",
     "JsonTable",
@@ -40,6 +42,16 @@ JsonTable = Annotated[
         "--json",
     ),
 ]
+
+
+class CommandGroup(TyperGroup):
+    """The commands; a file in the place of one is an error that names `abers replay`."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own click
+        """Return a command; fail for a file, None if there is neither."""
+        if (found := super().get_command(ctx, cmd_name)) is None and Path(cmd_name).is_file():
+            ctx.fail(f"No such command {cmd_name!r}. To replay it: abers replay {cmd_name}")
+        return found
 
 
 class GroupedCommand(TyperCommand):

@@ -68,8 +68,8 @@ def file_format(path: str, given: str | None = None, others: Iterable[str] = ())
         more = "".join(f", and {one}" for one in others)
         msg = (
             f"{path}: unknown kind of file; abers knows {', '.join(SUFFIXES)}, the first three "
-            f"also with .gz or .zst{more}; save it as one of these, or, for other names and for -, "
-            "give the format"
+            f"also with .gz or .zst{more}; save it as one of these, or name the "
+            "format in input.format"
         )
         raise ParameterError(msg)
     if found == "parquet" and (compression or path == STANDARD):

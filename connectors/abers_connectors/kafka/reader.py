@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kafka import errors
 
 from abers.exceptions import BrokerError
+from abers_connectors.kafka import workarounds
 from abers_connectors.kafka.client_errors import translated_errors
 from abers_connectors.kafka.connection import connection_errors, new_consumer, to_client
 from abers_connectors.runtime.transport import OffsetRange
@@ -47,6 +48,12 @@ class PartitionReader:
         """Return the number of partitions of a topic; 0 if there is no such topic."""
         with self._watchdog.call("metadata"), translated_errors(f"topic {topic}"):
             return len(self._all.partitions_for_topic(topic) or ())
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id of a topic, which one that is made anew does not share."""
+        with self._watchdog.call("metadata"), translated_errors(f"topic {topic}"):
+            self._all.topics()  # updates the metadata
+            return workarounds.topic_id(self._all, topic)
 
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset that the group committed, once no transaction on it is open."""

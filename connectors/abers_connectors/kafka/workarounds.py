@@ -206,6 +206,12 @@ def coordinator_known(consumer: KafkaConsumer) -> bool:
     return not consumer._coordinator.coordinator_unknown()
 
 
+def topic_id(consumer: KafkaConsumer, topic: str) -> str:
+    """Return the id of a topic as of the last metadata; "" if there is none."""
+    found = consumer._cluster.topic_id(topic)
+    return "" if found is None else str(found)
+
+
 def last_heartbeat(consumer: KafkaConsumer) -> float:
     """Return when a heartbeat was last answered, or the group was found or joined."""
     heartbeat = consumer._coordinator.heartbeat

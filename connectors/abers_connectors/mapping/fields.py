@@ -155,8 +155,9 @@ def missing(*paths: str) -> BadRecordError:
     """Return the error for a record without a value at any of some paths.
 
     >>> print(missing("score", "label"))
-    the record has no "score" and no "label"; name the field that holds it in [input.fields]
+    the record has no "score" and no "label"; fill it in, drop the record, or name the field ...
     """
     named = " and ".join(f'no "{path}"' for path in paths)
-    detail = f"the record has {named}; name the field that holds it in [input.fields]"
+    remedy = "fill it in, drop the record, or name the field that holds it in [input.fields]"
+    detail = f"the record has {named}; {remedy}"
     return BadRecordError("missing-field", detail)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ParameterError
 from abers_connectors.config.value_types import Lateness
+from abers_connectors.mapping.fields import Fields
 from abers_connectors.replay.defaults import columns_of
-from abers_connectors.sources.registry import is_dataset
+from abers_connectors.sources.base import SourceOptions
+from abers_connectors.sources.registry import is_dataset, open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from abers_connectors.replay.job import Job
     from abers_connectors.replay.options import ReplayOptions
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["assumptions", "lateness_of"]
 
 _WORDS = {"label_time": "label time"}
+_SHOWN = 5  # labels in a sentence
 
 
 def lateness_of(options: ReplayOptions) -> Lateness:
@@ -35,12 +39,13 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
         if options.scores is None and job.settings.scores == "probability":
             yield "Scores lie in [0, 1] and are taken as probabilities; if not, add --scores any."
         if options.positive and _lacks_positives(job):
-            named = " or ".join(map(repr, options.positive))
-            yield f"No label among the first records is {named} (--positive): they all count as 0."
+            yield _without_positives(options, found)
     if options.delay is None and (delay := lateness_of(options)) != Lateness():
+        of_file = "Name the columns of times in --time and --label-time, or set"
         yield (
-            f"Labels are assumed to come {delay}, and the results depend on it. Set --delay to "
-            "a count or a duration, or compare: --delays 0,50,500,5000."
+            f"Labels are assumed to come {delay}, and the results depend on it. "
+            f"{'Set' if is_dataset(options.stream) else of_file} --delay to a count or a duration, "
+            "or compare: --delays 0,50,500,5000."
         )
 
 
@@ -55,6 +60,30 @@ def _lacks_positives(job: Job) -> bool:
         if values is not None and labels.any():
             return not (values[labels] == 1).any()
     return False
+
+
+def _without_positives(options: ReplayOptions, columns: Mapping[str, str]) -> str:
+    """Return the sentence on labels that are all 0; those in another case are a ParameterError."""
+    named = " or ".join(map(repr, options.positive))
+    words = _label_words(options.stream, columns)
+    given = {one.casefold() for one in options.positive}
+    if meant := next((word for word in words if word.casefold() in given), None):
+        msg = (
+            f"no label among the first records of {options.stream} is {named} (--positive); "
+            f"did you mean {meant}?"
+        )
+        raise ParameterError(msg)
+    sentence = f"No label among the first records is {named} (--positive): they all count as 0."
+    return f"{sentence} Labels found: {', '.join(words[:_SHOWN])}." if words else sentence
+
+
+def _label_words(stream: str, columns: Mapping[str, str]) -> list[str]:
+    """Return the different labels of the first records of a file, as they are written there."""
+    label = columns["label"]
+    fields = Fields(id="row", time="row", score=columns["score"], passthrough=(label,))
+    first = next(open_source(stream, SourceOptions(fields)).batches(), None)
+    extra = () if first is None or first.events.extra is None else first.events.extra
+    return sorted({str(one[label]) for one in extra if one})
 
 
 def _column(path: str) -> str:

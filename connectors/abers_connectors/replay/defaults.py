@@ -55,6 +55,7 @@ _OPTIONS = {
     "input.timezone": "--timezone",
     **{f"input.fields.{one}": f"--{one.replace('_', '-')}" for one in USUAL_NAMES},
     "[input.fields]": "--score, --label, --id or --time",
+    ", or name the format in input.format": "",
 }
 _KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical lines"}
@@ -106,7 +107,10 @@ def _job_of_file(options: ReplayOptions) -> Job:
     """Return the job of a file of scores; refuse options that do not apply."""
     if scheme_of(options.stream) is None:
         _require_file(options.stream)
-    SOURCES.key(options.stream)
+    try:
+        SOURCES.key(options.stream)
+    except ParameterError as error:
+        raise ParameterError(as_option(str(error))) from None
     if options.learner is not None:
         msg = f"--learner is for data sets; {options.stream} has its scores, leave it out"
         raise ParameterError(msg)
@@ -211,7 +215,8 @@ def columns_of(options: ReplayOptions) -> dict[str, str]:
         return wanted
     known = source.first_fields()
     if known is None:
-        msg = f"{options.stream} holds no observation; it needs a record for each one"
+        needs = "a row for each, with a score and a label"
+        msg = f"{options.stream} holds no observation; it needs {needs}"
         raise RecordError(msg)
     for one in USUAL_NAMES.keys() - named.keys():
         if column := usual_column(one, known):
@@ -239,6 +244,9 @@ def _require_commas(known: Sequence[str], stream: str) -> None:
 def _require_column(field: str, column: str, known: Sequence[str], stream: str) -> None:
     names = root(column)
     if names and not {*names} & {*known}:
+        if len(known) == 1:
+            msg = f"{stream} has one column, {known[0]}; it needs one of scores and one of labels"
+            raise ParameterError(msg)
         option = f"--{field.replace('_', '-')}"
         msg = (
             f"{stream} has no column {column}; its columns are {', '.join(known)}; "

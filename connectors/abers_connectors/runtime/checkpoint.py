@@ -18,6 +18,7 @@ class Checkpoint(
     msgspec.Struct,
     frozen=True,
     forbid_unknown_fields=True,
+    omit_defaults=True,
     rename={"application_id": "app", "changelog_offset": "changelog", "next_offsets": "following"},
 ):
     """How far a task has come; a snapshot stores it beside the state."""
@@ -27,6 +28,7 @@ class Checkpoint(
     batch: int  # number of the next one
     changelog_offset: int  # at which the changelog continues
     next_offsets: tuple[int, int]  # of observations and labels
+    topic_ids: tuple[str, ...] = ()  # of the inputs, in the same order; none if they are unknown
 
     @classmethod
     def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - whatever a snapshot holds

@@ -79,8 +79,9 @@ class Restorer:
             unread.append(sentence)
             self._warn(sentence)
 
+        topics = tuple(self._reader.topic_id(topic) for topic in self._application.inputs)
         try:
-            return self._restored(partition, kept, tick, failed)
+            restored = self._restored(partition, kept, topics, tick, failed)
         except _OperatorError:
             raise
         except StateError as error:
@@ -91,11 +92,14 @@ class Restorer:
                 "can be read"
             )
             raise BrokerError(msg) from error
+        restored.task.identify(topics)
+        return restored
 
     def _restored(
         self,
         partition: int,
         kept: StreamTask | None,
+        topics: tuple[str, ...],
         tick: Callable[[], None],
         failed: Callable[[str], None],
     ) -> RestoredTask:
@@ -111,6 +115,7 @@ class Restorer:
             if offsets.start > 0 or offsets.end == 0:
                 raise _lost(log, offsets, committed)
             task = StreamTask.empty(self._application, partition)
+        self._require_topics(task, topics)
         self._apply_changelog(task, offsets.end, tick)
         if task.checkpoint.batch == 0:  # transactions were begun, and none was committed
             if set(committed) == {None}:
@@ -195,6 +200,18 @@ class Restorer:
                 if changelog_record is not None:
                     task.apply(changelog_record)
                     task.changelog_written(record.offset + 1)
+
+    def _require_topics(self, task: StreamTask, topics: tuple[str, ...]) -> None:
+        """Raise a StateError if an input was deleted and made anew since the state was saved."""
+        before = task.checkpoint.topic_ids or topics
+        for name, old, new in zip(self._application.inputs, before, topics, strict=True):
+            if old and new and old != new:
+                msg = (
+                    f"topic {name} was deleted and made anew: the state has read the one with the "
+                    f"id {old}, and now it is {new}, so offsets mean other records. Start a new "
+                    "application (kafka.application_id) on it"
+                )
+                raise _OperatorError(msg)
 
     def _require_offsets(self, task: StreamTask, committed: Sequence[int | None]) -> None:
         """Raise a StateError if the state is not at the committed offsets.

@@ -100,6 +100,10 @@ class StreamTask:
         """Continue at other offsets of the inputs; write `empty_record` to commit them."""
         self.checkpoint = msgspec.structs.replace(self.checkpoint, next_offsets=next_offsets)
 
+    def identify(self, topic_ids: tuple[str, ...]) -> None:
+        """Record the topics that the offsets are of."""
+        self.checkpoint = msgspec.structs.replace(self.checkpoint, topic_ids=topic_ids)
+
     def apply(self, record: ChangelogRecord) -> Outputs | None:
         """Apply the next record of the changelog; raises a StateError if it does not fit."""
         outputs = None if record.entry is None else self.processor.apply(record.entry)

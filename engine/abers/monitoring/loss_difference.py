@@ -143,7 +143,7 @@ class LossDifference:
     def sentence(self) -> str:
         """What calibration saved or cost, and what to do if it cost."""
         if not self.count:
-            return "No difference by calibration found so far: no label came."
+            return "No difference by calibration found so far: no label is counted yet."
         mean, lower, upper = self.difference
         counted = f"over {self.count:,} labels {period(self.start, self.until)}"
         digits = max(2, 1 - math.floor(math.log10(max(upper - lower, 1e-6))))

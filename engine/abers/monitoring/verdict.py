@@ -157,7 +157,7 @@ class Verdict(NamedTuple):
         """What the verdict says, in one or two plain sentences."""
         subject = self.words.named
         if not self.counted:
-            return f"No miscalibration of the {subject} found so far: no label came."
+            return f"No miscalibration of the {subject} found so far: no label is counted yet."
         came = "" if self.came >= _ALL_CAME else f" Of the labels {self.came:.1%} came in time."
         later = self.confirmed != self.until
         confirmed = f" Last confirmed: {event_time(self.confirmed)}." if later else ""

@@ -8,6 +8,7 @@ without an end fills the figure up to its edge.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -197,18 +198,20 @@ def interval_bars(  # noqa: PLR0913 - the parts of a figure
     """
     parts = _Predictions.sorted(x, quantiles, levels, labels=labels)
     drawn = figure(title, x_name, y_name)
+    drawn.layout["barmode"] = "overlay"
+    gaps = (after - before for before, after in pairwise(parts.x) if after > before)
+    width = min(gaps, default=1.0) / 2.0  # of x: bars stay apart at any size of the figure
     for share, left, right, strength in _intervals(levels):
-        bars = [(at, at, None) for at in parts.x]
         ends = zip(parts.ends[left], parts.ends[right], strict=True)
-        heights = [(low, high, None) for low, high in ends]
         drawn.add(
             {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [one for bar in bars for one in bar],
-                "y": [one for height in heights for one in height],
+                "type": "bar",
+                "x": parts.x,
+                "y": [high - low for low, high in ends],
+                "base": parts.ends[left],
+                "width": width,
                 "name": f"{share:.9g} %",
-                "line": {"width": 7, "color": faint(MAIN, strength + 0.1)},
+                "marker": {"color": faint(MAIN, strength + 0.1), "line": {"width": 0}},
                 "hoverinfo": "skip",
             }
         )

@@ -107,6 +107,7 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
     ("words", "code", "message"),
     [
         (["replay"], 2, r"Missing argument 'STREAM'"),
+        (["scores.csv"], 2, r"No such command 'scores.csv'. To replay it: abers replay scores.csv"),
         (["replay", "scores.csv", "--dely", "3"], 2, r"No such option: --dely.*--delay"),
         (
             ["replay", "scores.csv", "--delay", "-1"],
@@ -140,8 +141,8 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "word.csv"], 1, r"word.csv line 2: score 'high' is not a finite number"),
         (["replay", "label.csv"], 1, r"label.csv line 2: 'yes' is not a label; write 0"),
         (["replay", "short.csv"], 1, r"short.csv line 2: 1 of the header's 2 fields"),
-        (["replay", "empty.csv"], 1, r"empty.csv holds no observation; it needs a record"),
-        (["replay", "header.csv"], 1, r"header.csv holds no observation; it needs a record"),
+        (["replay", "empty.csv"], 1, r"empty.csv holds no observation; it needs a row"),
+        (["replay", "header.csv"], 1, r"header.csv holds no observation; it needs a row"),
         (["replay", "broken.parquet"], 1, r"broken.parquet after row 0: .*not a parquet file"),
         (["replay", "cut.jsonl.gz"], 1, r"cut.jsonl.gz after line \d+: .* cut off or damaged"),
         (["replay", "bad.jsonl"], 1, r"bad.jsonl line 1: .*; write one JSON object a line"),
@@ -294,6 +295,7 @@ def test_no_predictions_unless_asked(invoke: Invoke, file: Path) -> None:
     assert (ran.code, ran.out) == (0, "")
     assert ran.err.startswith("Columns: score = score, label = label, id = id, time = row number.")
     assert "Labels are assumed to come 50 observations late, and the results depend" in ran.err
+    assert "Name the columns of times in --time and --label-time, or set --delay" in ran.err
     assert "calibrated" in ran.err
     assert sorted(file.parent.iterdir()) == before
 

@@ -44,8 +44,12 @@ REPLAYS = {
     "a misspelled file": Mistake(GOOD, "socres.csv", "socres.csv", "no such file", "scores.csv?"),
     "a misspelled data set": Mistake(GOOD, "Phising", "Phising", "data set", "mean Phishing?"),
     "a directory": Mistake(GOOD, ".", ". is a directory", "in it", "name a CSV"),
-    "a spreadsheet": Mistake(GOOD, "sales.xlsx", "sales.xlsx", "kind of file", "save it as one"),
-    "an empty file": Mistake("", "", "no observation", "scores.csv", "needs a record for each"),
+    "a spreadsheet": Mistake(
+        GOOD, "sales.xlsx", "sales.xlsx", "kind of file", "save it as one of these\n"
+    ),
+    "an empty file": Mistake("", "", "no observation", "scores.csv", "a row for each, with"),
+    "a single column": Mistake("score\n0.5\n", "", "column, score", "scores.csv", "of labels"),
+    "a missing label": Mistake("score,label\n.5,\n", "", '"label"', "line 2", "drop the record"),
     "semicolons": Mistake("score;label\n0.5;1\n", "", "score;label", "scores.csv", "write commas"),
     "UTF-16": Mistake(GOOD.encode("utf-16"), "", "UTF-16", "scores.csv", "write it in UTF-8"),
     "a missing column": Mistake("id,points\na,1\n", "", "id, points", "scores.csv", "--score"),
@@ -81,7 +85,10 @@ REPLAYS = {
         "score,label\n50,1\n", "--scores probability", "score 50.0", "line 2", "by 100"
     ),
     "no label that is positive": Mistake(
-        GOOD, "--positive yes", "'yes'", "--positive", "count as 0"
+        GOOD, "--positive yes", "'yes'", "--positive", "count as 0. Labels found: 0, 1."
+    ),
+    "a positive label in other case": Mistake(
+        "score,label\n.5,no\n.5,yes\n", "--positive Yes", "'Yes'", "--positive", "mean yes?"
     ),
     "an unknown zone": Mistake(
         GOOD, "--timezone Europe/Berln", "Europe/Berln", "--timezone", '"Europe/Berlin"'

@@ -11,6 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from playwright.sync_api import Browser
     from tests.connectors.dashboard.replays import Replayed
 
 pytestmark = pytest.mark.browser
@@ -50,6 +51,26 @@ def test_every_figure_is_drawn(replayed: Replayed, tmp_path: Path) -> None:
     assert elements.count('class="cartesianlayer"') == places
     assert elements.count('class="xtitle"') == places
     assert len(re.findall('class="js-line"', elements)) >= places
+
+
+LINES = """all => all.filter((one) => !one.textContent.includes(" ")).map((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  return [one.textContent, range.getClientRects().length];
+})"""
+
+
+def test_no_word_is_broken_on_a_telephone(
+    browser: Browser, replayed: Replayed, tmp_path: Path
+) -> None:
+    """At 390 pixels each name of a setting that is one word stands in one line."""
+    (tmp_path / "page.html").write_text(replayed.page)
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto((tmp_path / "page.html").as_uri())
+    names = page.eval_on_selector_all("[data-name=facts] tbody th", LINES)
+    assert "calibrator" in dict(names)
+    assert [name for name, lines in names if lines > 1] == []
+    page.close()
 
 
 def test_another_script_is_refused(replays: dict[str, Replayed], tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_suffixes(path: str, given: str | None, expected: tuple[str, str | None]
 @pytest.mark.parametrize("path", ["a", "a.txt", "a.gz", "-", ".csv", "a.csv.bz2"])
 def test_unknown_kinds_are_refused(path: str) -> None:
     """The error lists the known suffixes, and says to give the format otherwise."""
-    with pytest.raises(ParameterError, match=r"unknown kind of file; .* \.csv, .* give the format"):
+    with pytest.raises(ParameterError, match=r"unknown kind of file; .* \.csv, .* input\.format"):
         file_format(path)
 
 

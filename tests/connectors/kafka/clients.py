@@ -6,7 +6,7 @@ import pytest
 
 from abers_connectors.runtime.transport import TRANSPORTS
 
-__all__ = ["on_each_client", "on_each_client_at_length"]
+__all__ = ["DEFAULT", "on_each_client", "on_each_client_at_length"]
 
 DEFAULT = "kafka-python"
 

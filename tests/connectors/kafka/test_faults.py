@@ -26,7 +26,7 @@ from tests.connectors.kafka.chaos.members import PATIENT, Member
 from tests.connectors.kafka.chaos.nemesis import foreign_transaction, spoil
 from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.chaos.workers import Worker
-from tests.connectors.kafka.clients import on_each_client, on_each_client_at_length
+from tests.connectors.kafka.clients import DEFAULT, on_each_client, on_each_client_at_length
 
 from abers.exceptions import BrokerError, StateError
 from abers_connectors.runtime.transport import TopicPartition
@@ -38,6 +38,12 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
 DATA, UNAVAILABLE, CONFIG = 65, 75, 78
+
+
+@pytest.fixture
+def client() -> str:
+    """Return the client of a test that does not run on each."""
+    return DEFAULT
 
 
 @pytest.fixture
@@ -303,7 +309,6 @@ def test_a_restore_stops_no_other_partition(
     judge(application, traffic.ids, traffic.poison)
 
 
-@pytest.mark.parametrize("client", ["kafka-python"])  # whose group metadata can be changed
 def test_an_aborted_batch_during_a_restore(
     apply_: Callable[..., Application], played: Callable[..., Traffic]
 ) -> None:
@@ -315,6 +320,7 @@ def test_an_aborted_batch_during_a_restore(
         commit = one.producer.commit
 
         def refused(offsets: Mapping[TopicPartition, int], group_metadata: Any) -> None:  # noqa: ANN401
+            # Only those of kafka-python can be changed.
             commit(offsets, group_metadata._replace(generation_id=group_metadata.generation_id - 1))
 
         def while_restoring(tick: Callable[[], None]) -> None:
@@ -408,6 +414,32 @@ def test_a_changelog_cut_off_past_every_snapshot_is_refused(
         # One offset is that of the last transaction's end, which each start tells once more.
     assert f"@{end} to @{end + 1}" in other.said()
     assert f"{log.topic}[0]@{int(newest.stem)}" in one.said()
+
+
+@on_each_client_at_length
+def test_inputs_that_were_made_anew_are_refused(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """The worker ends with 78, although the new topics have records at the offsets of the old."""
+    application = apply_(state={"snapshot_every": 100}, kafka={"max_records": 50})
+    traffic = played(application)
+    one = worker(application, leave_group_on_close=True)
+    drained(application)
+    one.stop()
+    names = [application.topics[role] for role in ("observations", "labels")]
+    with application.broker.admin() as admin:
+        admin.delete_topics(names)
+        admin.create_topics(
+            {name: {"num_partitions": 1, "replication_factor": 1} for name in names}
+        )
+        admin.wait_for_topics(names, timeout_ms=1000 * PATIENCE)
+    for name in names:
+        application.broker.produce(name, [Message(b"{}", b"k")] * traffic.count)
+    other = worker(application)
+    assert other.ended() == CONFIG
+    assert f"topic {names[0]} was deleted and made anew" in other.said()
 
 
 def moved(application: Application, offsets: dict[TopicPartition, int]) -> None:

@@ -124,7 +124,8 @@ def test_what_is_missing_is_named(kind: Any, record: dict[str, Any], detail: str
     """The message names the missing field, and the section that maps it."""
     reason, message = refused(kind, record)
     assert reason == "missing-field"
-    assert message == f"the record has {detail}; name the field that holds it in [input.fields]"
+    remedy = "fill it in, drop the record, or name the field that holds it in [input.fields]"
+    assert message == f"the record has {detail}; {remedy}"
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_a_column_that_is_not_there(
 def test_a_file_without_a_record(file: Path, content: str) -> None:
     """The message says what is missing."""
     file.write_text(content)
-    with pytest.raises(RecordError, match=r"scores\.csv holds no observation; it needs a record"):
+    with pytest.raises(RecordError, match=r"scores\.csv holds no observation; it needs a row"):
         job()
 
 

@@ -293,6 +293,10 @@ class Log:
     def __init__(self, start: int, end: int, applied: ChangelogRecord) -> None:
         self._bounds, self._applied = OffsetRange(start, end), applied
 
+    def topic_id(self, topic: str) -> str:
+        """Return the id of a topic."""
+        return f"id of {topic}"
+
     def committed(self, partition: TopicPartition) -> int:
         """Return the offset after the batch."""
         del partition
@@ -334,7 +338,7 @@ def test_a_restore_continues_with_the_changelog(call: str, failing: set[str]) ->
     snapshots.save(0, 1, b"a snapshot")
     failing.add(call)
     task, fresh = restorer(Log(0, 1, BATCH), snapshots, warnings.append).restore(0, None, still)
-    assert task.checkpoint == Checkpoint("app", 0, 1, 1, (5, -1))
+    assert task.checkpoint == Checkpoint("app", 0, 1, 1, (5, -1), ("id of observations",))
     assert not fresh
     assert len(warnings) == 1
     assert "ClientError" in warnings[0]

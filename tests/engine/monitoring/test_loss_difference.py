@@ -47,7 +47,7 @@ COST = [(q, p, y) for p, q, y in SAVED]
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
-        ([], "No difference by calibration found so far: no label came."),
+        ([], "No difference by calibration found so far: no label is counted yet."),
         (
             SAVED,
             (

@@ -91,7 +91,7 @@ IN_LABELS = "in 14,032 labels until 2013-06-01 00:00:00 UTC"
         ),
         (
             {"status": "no miscalibration found", "counted": 0, "labels": 0, "observed": 0},
-            "No miscalibration of the raw scores found so far: no label came.",
+            "No miscalibration of the raw scores found so far: no label is counted yet.",
         ),
     ],
 )

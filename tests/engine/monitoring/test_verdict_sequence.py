@@ -253,7 +253,7 @@ def test_restart() -> None:
         sequence.restart(time)
     assert (sequence.open, sequence.blocks, sequence.labels) == (True, 2, 0)
     assert (sequence.start, sequence.until) == (7, 7)
-    assert "no label came" in sequence.verdict().sentence
+    assert "no label is counted yet" in sequence.verdict().sentence
     sequence.update(*rows(50, start=100))
     assert (sequence.start, sequence.until, sequence.labels) == (100 * HOUR, 149 * HOUR, 50)
 

@@ -206,7 +206,7 @@ def test_few_labels_name_how_many_are_needed() -> None:
 def test_no_labels() -> None:
     """A report on nothing says so, and has no figure."""
     report = abers.report([], [])
-    assert str(report).endswith("no label came.\n  labels       0")
+    assert str(report).endswith("no label is counted yet.\n  labels       0")
     assert math.isnan(report.brier)
     assert (report.figures, report.needs, report.plots()) == ((), (), [])
 

@@ -178,13 +178,13 @@ def test_a_cdf_of_another_length() -> None:
 
 
 def test_bars_of_intervals_stand_apart() -> None:
-    """Each prediction has a bar a level, infinite ends reach the edge, nothing joins two bars."""
+    """Each prediction has a bar a level, infinite ends reach the edge, half of a gap is free."""
     quantiles = [[0.0, 1.0, 2.0], [-np.inf, 2.0, 3.0]]
-    drawn = interval_bars.drawing([1, 2], quantiles, [0.1, 0.5, 0.9], [1.5, 9.0])
+    drawn = interval_bars.drawing([2, 6], quantiles, [0.1, 0.5, 0.9], [1.5, 9.0])
     low, _ = drawn.layout["yaxis"]["range"]
     bars, median, label = drawn.data
-    assert bars["x"] == [1.0, 1.0, None, 2.0, 2.0, None]
-    assert bars["y"] == [0.0, 2.0, None, low, 3.0, None]
+    assert (bars["x"], bars["width"], bars["base"]) == ([2.0, 6.0], 2.0, [0.0, low])
+    assert bars["y"] == [2.0, 3.0 - low]
     assert (median["y"], median["mode"]) == ([1.0, 2.0], "markers")
     assert label["y"] == [1.5, 9.0]
     with pytest.raises(ParameterError, match="symmetric"):
