@@ -48,13 +48,12 @@ long as the state fits, since journal entries have their results."""
 LARGEST_TIME = 1 << 53  # whole numbers below are exact as doubles, and in every JSON reader
 _MAX_ENTRIES = (1 << 31) - 1  # entries are numbered with 32 bits
 _MOST_FOLDS = 100
-_PROTECTABLE = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
-"""Kinds of scores of which the probability is protected by default."""
+# Kinds of scores that say probabilities, which are protected by default.
+_SAYING = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
 _FORGETTING = ("window", "max_age", "half_life")
 _PROTECTED_CLASSES = 100  # time and memory of that grow with their square
 _PARTS = 10  # of the shortest span: one wrong time ages entries by no more
-_SECOND = 1000
-_DAY = 24 * 3600 * _SECOND
+_DAY = 24 * 3_600_000
 _RANGES = {
     **dict.fromkeys(("label_timeout", "allowed_lateness", "max_clock_skew"), (0, LARGEST_TIME)),
     **dict.fromkeys(("max_bytes", "dedup_ttl", "max_jump", "retire_after"), (0, LARGEST_TIME)),
@@ -115,8 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         Number of folds of the calibrator "cvap".
     scores
         Whether scores are probabilities (one outside [0, 1] is a dead letter, and the raw scores
-        are scored beside the calibrated ones), logits (whose probabilities are scored so), or any
-        numbers.
+        are scored beside the calibrated ones), logits (scored likewise), or any numbers.
     window, max_age, half_life
         How each calibrator forgets, as in `abers.VennAbers`; at most one of them, and none with
         "protected".
@@ -197,7 +195,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     label_timeout: int = 7 * _DAY
     unlabelled: int | str | None = None
     allowed_lateness: int = 0
-    max_clock_skew: int = 300 * _SECOND
+    max_clock_skew: int = 300_000
     max_jump: int | None = None
     dedup_ttl: int | None = None
     dedup_max_ids: int = 1_000_000
@@ -258,13 +256,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         forms = registry.protected_forms(self.task)
         if self.probability is not None or self._named not in forms:
             return self.probability == "protected" or self._named in forms.values()
-        few = len(self.classes) <= _PROTECTED_CLASSES
-        return few and self.scores in _PROTECTABLE[self.task]
+        return self.has_raw_view and len(self.classes) <= _PROTECTED_CLASSES
 
     @property
     def has_raw_view(self) -> bool:
         """Whether scores say probabilities: as they are, or as the logits of label 1."""
-        return self.scores == "probability" or (self.scores == "logit" and self.task == "binary")
+        return self.scores in _SAYING.get(self.task, ())
 
     @property
     def views(self) -> tuple[str, ...]:
