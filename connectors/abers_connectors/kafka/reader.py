@@ -49,11 +49,11 @@ class PartitionReader:
         with self._watchdog.call("metadata"), translated_errors(f"topic {topic}"):
             return len(self._all.partitions_for_topic(topic) or ())
 
-    def topic_id(self, topic: str) -> str:
-        """Return the id of a topic, which one that is made anew does not share."""
-        with self._watchdog.call("metadata"), translated_errors(f"topic {topic}"):
+    def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:
+        """Return the ids of topics, which those made anew do not share; "" where it is unknown."""
+        with self._watchdog.call("metadata"), translated_errors("the ids of the topics"):
             self._all.topics()  # updates the metadata
-            return workarounds.topic_id(self._all, topic)
+            return tuple(workarounds.topic_id(self._all, topic) for topic in topics)
 
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset that the group committed, once no transaction on it is open."""

@@ -79,7 +79,7 @@ class Restorer:
             unread.append(sentence)
             self._warn(sentence)
 
-        topics = tuple(self._reader.topic_id(topic) for topic in self._application.inputs)
+        topics = self._reader.topic_ids(self._application.inputs)
         try:
             restored = self._restored(partition, kept, topics, tick, failed)
         except _OperatorError:
@@ -202,14 +202,15 @@ class Restorer:
                     task.changelog_written(record.offset + 1)
 
     def _require_topics(self, task: StreamTask, topics: tuple[str, ...]) -> None:
-        """Raise a StateError if an input was deleted and made anew since the state was saved."""
-        before = task.checkpoint.topic_ids or topics
-        for name, old, new in zip(self._application.inputs, before, topics, strict=True):
+        """Raise a StateError if an input is another topic than the one that the state has read."""
+        before = task.checkpoint.topic_ids
+        # A state may know none, or those of more or fewer inputs.
+        for name, old, new in zip(self._application.inputs, before, topics, strict=False):
             if old and new and old != new:
                 msg = (
-                    f"topic {name} was deleted and made anew: the state has read the one with the "
-                    f"id {old}, and now it is {new}, so offsets mean other records. Start a new "
-                    "application (kafka.application_id) on it"
+                    f"topic {name} is not the one that the state has read: it was deleted and "
+                    f"made anew, or is another one (its id was {old}, and is {new}), so offsets "
+                    "mean other records. Start a new application (kafka.application_id) on it"
                 )
                 raise _OperatorError(msg)
 

@@ -199,8 +199,8 @@ class Reader(Protocol):
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic; 0 if there is no such topic."""
 
-    def topic_id(self, topic: str) -> str:
-        """Return the id of a topic, which one that is made anew does not share; "" if unknown."""
+    def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:
+        """Return the ids of topics, which those made anew do not share; "" where it is unknown."""
 
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset that the group committed, once no transaction on it is open."""

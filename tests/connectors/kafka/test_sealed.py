@@ -20,7 +20,7 @@ from abers_connectors.runtime.transport import OffsetRange
 from abers_connectors.state_key import read_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from abers_connectors.runtime.task import StreamTask
@@ -37,10 +37,9 @@ PLACE = Checkpoint("fraud", 0, 3, 17, (40, NO_OFFSET))
 class Topics:
     """A changelog without a record after the snapshot, and the committed offset."""
 
-    def topic_id(self, topic: str) -> str:
-        """Return no id, as a broker that knows none."""
-        del topic
-        return ""
+    def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:
+        """Return no ids, as of a broker that knows none."""
+        return ("",) * len(topics)
 
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset of the snapshot."""

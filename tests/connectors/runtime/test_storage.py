@@ -18,7 +18,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractBufferedFile
 from tests.connectors.kafka.reads import Read
 
-from abers.exceptions import BrokerError
+from abers.exceptions import BrokerError, StateError
 from abers.stream import Settings
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
 from abers_connectors.runtime.application import Application
@@ -36,7 +36,8 @@ from abers_connectors.runtime.transport import OffsetRange, TopicPartition
 from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
     from abers_connectors.runtime.transport import Consumer, Producer
 
@@ -293,9 +294,9 @@ class Log:
     def __init__(self, start: int, end: int, applied: ChangelogRecord) -> None:
         self._bounds, self._applied = OffsetRange(start, end), applied
 
-    def topic_id(self, topic: str) -> str:
-        """Return the id of a topic."""
-        return f"id of {topic}"
+    def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:
+        """Return the ids of topics."""
+        return tuple(f"id of {topic}" for topic in topics)
 
     def committed(self, partition: TopicPartition) -> int:
         """Return the offset after the batch."""
@@ -342,6 +343,27 @@ def test_a_restore_continues_with_the_changelog(call: str, failing: set[str]) ->
     assert not fresh
     assert len(warnings) == 1
     assert "ClientError" in warnings[0]
+
+
+def kept(*topic_ids: str) -> StreamTask:
+    """Return the task of the batch, with the ids of the topics that it has read."""
+    checkpoint = Checkpoint("app", 0, 1, 1, (5, -1), topic_ids)
+    return StreamTask(APPLICATION.new_processor(), checkpoint)
+
+
+@pytest.mark.parametrize("ids", [(), ("",), ("id of observations",), ("id of observations", "b")])
+def test_a_restore_of_known_topics(ids: tuple[str, ...], tmp_path: Path) -> None:
+    """Ids that are unknown, equal, or of an input that is no longer there, stop no restore."""
+    restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
+    task, _ = restoring.restore(0, kept(*ids), still)
+    assert task.checkpoint.topic_ids == ("id of observations",)
+
+
+def test_a_restore_of_another_topic(tmp_path: Path) -> None:
+    """A state that has read another topic is refused, and both ids are named."""
+    restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
+    with pytest.raises(StateError, match=r"is not the one .* another id.*id of observations"):
+        restoring.restore(0, kept("another id"), still)
 
 
 def test_a_restore_with_a_storage_that_hangs(hanging: set[str]) -> None:
