@@ -250,7 +250,7 @@ def _service(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
     """Describe the service and its Kafka settings."""
     return {
         "application": f"{kafka.application_id}, instance {kafka.group_instance_id}, "
-        f"client {kafka.client}",
+        f"client {kafka.client}, group protocol {kafka.group_protocol}",
         "starts": _start(kafka),
         "lost records": _LOST[kafka.on_offset_out_of_range],
         "batches": f"at most {counted(kafka.max_records, 'record')} or {kafka.max_bytes:,} bytes, "

@@ -45,7 +45,7 @@ def kafka_conflicts(values: RawValues) -> Found:
     for path, problem in _FILES_ONLY.items():
         if values.get(path) is not None:
             yield path, f"applies only to files; {problem}"
-    for check in (_topics, _timeouts, _tls, _login):
+    for check in (_topics, _group_protocol, _timeouts, _tls, _login):
         yield from check(values)
     if any(map(_URL_WITH_LOGIN.fullmatch, values.names("state.path").values())):
         yield "state.path", "contains a password; the storage reads it from the environment"
@@ -88,6 +88,18 @@ def _topics(values: RawValues) -> Found:
                 remedy = "if it holds both, remove kafka.labels"
             yield f"kafka.{name}", f"{shown(topic)} is already kafka.{other}; {remedy}"
         seen.setdefault(topic, name)
+
+
+def _group_protocol(values: RawValues) -> Found:
+    """Yield keys that the group protocol of KIP-848 does not have."""
+    path, name = "kafka.group_protocol", "consumer"
+    if values.get(path) != name:
+        return
+    if values.get("kafka.client") != "librdkafka":
+        yield path, f'{shown(name)} needs kafka.client = "librdkafka"'
+    if values.get("kafka.session_timeout") is not None:
+        why = "then the brokers set consumer.session.timeout.ms of the group; remove it"
+        yield "kafka.session_timeout", f'applies only to {path} = "classic"; {why}'
 
 
 def _timeouts(values: RawValues) -> Found:

@@ -231,6 +231,7 @@ class KafkaSection(Section):
 
     bootstrap_servers: Bootstrap
     client: Literal["kafka-python", "librdkafka"] = "kafka-python"
+    group_protocol: Literal["classic", "consumer"] = "classic"
     application_id: Label = "abers"
     group_instance_id: Label = "0"
     observations: Topic

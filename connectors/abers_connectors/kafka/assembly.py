@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec
 from abers.exceptions import BrokerError, ConfigError, StateError
 from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
+from abers_connectors.kafka.session import session_timeout
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_checks import require_durable_changelog
 from abers_connectors.kafka.topic_creation import create_topics_if
@@ -66,8 +67,8 @@ def open_worker(
     from abers_connectors.dashboard.server import serving  # noqa: PLC0415 - an extra
 
     kafka = kafka_section(config)
-    stall_timeout, session_timeout = kafka.stall_timeout / 1000, kafka.session_timeout / 1000
-    status = Status(stall_timeout, supervisor.alive, session_timeout=session_timeout)
+    stall_timeout = kafka.stall_timeout / 1000
+    status = Status(stall_timeout, supervisor.alive)
     page = ServicePage(kafka.application_id, status)
     with ExitStack() as stack:
         if config.http.enabled:
@@ -89,6 +90,15 @@ def open_worker(
         require_durable_changelog(config)
         initial.save(snapshots, partitions)
         identity = f"{kafka.application_id}-{kafka.group_instance_id}"
+        status.session_timeout = session_timeout(kafka)
+        # Before the producer, which fences: the brokers may refuse a second member of this name.
+        consumer = transport.consumer(
+            application.inputs,
+            kafka.application_id,
+            identity,
+            session_timeout=status.session_timeout,
+        )
+        stack.push(close_or_leave(consumer, leave=kafka.leave_group_on_close))
         producer = transport.producer(
             identity,
             topics=sorted({*topics.values(), application.changelog}),
@@ -97,10 +107,6 @@ def open_worker(
             compression=kafka.compression,
         )
         stack.callback(producer.close)
-        consumer = transport.consumer(
-            application.inputs, kafka.application_id, identity, session_timeout=session_timeout
-        )
-        stack.push(close_or_leave(consumer, leave=kafka.leave_group_on_close))
         maintenance = Maintenance(
             application,
             snapshots,

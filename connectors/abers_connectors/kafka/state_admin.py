@@ -7,7 +7,7 @@ it as from any snapshot. Nothing changes while the group has a member, and nothi
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
 from abers_connectors.kafka.assembly import partition_count, snapshot_store
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.transport import Reader, TopicPartition
 
 __all__ = ["StateAdmin", "open_state_admin"]
+
+# States of a group; a group of the consumer protocol is described as dead.
+_NO_CLASSIC_GROUP, _EMPTY = "Dead", "Empty"
 
 
 @contextmanager
@@ -245,19 +248,28 @@ class StateAdmin:
         app = self._application.id
         with open_admin(client_settings(self._kafka)) as admin:
             group = admin.describe_groups([app])[app]
-        if group["error"] is not None and group["group_state"] != "Dead":
-            msg = f"group {app}: {group['error']}"
-            raise BrokerError(msg)
-        if members := [one["group_instance_id"] or one["member_id"] for one in group["members"]]:
+            if group["error"] is not None and group["group_state"] != _NO_CLASSIC_GROUP:
+                msg = f"group {app}: {group['error']}"
+                raise BrokerError(msg)
+            members = [one["group_instance_id"] or one["member_id"] for one in group["members"]]
+            if group["group_state"] == _NO_CLASSIC_GROUP and _is_used(admin, app):
+                members = ["kafka.group_protocol = \"consumer\""]  # whose members are not described
+        if members:
             msg = (
                 f"{', '.join(sorted(members))}: the group of {app} has members; stop them and wait "
-                "for kafka.session_timeout, after which they leave the group"
+                "for the session time-out, after which they leave the group"
             )
             raise StateError(msg)
 
     def _no_state(self, number: int) -> StreamTask:
         msg = f"{self._name(number)} has no state"
         raise StateError(msg)
+
+
+def _is_used(admin: Any, group: str) -> bool:  # noqa: ANN401 - untyped
+    """Return whether a group of any protocol has members."""
+    states = {one["group_id"]: one["group_state"] for one in admin.list_groups()}
+    return states.get(group, _EMPTY) != _EMPTY
 
 
 def _content(processor: Processor) -> str:

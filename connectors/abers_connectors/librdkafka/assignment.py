@@ -5,6 +5,9 @@ The client calls back during a poll, in the thread of the caller.
 
 from __future__ import annotations
 
+import struct
+import time
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +16,13 @@ from confluent_kafka import OFFSET_END
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from abers_connectors.librdkafka.records import FetchedRecord
 
-__all__ = ["AssignedPartition", "Assignment"]
+__all__ = ["AssignedPartition", "Assignment", "member_epoch"]
+
+_METADATA = struct.Struct("=7xi")  # a tag, and the epoch of the member or the generation
 
 
 @dataclass
@@ -59,30 +64,82 @@ class AssignedPartition:
 class Assignment:
     """The current assignment.
 
-    The group metadata are those of the moment of the assignment. The client's own change before it
-    calls back about a rebalance: a member that was removed from the group has none, and the
-    brokers accept offsets without a generation.
+    In the classic protocol each assignment replaces the one before. The group metadata are those of
+    the moment of the assignment. The client's own change before it calls back about a rebalance: a
+    member that was removed from the group has none, and the brokers accept offsets without a
+    generation.
+
+    In the consumer protocol (`incremental`) partitions come and go one by one, and the epoch in the
+    group metadata grows without a call back. A member that was removed keeps its id, which the
+    brokers refuse, and gets another epoch only after its partitions are dropped here. It may own a
+    partition of one topic while another member has not yet released that of the other topic. Such a
+    partition counts only once all are there, or after `patience` seconds, for the caller to report.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        topics: int,
+        *,
+        incremental: bool,
+        patience: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.epoch = 0
+        """Number of changes."""
         self.partitions: dict[TopicPartition, AssignedPartition] = {}
+        """The partitions that count."""
         self.group_metadata: object | None = None
+        """What identifies the member in a commit; None while it is not in the group."""
+        self._topics, self._incremental = topics, incremental
+        self._patience, self._clock = patience, clock
+        self._owned, self._changed = frozenset[TopicPartition](), clock()
 
     def assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401 - the client's
-        """Take a new assignment; nothing is fetched of a partition before it is sought."""
+        """Take partitions; nothing is fetched of a partition before it is sought."""
         for one in partitions:
             one.offset = OFFSET_END  # no committed offset is asked for
-        consumer.assign(partitions)
+        if self._incremental:
+            consumer.incremental_assign(partitions)
+        else:
+            consumer.assign(partitions)
+            self.group_metadata = consumer.consumer_group_metadata()
         consumer.pause(partitions)
-        names = [TopicPartition(one.topic, one.partition) for one in partitions]
-        self._change(names, consumer.consumer_group_metadata())
+        self._own(self._owned | _names(partitions))
 
-    def dropped(self, _consumer: object, _partitions: object) -> None:
-        """Drop all partitions, revoked or lost: the protocol is eager."""
-        self._change([], None)
+    def dropped(self, _consumer: object, partitions: Iterable[Any]) -> None:
+        """Drop partitions, revoked or lost."""
+        if not self._incremental:
+            self.group_metadata = None
+        self._own(self._owned - _names(partitions))
 
-    def _change(self, names: Sequence[TopicPartition], metadata: object | None) -> None:
-        self.epoch += 1
-        self.partitions = {name: AssignedPartition() for name in names}
-        self.group_metadata = metadata
+    def refresh(self, consumer: Any) -> None:  # noqa: ANN401 - the client's
+        """Take what changes without a call back."""
+        if self._incremental:
+            metadata = consumer.consumer_group_metadata()
+            self.group_metadata = metadata if member_epoch(metadata) > 0 else None
+            self._count()
+
+    def _own(self, owned: frozenset[TopicPartition]) -> None:
+        self._owned, self._changed = owned, self._clock()
+        self._count()
+
+    def _count(self) -> None:
+        """Find the partitions that count."""
+        numbers = Counter(one.partition for one in self._owned)
+        waits = self._incremental and self._clock() - self._changed <= self._patience
+        least = self._topics if waits else 1
+        counted = {one for one in self._owned if numbers[one.partition] >= least}
+        if counted != self.partitions.keys():
+            self.epoch += 1
+            self.partitions = {
+                one: self.partitions.get(one) or AssignedPartition() for one in counted
+            }
+
+
+def member_epoch(group_metadata: bytes) -> int:
+    """Return the epoch in group metadata, which is above 0 in a group; the client has no call."""
+    return int(_METADATA.unpack_from(group_metadata)[0])
+
+
+def _names(partitions: Iterable[Any]) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(one.topic, one.partition) for one in partitions)

@@ -33,7 +33,11 @@ class LibrdkafkaTransport:
             LibrdkafkaProducer, settings=settings, repair_settings=beside, watchdog=watchdog
         )
         self.consumer = partial(
-            LibrdkafkaConsumer, settings=settings, admin_settings=beside, watchdog=watchdog
+            LibrdkafkaConsumer,
+            protocol=kafka.group_protocol,
+            settings=settings,
+            admin_settings=beside,
+            watchdog=watchdog,
         )
 
 

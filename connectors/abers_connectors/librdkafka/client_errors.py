@@ -9,14 +9,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from abers.exceptions import BrokerError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from confluent_kafka import KafkaError
 
 __all__ = ["TRANSIENT", "error_of", "translated_error", "translated_errors"]
 
@@ -28,6 +26,17 @@ _FORBIDDEN = {
     "TOPIC_AUTHORIZATION_FAILED",
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
+
+# Of a consumer the code of a fatal error is known by its text alone.
+_UNRELEASED = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
+_UNSUPPORTED = tuple(
+    KafkaError(code).str()
+    for code in (
+        KafkaError.UNSUPPORTED_ASSIGNOR,
+        KafkaError.UNSUPPORTED_VERSION,
+        KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - an error of the client itself
+    )
+)
 
 TRANSIENT = {
     "_ALL_BROKERS_DOWN",
@@ -63,6 +72,15 @@ def translated_error(error: KafkaError, doing: str) -> BrokerError | ConfigError
             "no two processes may have the same kafka.group_instance_id"
         )
         return BrokerError(msg)
+    if error.name() == "_FATAL" and _UNRELEASED in error.str():
+        msg = (
+            f"{doing}: another process has this kafka.group_instance_id; if it was killed, its "
+            "place is free once the session time-out of the group has passed"
+        )
+        return BrokerError(msg)
+    if error.name() == "_FATAL" and any(text in error.str() for text in _UNSUPPORTED):
+        why = f'the brokers do not support "consumer" with the assignor range ({error.str()})'
+        return ConfigError([f"kafka.group_protocol: {why}"])
     if error.name() in _FORBIDDEN:
         why = f"a permission is missing ({error.name()})"
         return ConfigError([f"{doing}: {why}; `abers check --connect` says which"])

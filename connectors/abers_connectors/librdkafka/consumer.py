@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LibrdkafkaConsumer"]
 
+_JOIN_POLL = 0.05  # seconds
 _HEARTBEAT = 3  # seconds at most until a member hears of a rebalance
 _POLL_INTERVAL = 300  # seconds without a poll after which the client leaves the group
 _MAX_POLLED = 1_000_000  # messages that the client returns at once
@@ -47,8 +49,6 @@ _SETTINGS: dict[str, Any] = {
     "allow.auto.create.topics": False,
     # The end of a partition counts markers of transactions, which are no messages.
     "enable.partition.eof": True,
-    # The only assignor that gives a member the same partitions of both topics.
-    "partition.assignment.strategy": "range",
     "fetch.wait.max.ms": 100,  # the longest wait for a resumed partition
     # What is fetched waits in one queue. By default fetching rests for a second when it is full.
     "fetch.queue.backoff.ms": 10,
@@ -56,6 +56,22 @@ _SETTINGS: dict[str, Any] = {
     "queued.max.messages.kbytes": 32 << 10,
     "fetch.message.max.bytes": 1 << 18,  # of a partition, so that the two inputs come in turns
 }
+
+
+def _protocol(name: str, session_timeout: float, heartbeat: int) -> dict[str, Any]:
+    """Return the settings of a group protocol.
+
+    Range is the only assignor that gives a member the same partitions of both topics. In the
+    consumer protocol it runs on the brokers, and the time-outs are theirs.
+    """
+    if name == "consumer":
+        return {"group.protocol": name, "group.remote.assignor": "range"}
+    return {
+        "group.protocol": name,
+        "partition.assignment.strategy": "range",
+        "session.timeout.ms": int(1000 * session_timeout),
+        "heartbeat.interval.ms": heartbeat,
+    }
 
 
 class LibrdkafkaConsumer:
@@ -71,6 +87,7 @@ class LibrdkafkaConsumer:
         instance: str,
         *,
         session_timeout: float,
+        protocol: str,
         settings: Mapping[str, Any],
         admin_settings: Mapping[str, Any],
         watchdog: Watchdog,
@@ -78,7 +95,13 @@ class LibrdkafkaConsumer:
         self._watchdog, self._admin_settings = watchdog, admin_settings
         self._group, self._instance = group, instance
         self._session_timeout = session_timeout
-        self._assignment, self._heartbeat = Assignment(), Heartbeat()
+        self._heartbeat = Heartbeat()
+        # A process that does not release a partition ends, or is removed, within that time.
+        self._assignment = Assignment(
+            len(topics),
+            incremental=protocol == "consumer",
+            patience=watchdog.seconds + session_timeout,
+        )
         heartbeat = int(1000 * min(session_timeout / 4, _HEARTBEAT))
         with watchdog.call("connect"), translated_errors("connecting"):
             self._consumer = Consumer(
@@ -87,8 +110,7 @@ class LibrdkafkaConsumer:
                     **_SETTINGS,
                     "group.id": group,
                     "group.instance.id": instance,
-                    "session.timeout.ms": int(1000 * session_timeout),
-                    "heartbeat.interval.ms": heartbeat,
+                    **_protocol(protocol, session_timeout, heartbeat),
                     "max.poll.interval.ms": int(1000 * max(session_timeout, _POLL_INTERVAL)),
                     "statistics.interval.ms": heartbeat // 2,
                     "stats_cb": self._heartbeat.take,
@@ -101,6 +123,25 @@ class LibrdkafkaConsumer:
                 on_revoke=self._assignment.dropped,
                 on_lost=self._assignment.dropped,
             )
+        if protocol == "consumer":
+            self._join()
+
+    def _join(self) -> None:
+        """Wait until the brokers admit the member, or close the client and raise their error.
+
+        In the consumer protocol they refuse a second member of the same name. So whoever opens a
+        producer after this fences no running process.
+        """
+        try:
+            with self._watchdog.call("join"), translated_errors("joining the group"):
+                while self._assignment.group_metadata is None:
+                    for one in self._consumer.consume(1, _JOIN_POLL):
+                        self._take_error(one)
+                    self._assignment.refresh(self._consumer)
+        except BaseException:
+            with suppress(BrokerError):
+                self.close()
+            raise
 
     def poll(self, seconds: float, max_records: int) -> Mapping[TopicPartition, Sequence[Record]]:
         """Return the records that have arrived: wait for the first one, and take what is there."""
@@ -109,6 +150,7 @@ class LibrdkafkaConsumer:
             most = _MAX_POLLED if self._all_paused() else min(max_records - 1, _MAX_POLLED)
             if messages and most:
                 messages += self._consumer.consume(most, 0)
+            self._assignment.refresh(self._consumer)
         failed = [one for one in messages if one.error() is not None]
         if failed:
             messages = [one for one in messages if one.error() is None]
@@ -152,7 +194,8 @@ class LibrdkafkaConsumer:
     def _take_error(self, message: Message) -> None:
         """Take a message that tells of the end of a partition, or of an error."""
         error = message.error()
-        assert error is not None  # noqa: S101 - the caller has looked
+        if error is None:  # of a partition that was not sought
+            return
         name = TopicPartition(str(message.topic()), int(message.partition() or 0))
         partition, cause = self._assignment.partitions.get(name), error.name()
         sought = partition is not None and partition.position is not None

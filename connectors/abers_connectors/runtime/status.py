@@ -81,7 +81,9 @@ class Status:
         """When the brokers last answered for the group, by the clock."""
         self.not_ready_reason: str | None = None
         """Why the service is not ready although it is in its group; a sentence."""
-        self._stall_timeout, self._session_timeout = stall_timeout, session_timeout
+        self.session_timeout = session_timeout
+        """Seconds after which the brokers remove a process that does not answer."""
+        self._stall_timeout = stall_timeout
         self._clock, self._wall = clock, wall
         self._on_progress, self._progress = on_progress, clock()
         self._lock = Lock()
@@ -225,7 +227,7 @@ class Status:
         with self._lock:
             now, reason = self._clock(), self.not_ready_reason
             # If the loop hangs in a call, only the time shows that the membership has expired.
-            joined = self.joined and now - self.last_heartbeat <= self._session_timeout
+            joined = self.joined and now - self.last_heartbeat <= self.session_timeout
             return StatusView(
                 self.alive,
                 joined and self._assigned <= self._restored and reason is None,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
@@ -170,6 +171,13 @@ class Broker:
     def admin(self) -> KafkaAdminClient:
         """Return an admin client."""
         return patiently(lambda: KafkaAdminClient(**self.client))
+
+    def set_session_timeout(self, group: str, seconds: float) -> None:
+        """Set the session time-out of a group of the consumer protocol."""
+        value = {"consumer.session.timeout.ms": str(int(1000 * seconds))}
+        with self.admin() as admin:
+            said = admin.alter_configs([ConfigResource(ConfigResourceType.GROUP, group, value)])
+        assert said == {"group": {group: "OK"}}, said
 
     def create(self, name: str = "topic", partitions: int = 1, **config: str) -> str:
         """Create a topic under an unused name, and return the name.

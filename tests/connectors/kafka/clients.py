@@ -1,4 +1,4 @@
-"""Decorators of tests that run on each client of the service."""
+"""Clients of the service by name, and decorators of tests that run on each of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import pytest
 
 from abers_connectors.runtime.transport import TRANSPORTS
 
-__all__ = ["DEFAULT", "on_each_client", "on_each_client_at_length"]
+__all__ = ["CLIENTS", "CONSUMER", "DEFAULT", "on_each_client", "on_each_client_at_length"]
 
-DEFAULT = "kafka-python"
+DEFAULT, CONSUMER = "kafka-python", "librdkafka, consumer"
+CLIENTS = {
+    **{name: {"client": name} for name in TRANSPORTS},
+    CONSUMER: {"client": "librdkafka", "group_protocol": "consumer"},
+}
+"""Keys of the section [kafka] by the name of a client, and of a group protocol but the classic."""
 
-on_each_client = pytest.mark.parametrize("client", TRANSPORTS)
+on_each_client = pytest.mark.parametrize("client", CLIENTS)
 on_each_client_at_length = pytest.mark.parametrize(
     "client",
-    [one if one == DEFAULT else pytest.param(one, marks=pytest.mark.long) for one in TRANSPORTS],
+    [one if one == DEFAULT else pytest.param(one, marks=pytest.mark.long) for one in CLIENTS],
 )

@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.brokers import PATIENCE
+from tests.connectors.kafka.clients import CLIENTS, CONSUMER
 
 from abers_connectors.config.sections import KafkaSection
 from abers_connectors.runtime.transport import TopicPartition, open_transport
@@ -34,7 +35,7 @@ def transport(broker: Broker, watchdog: Watchdog, client: str) -> Transport:
         bootstrap_servers=tuple(broker.bootstrap.split(",")),
         observations="observations",
         predictions="predictions",
-        client=client,  # type: ignore[arg-type] # a name in TRANSPORTS
+        **CLIENTS[client],  # type: ignore[arg-type] # keys of the section
     )
     return open_transport(kafka, watchdog)
 
@@ -48,8 +49,10 @@ def member(
     client: str = "kafka-python",
 ) -> Any:  # noqa: ANN401 - tests reach into it
     """Join a group that is named after the first topic."""
-    opened = transport(broker, watchdog, client)
-    return opened.consumer(topics, f"group-of-{topics[0]}", instance, session_timeout=session)
+    opened, group = transport(broker, watchdog, client), f"group-of-{topics[0]}"
+    if client == CONSUMER:
+        broker.set_session_timeout(group, session)
+    return opened.consumer(topics, group, instance, session_timeout=session)
 
 
 def writer(

@@ -1,6 +1,8 @@
 """Attack the service on a broker of one's own, and print what was left.
 
 python -m tests.connectors.kafka.chaos {short|long|tasks|tasks-long|failover} CLIENT FOLDER [SEED]
+
+CLIENT may name a group protocol too: "librdkafka, consumer".
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from tests.connectors.kafka.chaos.campaign import SECTIONS, attacked
 from tests.connectors.kafka.chaos.nemesis import Nemesis
 from tests.connectors.kafka.chaos.tasks import TASKS
 from tests.connectors.kafka.chaos.workers import Supervisor
+from tests.connectors.kafka.clients import CLIENTS
 
 from abers_connectors.state_key import NAME, new_key
 
@@ -69,7 +72,7 @@ def _attack(  # noqa: PLR0913, PLR0917 - of one campaign
     """Attack an application of a task; return the broker that runs afterwards."""
     folder = storage.with_name(name)
     folder.mkdir()
-    sections = SECTIONS | TASKS[name].sections | {"kafka": {"client": client, **form.kafka}}
+    sections = SECTIONS | TASKS[name].sections | {"kafka": {**CLIENTS[client], **form.kafka}}
     application = Application(broker, folder, 3, **sections)
     supervisor = Supervisor(application)
     nemesis = Nemesis(application, supervisor, storage, seed)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
-from kafka.errors import KafkaError
 from tests.connectors.kafka.brokers import Broker, unique
 
 from abers_connectors.config.model import Config, load
@@ -15,8 +16,9 @@ from abers_connectors.config.model import Config, load
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Application"]
+__all__ = ["SESSION", "Application"]
 
+SESSION = 3.0  # seconds
 _SHORT = {"session_timeout": "3s", "transaction_timeout": "4s", "stall_timeout": "10s"}
 
 
@@ -31,6 +33,8 @@ class Application:
         Folder of its configurations, logs and snapshots.
     partitions
         Number of partitions of its topics.
+    session
+        Seconds of the session time-out in the consumer protocol, in which the brokers set it.
     sections
         Further sections of the configuration.
     """
@@ -40,6 +44,7 @@ class Application:
         broker: Broker,
         folder: Path,
         partitions: int = 3,
+        session: float = SESSION,
         **sections: Any,  # noqa: ANN401
     ) -> None:
         """Make its topics."""
@@ -47,21 +52,28 @@ class Application:
         self.name = unique("app")
         self.topics = broker.create_all(partitions)
         self._sections: dict[str, dict[str, Any]] = sections
+        kafka = sections.get("kafka", {})
+        self._consumer_protocol = kafka.get("group_protocol") == "consumer"
+        if self._consumer_protocol:
+            broker.set_session_timeout(self.name, session)
 
     def configured(self, instance: str = "0", **kafka: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401
         """Return the sections of a worker's configuration."""
         given = self._sections
+        section = {
+            "bootstrap_servers": self.broker.bootstrap.split(","),
+            "application_id": self.name,
+            "group_instance_id": instance,
+            **self.topics,
+            **_SHORT,
+            **given.get("kafka", {}),
+            **kafka,
+        }
+        if self._consumer_protocol:
+            del section["session_timeout"]
         return {
             **given,
-            "kafka": {
-                "bootstrap_servers": self.broker.bootstrap.split(","),
-                "application_id": self.name,
-                "group_instance_id": instance,
-                **self.topics,
-                **_SHORT,
-                **given.get("kafka", {}),
-                **kafka,
-            },
+            "kafka": section,
             "state": {"path": str(self.snapshots(instance)), "snapshot_every": 300}
             | given.get("state", {}),
             "http": {"port": 0},
@@ -94,10 +106,14 @@ class Application:
 
     def seated(self, instance: str) -> bool:
         """Return whether a worker is in the group, and the group is stable."""
+        group = self.group()
+        return group is not None and group[0] == "STABLE" and f"{self.name}-{instance}" in group[1]
+
+    def group(self) -> tuple[str, dict[str, str]] | None:
+        """Return the state of the group, of any protocol, and its members' ids by instance."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
         try:
-            with KafkaAdminClient(**self.broker.client) as admin:
-                group = admin.describe_groups([self.name])[self.name]
-        except KafkaError:  # the broker, or its coordinator, has only just been started
-            return False
-        names = [one["group_instance_id"] for one in group["members"]]
-        return group["group_state"] == "Stable" and f"{self.name}-{instance}" in names
+            found = admin.describe_consumer_groups([self.name])[self.name].result()
+        except KafkaException:  # the broker, or its coordinator, has only just been started
+            return None
+        return found.state.name, {one.group_instance_id: one.member_id for one in found.members}

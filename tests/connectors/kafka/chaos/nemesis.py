@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafka import KafkaProducer
 from tests.connectors.kafka.brokers import PATIENCE, Broker
+from tests.connectors.kafka.chaos.application import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.chaos.workers import Supervisor, Worker
 
 __all__ = ["Nemesis", "foreign_transaction", "spoil"]
-
-_SESSION = 3.0  # seconds, as configured
-
 
 @contextmanager
 def foreign_transaction(application: Application) -> Iterator[None]:
@@ -100,7 +98,7 @@ class Nemesis:
         """Stop a worker until its partitions are another's, and resume it."""
         worker = self.worker()
         worker.send(signal.SIGSTOP)
-        self._wait(_SESSION * 1.5, _SESSION * 2)
+        self._wait(SESSION * 1.5, SESSION * 2)
         worker.send(signal.SIGCONT)
         self.done["pauses past the session"] += 1
         self._wait(0.5, 2)
