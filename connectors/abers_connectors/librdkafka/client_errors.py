@@ -74,8 +74,8 @@ def translated_error(error: KafkaError, doing: str) -> BrokerError | ConfigError
         return BrokerError(msg)
     if error.name() == "_FATAL" and _UNRELEASED in error.str():
         msg = (
-            f"{doing}: another process has this kafka.group_instance_id; if it was killed, its "
-            "place is free once the session time-out of the group has passed"
+            "joining the group: another process has this kafka.group_instance_id; if it was "
+            "killed, its place is free once the session time-out of the group has passed"
         )
         return BrokerError(msg)
     if error.name() == "_FATAL" and any(text in error.str() for text in _UNSUPPORTED):

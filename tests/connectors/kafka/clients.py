@@ -6,7 +6,14 @@ import pytest
 
 from abers_connectors.runtime.transport import TRANSPORTS
 
-__all__ = ["CLIENTS", "CONSUMER", "DEFAULT", "on_each_client", "on_each_client_at_length"]
+__all__ = [
+    "CLIENTS",
+    "CONSUMER",
+    "DEFAULT",
+    "on_each_classic_client",
+    "on_each_client",
+    "on_each_client_at_length",
+]
 
 DEFAULT, CONSUMER = "kafka-python", "librdkafka, consumer"
 CLIENTS = {
@@ -15,8 +22,13 @@ CLIENTS = {
 }
 """Keys of the section [kafka] by the name of a client, and of a group protocol but the classic."""
 
-on_each_client = pytest.mark.parametrize("client", CLIENTS)
-on_each_client_at_length = pytest.mark.parametrize(
-    "client",
-    [one if one == DEFAULT else pytest.param(one, marks=pytest.mark.long) for one in CLIENTS],
-)
+
+
+def _each(*quick: str) -> pytest.MarkDecorator:
+    """Return a decorator that runs a test on each client, on all but some with the mark `long`."""
+    long = (pytest.param(one, marks=pytest.mark.long) for one in CLIENTS if one not in quick)
+    return pytest.mark.parametrize("client", [*quick, *long])
+
+
+on_each_client, on_each_client_at_length = _each(*TRANSPORTS), _each(DEFAULT)
+on_each_classic_client = pytest.mark.parametrize("client", TRANSPORTS)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.brokers import Message
-from tests.connectors.kafka.clients import on_each_client
+from tests.connectors.kafka.clients import on_each_classic_client, on_each_client
 from tests.connectors.kafka.joining import Reading, member, out_of_reach, settled, writer
 
 from abers.exceptions import BrokerError
@@ -73,7 +73,7 @@ def test_restart_keeps_the_seat(
     second.close()
 
 
-@on_each_client
+@on_each_classic_client
 def test_a_taken_seat(
     client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
 ) -> None:
@@ -152,7 +152,7 @@ def test_unknown_partition(
     Such a partition may have been owned a moment ago: partitions move between two polls.
     """
     topic = topics()
-    here = TopicPartition(topic, 0)
+    here = TopicPartition(topic, 1)
     group = member(broker, watchdog, "a", topic, client=client)
     group.seek(here, 0)
     group.pause(here)

@@ -19,14 +19,21 @@ from kafka import (
 )
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from tests.connectors.kafka.brokers import PATIENCE, Message
-from tests.connectors.kafka.chaos.application import Application
+from tests.connectors.kafka.chaos.application import SESSION, Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
 from tests.connectors.kafka.chaos.judge import committed, history, judge, log_of, order, restored
 from tests.connectors.kafka.chaos.members import PATIENT, Member
 from tests.connectors.kafka.chaos.nemesis import foreign_transaction, spoil
 from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.chaos.workers import Worker
-from tests.connectors.kafka.clients import DEFAULT, on_each_client, on_each_client_at_length
+from tests.connectors.kafka.clients import (
+    CLIENTS,
+    CONSUMER,
+    DEFAULT,
+    on_each_classic_client,
+    on_each_client,
+    on_each_client_at_length,
+)
 
 from abers.exceptions import BrokerError, StateError
 from abers_connectors.runtime.transport import TopicPartition
@@ -50,9 +57,12 @@ def client() -> str:
 def apply_(broker: Broker, tmp_path: Path, client: str) -> Callable[..., Application]:
     """Create applications on a client."""
 
-    def made(partitions: int = 1, **sections: dict[str, Any]) -> Application:
-        kafka = {"client": client, **sections.pop("kafka", {})}
-        return Application(broker, tmp_path, partitions, **{**SECTIONS, **sections, "kafka": kafka})
+    def made(
+        partitions: int = 1, session: float = 60.0, **sections: dict[str, Any]
+    ) -> Application:
+        kafka = {**CLIENTS[client], **sections.pop("kafka", {})}
+        sections = {**SECTIONS, **sections, "kafka": kafka}
+        return Application(broker, tmp_path, partitions, session, **sections)
 
     return made
 
@@ -170,7 +180,7 @@ def test_a_worker_paused_between_send_offsets_and_commit(
     judge(application, traffic.ids, traffic.poison)
 
 
-@on_each_client
+@on_each_classic_client
 def test_a_restarted_self_fences_the_one_before(
     apply_: Callable[..., Application],
     played: Callable[..., Traffic],
@@ -191,14 +201,44 @@ def test_a_restarted_self_fences_the_one_before(
     judge(application, traffic.ids, traffic.poison)
 
 
-def seat(application: Application) -> list[tuple[str, str]]:
-    """Return the members of the group: instances, and the ids from the brokers."""
-    with application.broker.admin() as admin:
-        members = admin.describe_groups([application.name])[application.name]["members"]
-    return [(one["group_instance_id"], one["member_id"]) for one in members]
+@pytest.mark.long
+@pytest.mark.parametrize("client", [CONSUMER])
+def test_a_restarted_self_waits_for_the_session_of_the_one_before(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """In the consumer protocol it ends with 75 until then, and the older one ends when it returns.
+
+    Nothing is done twice.
+    """
+    application = apply_(partitions=2, session=SESSION)
+    traffic = played(application, first=300)
+    older = worker(application)
+    drained(application)
+    older.send(signal.SIGSTOP)
+    traffic.play(1_000)
+    assert worker(application).ended() == UNAVAILABLE
+    younger = worker(application)
+    while not younger.started() or younger.process.poll() is not None:
+        if younger.process.poll() is not None:
+            younger = worker(application)
+        time.sleep(0.05)
+    drained(application)
+    older.send(signal.SIGCONT)
+    assert older.ended() == UNAVAILABLE
+    younger.stop()
+    judge(application, traffic.ids, traffic.poison)
 
 
-@on_each_client
+def seats(application: Application) -> dict[str, str]:
+    """Return the members' ids from the brokers, by instance."""
+    group = application.group()
+    assert group is not None
+    return group[1]
+
+
+@on_each_classic_client
 def test_an_idle_twin_ends(
     apply_: Callable[..., Application], worker: Callable[..., Worker]
 ) -> None:
@@ -209,17 +249,41 @@ def test_an_idle_twin_ends(
     application = apply_()
     older = worker(application, leave_group_on_close=True)
     older.ready()
-    (before,) = seat(application)
+    before = seats(application)
     younger = worker(application)
     assert older.ended() == UNAVAILABLE
     assert "another process took the place of this one" in older.said()
     assert "no two processes may have the same kafka.group_instance_id" in older.said()
     younger.ready()
-    (after,) = seat(application)
-    assert after[0] == before[0]
-    assert after[1] != before[1], "it has a new id"
+    after = seats(application)
+    assert after.keys() == before.keys()
+    assert after != before, "it has a new id"
     younger.stop()
     assert younger.exits == [0]
+
+
+@pytest.mark.parametrize("client", [CONSUMER])
+def test_a_twin_is_refused(
+    apply_: Callable[..., Application],
+    played: Callable[..., Traffic],
+    worker: Callable[..., Worker],
+) -> None:
+    """In the consumer protocol the younger of two processes ends, and the older serves on."""
+    application = apply_(partitions=2)
+    traffic = played(application, first=300)
+    older = worker(application, leave_group_on_close=True)
+    drained(application)
+    before = seats(application)
+    younger = worker(application)
+    assert younger.ended() == UNAVAILABLE
+    assert "another process has this kafka.group_instance_id" in younger.said()
+    traffic.play(1_000)
+    drained(application)
+    assert seats(application) == before
+    older.stop()
+    assert older.exits == [0]
+    assert seats(application) == {}
+    judge(application, traffic.ids, traffic.poison)
 
 
 @on_each_client_at_length
@@ -538,7 +602,7 @@ def test_a_broker_that_is_gone(
     worker: Callable[..., Worker],
 ) -> None:
     """A worker whose broker is gone for longer than the watchdog allows ends with 75."""
-    application = Application(brokers(), tmp_path, 1, **SECTIONS, kafka={"client": client})
+    application = Application(brokers(), tmp_path, 1, **SECTIONS, kafka=CLIENTS[client])
     one = worker(application, stall_timeout="20s", transaction_timeout="10s", session_timeout="3s")
     application.broker.produce(
         application.topics["observations"],
@@ -558,7 +622,7 @@ def test_a_broker_that_hangs(
     client: str, brokers: Callable[..., Broker], tmp_path: Path, worker: Callable[..., Worker]
 ) -> None:
     """A worker whose broker hangs amid its work is soon not ready, and ends with 75."""
-    application = Application(brokers(), tmp_path, 1, **SECTIONS, kafka={"client": client})
+    application = Application(brokers(), tmp_path, 1, **SECTIONS, kafka=CLIENTS[client])
     one = worker(application, stall_timeout="30s", transaction_timeout="20s", session_timeout="3s")
     one.ready()
     seen = Message(b'{"id": "a", "time": 1700000000000, "score": 0.5}', b"k")

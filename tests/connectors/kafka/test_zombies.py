@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.connectors.kafka import zombie
 from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.clients import on_each_client
 from tests.connectors.kafka.joining import member, settled, writer
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
     from abers_connectors.kafka.reader import PartitionReader
     from abers_connectors.runtime.watchdog import Watchdog
-
-ROOT = Path(__file__).parents[3]
 
 
 @on_each_client
@@ -39,17 +35,9 @@ def test_what_a_zombie_has_read_is_not_committed(  # noqa: PLR0913, PLR0917 - pa
     """It commits as soon as it continues, before it hears that its partition is another's."""
     topic = topics()
     broker.produce(topic, [Message(b"one")])
-    words = ["-m", "tests.connectors.kafka.zombie", client, broker.bootstrap, topic, when]
-    with subprocess.Popen(
-        [sys.executable, *words],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with zombie.started(client, broker, topic, when) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stdout.readline() == "read\n"
         process.send_signal(signal.SIGSTOP)
         heir = member(broker, watchdog, "heir", topic, client=client)
         settled(heir, owned=1)

@@ -7,7 +7,9 @@ A process of its own, so that it can be stopped as a machine that hangs.
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 from tests.connectors.kafka.brokers import PATIENCE, Broker
 from tests.connectors.kafka.joining import Reading, member, writer
@@ -15,6 +17,25 @@ from tests.connectors.kafka.joining import Reading, member, writer
 from abers.exceptions import BrokerError
 from abers_connectors.runtime.transport import TopicPartition
 from abers_connectors.runtime.watchdog import Watchdog
+
+__all__ = ["started"]
+
+_ROOT = Path(__file__).parents[3]
+
+
+def started(client: str, broker: Broker, topic: str, when: str) -> subprocess.Popen[str]:
+    """Start the process, and wait until it has read the record."""
+    words = ["-m", "tests.connectors.kafka.zombie", client, broker.bootstrap, topic, when]
+    process = subprocess.Popen(
+        [sys.executable, *words],
+        cwd=_ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "read\n"
+    return process
 
 
 def main(client: str, bootstrap: str, topic: str, when: str) -> None:

@@ -1,0 +1,198 @@
+"""The consumer group protocol of KIP-848, whose sessions and assignments are the brokers'."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.connectors.kafka import zombie
+from tests.connectors.kafka.brokers import Message, unique
+from tests.connectors.kafka.clients import CLIENTS, CONSUMER
+from tests.connectors.kafka.joining import member, settled, transport, writer
+
+from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.config.sections import KafkaSection
+from abers_connectors.kafka.session import session_timeout
+from abers_connectors.librdkafka.assignment import member_epoch
+from abers_connectors.runtime.transport import TopicPartition, TransactionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.connectors.kafka.brokers import Broker
+
+    from abers_connectors.kafka.reader import PartitionReader
+    from abers_connectors.runtime.transport import GroupMembership
+    from abers_connectors.runtime.watchdog import Watchdog
+
+
+def numbers(found: GroupMembership, topic: str) -> list[int]:
+    """Return the partitions of a topic that a member owns."""
+    return sorted(one.partition for one in found.assigned if one.topic == topic)
+
+
+def test_both_topics_are_assigned_alike(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """After each reconciliation, members own the same partitions of both topics, and all of them.
+
+    What a member keeps stays as it is.
+    """
+    both = observations, labels = topics("observations", 6), topics("labels", 6)
+    members = []
+    for name in "abc":
+        members.append(member(broker, watchdog, name, *both, client=CONSUMER))
+        found = settled(*members, owned=12)
+        assert [numbers(one, observations) for one in found] == [
+            numbers(one, labels) for one in found
+        ]
+    members.pop().leave()
+    found = settled(*members, owned=12)
+    assert [numbers(one, labels) for one in found] == [[0, 1, 2], [3, 4, 5]]
+    for one in members:
+        one.close()
+
+
+def test_a_commit_of_what_is_kept_outlives_a_rebalance(
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], PartitionReader],
+) -> None:
+    """The epoch of a member grows without a change of its partitions, and so do its metadata."""
+    topic = topics()
+    here = TopicPartition(topic, 0)
+    first = member(broker, watchdog, "a", topic, client=CONSUMER)
+    (before,) = settled(first, owned=1)
+    spare = member(broker, watchdog, "b", topic, client=CONSUMER)
+    assert spare.membership().group_metadata is not None, "a member without partitions is one"
+    while (after := first.membership()).group_metadata == before.group_metadata:
+        first.poll(0.05, 500)
+    assert member_epoch(after.group_metadata) > member_epoch(before.group_metadata)
+    assert after.epoch == before.epoch
+    with closing(writer(broker, watchdog, topic, client=CONSUMER)) as producer:
+        producer.begin()
+        producer.commit({here: 7}, after.group_metadata)
+    assert reader(topic).committed(here) == 7
+    first.close()
+    spare.close()
+
+
+def test_a_commit_of_what_has_moved_fails(
+    broker: Broker,
+    topics: Callable[..., str],
+    watchdog: Watchdog,
+    reader: Callable[[str], PartitionReader],
+) -> None:
+    """Metadata from before a partition moved commit nothing of it."""
+    topic = topics(partitions=2)
+    first = member(broker, watchdog, "a", topic, client=CONSUMER)
+    (before,) = settled(first, owned=2)
+    second = member(broker, watchdog, "b", topic, client=CONSUMER)
+    after, _ = settled(first, second, owned=2)
+    (moved,) = before.assigned - after.assigned
+    with closing(writer(broker, watchdog, topic, client=CONSUMER)) as producer:
+        producer.begin()
+        producer.send(moved, None, b"never")
+        with pytest.raises(TransactionError):
+            producer.commit({moved: 7}, before.group_metadata)
+    assert reader(topic).committed(moved) is None
+    assert broker.consume(topic) == []
+    first.close()
+    second.close()
+
+
+def test_a_second_member_of_a_name_is_refused(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """The running one goes on, with the same metadata; a closed one gives its place at once."""
+    topic = topics()
+    first = member(broker, watchdog, "a", topic, client=CONSUMER)
+    (before,) = settled(first, owned=1)
+    with pytest.raises(
+        BrokerError, match=r"joining the group: another process has this kafka\.group_instance_id"
+    ):
+        member(broker, watchdog, "a", topic, client=CONSUMER)
+    first.poll(0.05, 500)
+    assert settled(first, owned=1) == [before._replace(last_heartbeat=first.membership()[-1])]
+    first.close()
+    second = member(broker, watchdog, "a", topic, client=CONSUMER)
+    settled(second, owned=1)
+    second.close()
+
+
+@pytest.mark.long
+def test_the_place_of_a_killed_member_is_free_after_its_session(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """Until then a restarted process is refused, as its supervisor tries again and again."""
+    topic = topics()
+    broker.produce(topic, [Message(b"one")])
+    with zombie.started(CONSUMER, broker, topic, "before") as process:
+        process.kill()
+    refused, restarted = 0, None
+    while restarted is None:
+        try:
+            restarted = member(broker, watchdog, "zombie", topic, session=3, client=CONSUMER)
+        except BrokerError:
+            refused += 1
+    assert refused > 0
+    settled(restarted, owned=1)
+    restarted.close()
+
+
+def test_a_partition_of_one_topic_alone_waits_for_the_other(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """It does not count while another member may still release its partner, and then is reported.
+
+    Here another program reads one of the topics in the group.
+    """
+    both = observations, labels = topics("observations", 2), topics("labels", 2)
+    group = f"group-of-{observations}"
+    stranger = transport(broker, watchdog, CONSUMER).consumer(
+        [labels], group, "stranger", session_timeout=300
+    )
+    settled(stranger, owned=2)
+    one = member(broker, watchdog, "a", *both, client=CONSUMER)
+    settled(one, stranger, owned=3)
+    found = one.membership()
+    assert numbers(found, observations) == numbers(found, labels) == [0]
+    one._assignment._patience = 1.0
+    while (later := one.membership()).epoch == found.epoch:
+        one.poll(0.05, 500)
+        stranger.poll(0.0, 500)
+    assert (numbers(later, observations), numbers(later, labels)) == ([0, 1], [0])
+    one.close()
+    stranger.close()
+
+
+def section(broker: Broker, **keys: Any) -> KafkaSection:  # noqa: ANN401 - of the section
+    """Return the section [kafka] of a new application."""
+    return KafkaSection(
+        bootstrap_servers=(broker.bootstrap,),
+        application_id=unique("app"),
+        observations="in",
+        predictions="out",
+        **keys,
+    )
+
+
+def test_the_session_time_out_is_that_of_the_group(broker: Broker) -> None:
+    """It is the group's own, or the brokers'; that of the classic protocol is configured."""
+    kafka = section(broker, **CLIENTS[CONSUMER])
+    assert session_timeout(kafka) == 45
+    broker.set_session_timeout(kafka.application_id, 7)
+    assert session_timeout(kafka) == 7
+    assert session_timeout(section(broker, session_timeout=12_000)) == 12
+
+
+@pytest.mark.long
+def test_brokers_without_the_protocol(brokers: Callable[..., Broker], watchdog: Watchdog) -> None:
+    """They end the process with 78, and the message names the key."""
+    own = brokers("--properties", "group.coordinator.rebalance.protocols=classic")
+    with pytest.raises(ConfigError, match=r"^kafka\.group_protocol: the brokers do not support"):
+        transport(own, watchdog, CONSUMER).consumer(
+            [own.create()], "group", "a", session_timeout=45
+        )
