@@ -98,8 +98,8 @@ def _group_protocol(values: RawValues) -> Found:
     if values.get("kafka.client") != "librdkafka":
         yield path, f'{shown(name)} needs kafka.client = "librdkafka"'
     if values.get("kafka.session_timeout") is not None:
-        why = "then the brokers set consumer.session.timeout.ms of the group; remove it"
-        yield "kafka.session_timeout", f'applies only to {path} = "classic"; {why}'
+        why = "the brokers set the consumer.session.timeout.ms of the group; remove it"
+        yield "kafka.session_timeout", f'applies only to {path} = "classic": with {shown(name)} {why}'
 
 
 def _timeouts(values: RawValues) -> Found:

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["StateAdmin", "open_state_admin"]
 
-# States of a group; a group of the consumer protocol is described as dead.
+# States of a group. The client describes one of the consumer protocol as dead, without its members.
 _NO_CLASSIC_GROUP, _EMPTY = "Dead", "Empty"
+_UNNAMED = 'processes with kafka.group_protocol = "consumer"'
 
 
 @contextmanager
@@ -253,7 +254,7 @@ class StateAdmin:
                 raise BrokerError(msg)
             members = [one["group_instance_id"] or one["member_id"] for one in group["members"]]
             if group["group_state"] == _NO_CLASSIC_GROUP and _is_used(admin, app):
-                members = ["kafka.group_protocol = \"consumer\""]  # whose members are not described
+                members = [_UNNAMED]
         if members:
             msg = (
                 f"{', '.join(sorted(members))}: the group of {app} has members; stop them and wait "

@@ -244,7 +244,7 @@ def test_meaning() -> None:
         "duplicates": "known for 7 days, among the last 1,000,000 finished ids",
         "models": "at most 1,000, and as many segments in all",
         "lengths": "ids of at most 256 bytes; models, segments and classes of at most 256",
-        "application": "abers, instance 0, client kafka-python",
+        "application": "abers, instance 0, client kafka-python, group protocol classic",
         "starts": "at the earliest records, or at its committed offsets",
         "lost records": "stop the run",
         "batches": "at most 2,000 records or 4,194,304 bytes, or what arrives within "
@@ -341,7 +341,7 @@ MISTAKES = {
         'did you mean "earliest"?'
     ),
     "kafka.topic = 'x'": "kafka.topic: unknown key; [kafka] has bootstrap_servers, "
-    "client, application_id, group_instance_id, "
+    "client, group_protocol, application_id, group_instance_id, "
     "observations, labels, predictions, outcomes, dead_letters, changelog, alerts, "
     "starting_offset, "
     "publish_from, on_offset_out_of_range, max_records, max_bytes, commit_interval, max_task_idle, "
@@ -352,6 +352,13 @@ MISTAKES = {
     "kafka.commit_interval = '2h'": 'kafka.commit_interval: must be at most "1h"',
     "kafka.session_timeout = 0": (
         'kafka.session_timeout: must be longer than zero; write "250ms", "5s", "5m", "2h" or "7d"'
+    ),
+    "kafka.group_protocol = 'consumer'": (
+        'kafka.group_protocol: "consumer" needs kafka.client = "librdkafka"'
+    ),
+    "kafka = {client = 'librdkafka', group_protocol = 'consumer', session_timeout = '9s'}": (
+        'kafka.session_timeout: applies only to kafka.group_protocol = "classic": with "consumer" '
+        "the brokers set the consumer.session.timeout.ms of the group; remove it"
     ),
     "kafka.stall_timeout = '10s'": (
         "kafka.stall_timeout: must be longer than kafka.transaction_timeout"

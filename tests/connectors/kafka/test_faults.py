@@ -147,7 +147,7 @@ def test_a_worker_paused_between_send_offsets_and_commit(
             try:
                 with Member(application, "other") as other:
                     other.before_restore = lambda _: restoring.set()
-                    other.turn_until(other.owns)
+                    other.turn_until(restoring.is_set)
                     moved.set()
                     other.turn_until(other.at_end)
                     restored_there.set()
@@ -286,7 +286,7 @@ def test_a_twin_is_refused(
     judge(application, traffic.ids, traffic.poison)
 
 
-@on_each_client_at_length
+@pytest.mark.parametrize("client", [DEFAULT, pytest.param("librdkafka", marks=pytest.mark.long)])
 def test_a_stranger_in_the_group_is_reported(apply_: Callable[..., Application]) -> None:
     """A member that reads one input only takes labels away, which is reported."""
     application = apply_(partitions=2)

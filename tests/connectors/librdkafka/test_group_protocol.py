@@ -159,7 +159,7 @@ def test_a_partition_of_one_topic_alone_waits_for_the_other(
     settled(one, stranger, owned=3)
     found = one.membership()
     assert numbers(found, observations) == numbers(found, labels) == [0]
-    one._assignment._patience = 1.0
+    one._assignment._patience = 1.0  # noqa: SLF001 - by default minutes
     while (later := one.membership()).epoch == found.epoch:
         one.poll(0.05, 500)
         stranger.poll(0.0, 500)
