@@ -98,8 +98,8 @@ def _group_protocol(values: RawValues) -> Found:
     if values.get("kafka.client") != "librdkafka":
         yield path, f'{shown(name)} needs kafka.client = "librdkafka"'
     if values.get("kafka.session_timeout") is not None:
-        why = "the brokers set the consumer.session.timeout.ms of the group; remove it"
-        yield "kafka.session_timeout", f'applies only to {path} = "classic": with {shown(name)} {why}'
+        why = f"with {shown(name)} the brokers set the consumer.session.timeout.ms of the group"
+        yield "kafka.session_timeout", f'applies only to {path} = "classic": {why}; remove it'
 
 
 def _timeouts(values: RawValues) -> Found:

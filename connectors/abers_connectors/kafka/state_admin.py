@@ -269,7 +269,7 @@ class StateAdmin:
 
 def _is_used(admin: Any, group: str) -> bool:  # noqa: ANN401 - untyped
     """Return whether a group of any protocol has members."""
-    states = {one["group_id"]: one["group_state"] for one in admin.list_groups()}
+    states: dict[str, str] = {one["group_id"]: one["group_state"] for one in admin.list_groups()}
     return states.get(group, _EMPTY) != _EMPTY
 
 

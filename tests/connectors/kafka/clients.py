@@ -23,7 +23,6 @@ CLIENTS = {
 """Keys of the section [kafka] by the name of a client, and of a group protocol but the classic."""
 
 
-
 def _each(*quick: str) -> pytest.MarkDecorator:
     """Return a decorator that runs a test on each client, on all but some with the mark `long`."""
     long = (pytest.param(one, marks=pytest.mark.long) for one in CLIENTS if one not in quick)

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.kafka.chaos.apart import attacked_apart
-
-from abers_connectors.runtime.transport import TRANSPORTS
+from tests.connectors.kafka.clients import on_each_client
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("client", TRANSPORTS)
+@on_each_client
 def test_everything_happens_once_whatever_dies(client: str, tmp_path: Path) -> None:
     """Five workers are killed, one is paused, the broker dies, snapshots are damaged."""
     said = attacked_apart("short", tmp_path, client)

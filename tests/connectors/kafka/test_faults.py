@@ -57,12 +57,13 @@ def client() -> str:
 def apply_(broker: Broker, tmp_path: Path, client: str) -> Callable[..., Application]:
     """Create applications on a client."""
 
-    def made(
-        partitions: int = 1, session: float = 60.0, **sections: dict[str, Any]
-    ) -> Application:
+    def made(partitions: int = 1, **sections: dict[str, Any]) -> Application:
         kafka = {**CLIENTS[client], **sections.pop("kafka", {})}
         sections = {**SECTIONS, **sections, "kafka": kafka}
-        return Application(broker, tmp_path, partitions, session, **sections)
+        found = Application(broker, tmp_path, partitions, **sections)
+        if client == CONSUMER:  # as PATIENT
+            broker.set_session_timeout(found.name, 60)
+        return found
 
     return made
 
@@ -212,7 +213,8 @@ def test_a_restarted_self_waits_for_the_session_of_the_one_before(
 
     Nothing is done twice.
     """
-    application = apply_(partitions=2, session=SESSION)
+    application = apply_(partitions=2)
+    application.broker.set_session_timeout(application.name, SESSION)
     traffic = played(application, first=300)
     older = worker(application)
     drained(application)

@@ -246,6 +246,21 @@ def test_nothing_is_changed_beside_a_member(served: Served, invoke: Invoke) -> N
         assert f"{served.app}-0: the group of {served.app} has members" in ran.err
 
 
+@pytest.mark.long
+def test_nothing_is_changed_beside_a_member_of_the_consumer_protocol(
+    served: Served, invoke: Invoke
+) -> None:
+    """Members of the other group protocol stop the command too, also if they were just killed."""
+    served.configure('kafka.client = "librdkafka"\nkafka.group_protocol = "consumer"')
+    with served.run() as process, served.log() as look:
+        while not look.drained():
+            time.sleep(0.05)
+        process.kill()
+    ran = invoke("state", "reset", "abers.toml", "--accept-data-loss")
+    assert ran.code == 78
+    assert f'"consumer": the group of {served.app} has members' in ran.err
+
+
 def test_partitions_that_were_added_are_refused(served: Served) -> None:
     """The service names the partitions of each topic, as labels would miss observations."""
     with served.broker.admin() as admin:

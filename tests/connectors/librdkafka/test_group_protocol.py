@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from tests.connectors.kafka import zombie
 from tests.connectors.kafka.brokers import Message, unique
+from tests.connectors.kafka.chaos.application import SESSION, Application
+from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
+from tests.connectors.kafka.chaos.judge import judge
+from tests.connectors.kafka.chaos.traffic import Traffic
+from tests.connectors.kafka.chaos.workers import Supervisor
 from tests.connectors.kafka.clients import CLIENTS, CONSUMER
 from tests.connectors.kafka.joining import member, settled, transport, writer
 
@@ -15,10 +20,11 @@ from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.config.sections import KafkaSection
 from abers_connectors.kafka.session import session_timeout
 from abers_connectors.librdkafka.assignment import member_epoch
-from abers_connectors.runtime.transport import TopicPartition, TransactionError
+from abers_connectors.runtime.transport import TRANSPORTS, TopicPartition, TransactionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.connectors.kafka.brokers import Broker
 
@@ -69,7 +75,8 @@ def test_a_commit_of_what_is_kept_outlives_a_rebalance(
     assert spare.membership().group_metadata is not None, "a member without partitions is one"
     while (after := first.membership()).group_metadata == before.group_metadata:
         first.poll(0.05, 500)
-    assert member_epoch(after.group_metadata) > member_epoch(before.group_metadata)
+    epochs = [member_epoch(cast("bytes", one.group_metadata)) for one in (before, after)]
+    assert epochs[0] < epochs[1]
     assert after.epoch == before.epoch
     with closing(writer(broker, watchdog, topic, client=CONSUMER)) as producer:
         producer.begin()
@@ -142,6 +149,7 @@ def test_the_place_of_a_killed_member_is_free_after_its_session(
     restarted.close()
 
 
+@pytest.mark.long
 def test_a_partition_of_one_topic_alone_waits_for_the_other(
     broker: Broker, topics: Callable[..., str], watchdog: Watchdog
 ) -> None:
@@ -196,3 +204,27 @@ def test_brokers_without_the_protocol(brokers: Callable[..., Broker], watchdog: 
         transport(own, watchdog, CONSUMER).consumer(
             [own.create()], "group", "a", session_timeout=45
         )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("classic", TRANSPORTS)
+def test_processes_change_the_protocol_in_turn(
+    classic: str, broker: Broker, tmp_path: Path
+) -> None:
+    """Processes of both protocols share a group, there and back, and nothing is lost or doubled."""
+    application = Application(broker, tmp_path, 4, **SECTIONS, kafka=CLIENTS[classic])
+    broker.set_session_timeout(application.name, SESSION)
+    traffic = Traffic(application, 1, 2_500)
+    with closing(Supervisor(application)) as supervisor, closing(traffic):
+        workers = {name: supervisor.add(name) for name in "01"}
+        for keys in (CLIENTS[CONSUMER], CLIENTS[classic] | {"group_protocol": "classic"}):
+            for name in workers:
+                traffic.play(800)
+                supervisor.retire(name)
+                supervisor.add(name, **keys)
+                drained(application, look=supervisor.require_all)
+        traffic.play(10_000)
+        drained(application, look=supervisor.require_all)
+        for name in workers:
+            supervisor.retire(name)
+        judge(application, traffic.ids, traffic.poison)

@@ -33,8 +33,6 @@ class Application:
         Folder of its configurations, logs and snapshots.
     partitions
         Number of partitions of its topics.
-    session
-        Seconds of the session time-out in the consumer protocol, in which the brokers set it.
     sections
         Further sections of the configuration.
     """
@@ -44,7 +42,6 @@ class Application:
         broker: Broker,
         folder: Path,
         partitions: int = 3,
-        session: float = SESSION,
         **sections: Any,  # noqa: ANN401
     ) -> None:
         """Make its topics."""
@@ -52,10 +49,8 @@ class Application:
         self.name = unique("app")
         self.topics = broker.create_all(partitions)
         self._sections: dict[str, dict[str, Any]] = sections
-        kafka = sections.get("kafka", {})
-        self._consumer_protocol = kafka.get("group_protocol") == "consumer"
-        if self._consumer_protocol:
-            broker.set_session_timeout(self.name, session)
+        if _is_consumer(sections.get("kafka", {})):
+            broker.set_session_timeout(self.name, SESSION)
 
     def configured(self, instance: str = "0", **kafka: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401
         """Return the sections of a worker's configuration."""
@@ -69,7 +64,7 @@ class Application:
             **given.get("kafka", {}),
             **kafka,
         }
-        if self._consumer_protocol:
+        if _is_consumer(section):
             del section["session_timeout"]
         return {
             **given,
@@ -117,3 +112,8 @@ class Application:
         except KafkaException:  # the broker, or its coordinator, has only just been started
             return None
         return found.state.name, {one.group_instance_id: one.member_id for one in found.members}
+
+
+def _is_consumer(kafka: dict[str, Any]) -> bool:
+    """Return whether a section [kafka] chooses the consumer protocol."""
+    return kafka.get("group_protocol") == "consumer"

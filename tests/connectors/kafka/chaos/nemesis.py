@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Nemesis", "foreign_transaction", "spoil"]
 
+
 @contextmanager
 def foreign_transaction(application: Application) -> Iterator[None]:
     """Leave a transaction of another producer open on the changelog, and abort it at the end."""
