@@ -258,6 +258,9 @@ class Transport(Protocol):
     ) -> Consumer:
         """Join a consumer group.
 
+        Raises a BrokerError if the brokers refuse a second member of this name. Open the producer
+        after this, as it fences.
+
         Parameters
         ----------
         topics

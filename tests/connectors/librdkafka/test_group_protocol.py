@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.connectors.kafka import zombie
-from tests.connectors.kafka.brokers import Message, unique
+from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.chaos.application import SESSION, Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
 from tests.connectors.kafka.chaos.judge import judge
@@ -17,8 +17,6 @@ from tests.connectors.kafka.clients import CLIENTS, CONSUMER
 from tests.connectors.kafka.joining import member, settled, transport, writer
 
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.config.sections import KafkaSection
-from abers_connectors.kafka.session import session_timeout
 from abers_connectors.librdkafka.assignment import member_epoch
 from abers_connectors.runtime.transport import TRANSPORTS, TopicPartition, TransactionError
 
@@ -176,30 +174,15 @@ def test_a_partition_of_one_topic_alone_waits_for_the_other(
     stranger.close()
 
 
-def section(broker: Broker, **keys: Any) -> KafkaSection:  # noqa: ANN401 - of the section
-    """Return the section [kafka] of a new application."""
-    return KafkaSection(
-        bootstrap_servers=(broker.bootstrap,),
-        application_id=unique("app"),
-        observations="in",
-        predictions="out",
-        **keys,
-    )
-
-
-def test_the_session_time_out_is_that_of_the_group(broker: Broker) -> None:
-    """It is the group's own, or the brokers'; that of the classic protocol is configured."""
-    kafka = section(broker, **CLIENTS[CONSUMER])
-    assert session_timeout(kafka) == 45
-    broker.set_session_timeout(kafka.application_id, 7)
-    assert session_timeout(kafka) == 7
-    assert session_timeout(section(broker, session_timeout=12_000)) == 12
-
-
 @pytest.mark.long
-def test_brokers_without_the_protocol(brokers: Callable[..., Broker], watchdog: Watchdog) -> None:
-    """They end the process with 78, and the message names the key."""
-    own = brokers("--properties", "group.coordinator.rebalance.protocols=classic")
+@pytest.mark.parametrize(
+    "lacking", ["group.coordinator.rebalance.protocols=classic", "group.consumer.assignors=uniform"]
+)
+def test_brokers_without_the_protocol(
+    lacking: str, brokers: Callable[..., Broker], watchdog: Watchdog
+) -> None:
+    """Brokers that lack the protocol or the assignor end the process with 78."""
+    own = brokers("--properties", lacking)
     with pytest.raises(ConfigError, match=r"^kafka\.group_protocol: the brokers do not support"):
         transport(own, watchdog, CONSUMER).consumer(
             [own.create()], "group", "a", session_timeout=45
