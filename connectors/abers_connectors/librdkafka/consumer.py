@@ -136,6 +136,11 @@ class LibrdkafkaConsumer:
             partition = self._assignment.partitions.get(TopicPartition(*name))
             if partition is None or partition.position is None:
                 continue
+            first = some[0].offset
+            if first < partition.position:  # the client must never go back by itself
+                where = TopicPartition(*name).at(first)
+                msg = f"{where} came after {partition.position - 1}; the process must start again"
+                raise BrokerError(msg)
             partition.reached(some[-1].offset + 1)
             partition.held += some
             if partition.paused and not partition.stopped and self._held() > _MAX_HELD:
