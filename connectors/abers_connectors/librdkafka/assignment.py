@@ -11,8 +11,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import OFFSET_END
-
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
@@ -95,9 +93,13 @@ class Assignment:
         self._owned, self._changed = frozenset[TopicPartition](), clock()
 
     def assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401 - the client's
-        """Take partitions; nothing is fetched of a partition before it is sought."""
+        """Take partitions; nothing is fetched of a partition before it is sought.
+
+        The offset is a number, so that the client asks a broker for none. An answer that came after
+        the seek would make it ask once more, and continue there.
+        """
         for one in partitions:
-            one.offset = OFFSET_END  # no committed offset is asked for
+            one.offset = 0
         if self._incremental:
             consumer.incremental_assign(partitions)
         else:
