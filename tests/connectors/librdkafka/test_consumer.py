@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.brokers import Message
+from tests.connectors.kafka.clients import CONSUMER
 from tests.connectors.kafka.joining import Reading, member, settled
 
 from abers_connectors.librdkafka import consumer
@@ -74,8 +75,12 @@ def test_what_is_held_is_dropped_by_a_seek(
     group.close()
 
 
+@pytest.mark.parametrize("client", ["librdkafka", pytest.param(CONSUMER, marks=pytest.mark.long)])
 def test_a_seek_counts_although_the_broker_was_slow_at_the_assignment(
-    brokers: Callable[..., Broker], watchdog: Watchdog, monkeypatch: pytest.MonkeyPatch
+    client: str,
+    brokers: Callable[..., Broker],
+    watchdog: Watchdog,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A partition continues where it was sought, not where the client would have begun."""
     broker = brokers()
@@ -89,7 +94,7 @@ def test_a_seek_counts_although_the_broker_was_slow_at_the_assignment(
             assigned(self, *given)
 
         monkeypatch.setattr(Assignment, "assigned", slow)
-        group = member(broker, watchdog, "a", topic, client="librdkafka")
+        group = member(broker, watchdog, "a", topic, client=client)
         while not group.membership().assigned:
             group.poll(0.1, 100)
         group.seek(TopicPartition(topic, 0), 7)
