@@ -27,15 +27,12 @@ _FORBIDDEN = {
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
 }
 
-# Of a consumer the code of a fatal error is known by its text alone.
+# Of a fatal error of a consumer the text alone says which it is.
 _UNRELEASED = KafkaError(KafkaError.UNRELEASED_INSTANCE_ID).str()
-_UNSUPPORTED = tuple(
-    KafkaError(code).str()
-    for code in (
-        KafkaError.UNSUPPORTED_ASSIGNOR,
-        KafkaError.UNSUPPORTED_VERSION,
-        KafkaError._UNSUPPORTED_FEATURE,  # noqa: SLF001 - an error of the client itself
-    )
+_UNSUPPORTED = (
+    KafkaError(KafkaError.UNSUPPORTED_ASSIGNOR).str(),
+    KafkaError(KafkaError.UNSUPPORTED_VERSION).str(),
+    "Required feature not supported",  # by brokers that do not know the request
 )
 
 TRANSIENT = {

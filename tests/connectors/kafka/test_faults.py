@@ -19,7 +19,7 @@ from kafka import (
 )
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from tests.connectors.kafka.brokers import PATIENCE, Message
-from tests.connectors.kafka.chaos.application import SESSION, Application
+from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
 from tests.connectors.kafka.chaos.judge import committed, history, judge, log_of, order, restored
 from tests.connectors.kafka.chaos.members import PATIENT, Member
@@ -202,37 +202,6 @@ def test_a_restarted_self_fences_the_one_before(
     judge(application, traffic.ids, traffic.poison)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("client", [CONSUMER])
-def test_a_restarted_self_waits_for_the_session_of_the_one_before(
-    apply_: Callable[..., Application],
-    played: Callable[..., Traffic],
-    worker: Callable[..., Worker],
-) -> None:
-    """In the consumer protocol it ends with 75 until then, and the older one ends when it returns.
-
-    Nothing is done twice.
-    """
-    application = apply_(partitions=2)
-    application.broker.set_session_timeout(application.name, SESSION)
-    traffic = played(application, first=300)
-    older = worker(application)
-    drained(application)
-    older.send(signal.SIGSTOP)
-    traffic.play(1_000)
-    assert worker(application).ended() == UNAVAILABLE
-    younger = worker(application)
-    while not younger.started() or younger.process.poll() is not None:
-        if younger.process.poll() is not None:
-            younger = worker(application)
-        time.sleep(0.05)
-    drained(application)
-    older.send(signal.SIGCONT)
-    assert older.ended() == UNAVAILABLE
-    younger.stop()
-    judge(application, traffic.ids, traffic.poison)
-
-
 def seats(application: Application) -> dict[str, str]:
     """Return the members' ids from the brokers, by instance."""
     group = application.group()
@@ -262,30 +231,6 @@ def test_an_idle_twin_ends(
     assert after != before, "it has a new id"
     younger.stop()
     assert younger.exits == [0]
-
-
-@pytest.mark.parametrize("client", [CONSUMER])
-def test_a_twin_is_refused(
-    apply_: Callable[..., Application],
-    played: Callable[..., Traffic],
-    worker: Callable[..., Worker],
-) -> None:
-    """In the consumer protocol the younger of two processes ends, and the older serves on."""
-    application = apply_(partitions=2)
-    traffic = played(application, first=300)
-    older = worker(application, leave_group_on_close=True)
-    drained(application)
-    before = seats(application)
-    younger = worker(application)
-    assert younger.ended() == UNAVAILABLE
-    assert "another process has this kafka.group_instance_id" in younger.said()
-    traffic.play(1_000)
-    drained(application)
-    assert seats(application) == before
-    older.stop()
-    assert older.exits == [0]
-    assert seats(application) == {}
-    judge(application, traffic.ids, traffic.poison)
 
 
 @pytest.mark.parametrize("client", [DEFAULT, pytest.param("librdkafka", marks=pytest.mark.long)])

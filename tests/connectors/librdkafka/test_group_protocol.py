@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import closing
 from typing import TYPE_CHECKING, cast
 
@@ -12,11 +13,12 @@ from tests.connectors.kafka.chaos.application import SESSION, Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, drained
 from tests.connectors.kafka.chaos.judge import judge
 from tests.connectors.kafka.chaos.traffic import Traffic
-from tests.connectors.kafka.chaos.workers import Supervisor
+from tests.connectors.kafka.chaos.workers import Supervisor, Worker
 from tests.connectors.kafka.clients import CLIENTS, CONSUMER
 from tests.connectors.kafka.joining import member, settled, transport, writer
 
 from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.exit_codes import UNAVAILABLE
 from abers_connectors.librdkafka.assignment import member_epoch
 from abers_connectors.runtime.transport import TRANSPORTS, TopicPartition, TransactionError
 
@@ -187,6 +189,53 @@ def test_brokers_without_the_protocol(
         transport(own, watchdog, CONSUMER).consumer(
             [own.create()], "group", "a", session_timeout=45
         )
+
+
+def test_a_twin_is_refused(broker: Broker, tmp_path: Path) -> None:
+    """The younger of two processes of a name ends with 75, and the older serves on."""
+    application = Application(broker, tmp_path, 2, **SECTIONS, kafka=CLIENTS[CONSUMER])
+    broker.set_session_timeout(application.name, 60)
+    traffic = Traffic(application, 1, 300)
+    with closing(Supervisor(application)) as supervisor, closing(traffic):
+        older = supervisor.add("0", leave_group_on_close=True)
+        traffic.play(300)
+        drained(application)
+        before = application.group()
+        younger = Worker(application, "0")
+        assert younger.ended() == UNAVAILABLE
+        assert "another process has this kafka.group_instance_id" in younger.said()
+        traffic.play(1_000)
+        drained(application)
+        assert application.group() == before
+        supervisor.retire("0")
+        assert older.exits == [0]
+        assert application.group() == ("EMPTY", {}), "it left"
+        judge(application, traffic.ids, traffic.poison)
+
+
+@pytest.mark.long
+def test_a_restarted_self_waits_for_the_session_of_the_one_before(
+    broker: Broker, tmp_path: Path
+) -> None:
+    """It ends with 75 until then, and the older one ends when it returns; nothing comes twice."""
+    application = Application(broker, tmp_path, 2, **SECTIONS, kafka=CLIENTS[CONSUMER])
+    broker.set_session_timeout(application.name, 20)  # longer than a start takes
+    traffic = Traffic(application, 1, 300)
+    with closing(Supervisor(application)) as supervisor, closing(traffic):
+        older = supervisor.add("0")
+        traffic.play(300)
+        drained(application)
+        older.send(signal.SIGSTOP)
+        traffic.play(1_000)
+        older.wanted = False
+        supervisor.retired.append(older)
+        younger = supervisor.add("0")
+        drained(application)
+        assert UNAVAILABLE in younger.exits
+        older.send(signal.SIGCONT)
+        assert older.ended() == UNAVAILABLE
+        supervisor.retire("0")
+        judge(application, traffic.ids, traffic.poison)
 
 
 @pytest.mark.long
