@@ -233,8 +233,10 @@ def test_an_idle_twin_ends(
     assert younger.exits == [0]
 
 
-@pytest.mark.parametrize("client", [DEFAULT, pytest.param("librdkafka", marks=pytest.mark.long)])
-def test_a_stranger_in_the_group_is_reported(apply_: Callable[..., Application]) -> None:
+@on_each_client_at_length
+def test_a_stranger_in_the_group_is_reported(
+    client: str, apply_: Callable[..., Application]
+) -> None:
     """A member that reads one input only takes labels away, which is reported."""
     application = apply_(partitions=2)
     stranger = KafkaConsumer(
@@ -244,6 +246,9 @@ def test_a_stranger_in_the_group_is_reported(apply_: Callable[..., Application])
         partition_assignment_strategy=(RangePartitionAssignor,),
     )
     with Member(application, "0") as one, closing(stranger):
+        if client == CONSUMER:
+            group: Any = one.group
+            group._assignment._patience = 1.0  # by default minutes
 
         def meanwhile() -> bool:
             stranger.poll(10)
