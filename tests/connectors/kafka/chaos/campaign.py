@@ -108,13 +108,13 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     counted = ", ".join(f"{count} {what}" for what, count in sorted(nemesis.done.items()))
     print(  # noqa: T201 - the summary is what the suite is for
         f"\nchaos: {counted}"
-         f"; exits { ({code: exits.count(code) for code in sorted({*exits})}) }"
-         f"\nchaos: {traffic.count:,} records written ({len(traffic.poison):,} no events), "
-         f"{found.records:,} applied once, {found.predictions:,} predictions, "
-         f"{found.dead_letters:,} dead letters, lost {found.lost}, "
-         f"duplicates {found.duplicates}, state equal {found.states_equal} "
-         f"({found.restored_from_snapshots} times from snapshots), "
-         f"{time.monotonic() - began:.0f} s"
+        f"; exits { ({code: exits.count(code) for code in sorted({*exits})}) }"
+        f"\nchaos: {traffic.count:,} records written ({len(traffic.poison):,} no events), "
+        f"{found.records:,} applied once, {found.predictions:,} predictions, "
+        f"{found.dead_letters:,} dead letters, lost {found.lost}, "
+        f"duplicates {found.duplicates}, state equal {found.states_equal} "
+        f"({found.restored_from_snapshots} times from snapshots), "
+        f"{time.monotonic() - began:.0f} s"
     )
     config = application.config()
     assert config.kafka is not None
