@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import admin as kafka_admin
 from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from tests.connectors.kafka.brokers import PATIENCE, Broker, Message, patiently, unique
-from tests.connectors.kafka.clients import on_each_client
+from tests.connectors.kafka.clients import CLIENTS, CONSUMER, on_each_client
 from tests.connectors.kafka.joining import Reading, settled
 
 from abers.exceptions import ConfigError
@@ -27,6 +27,7 @@ from abers_connectors.config.sections import (
 )
 from abers_connectors.kafka.connection import connection_errors
 from abers_connectors.kafka.reader import PartitionReader
+from abers_connectors.kafka.session import session_timeout
 from abers_connectors.kafka.settings import KEY_PASSWORD, PASSWORD, client_settings
 from abers_connectors.kafka.topic_checks import check
 from abers_connectors.kafka.topic_creation import create_topics
@@ -240,6 +241,16 @@ def test_a_service_without_a_right_ends_for_good(secured: Secured) -> None:
 
 
 @pytest.mark.kafka
+def test_a_session_time_out_that_may_not_be_seen(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts as the default of brokers."""
+    for name, value in ENVIRON.items():
+        monkeypatch.setenv(name, value)
+    assert session_timeout(secured.kafka(**CLIENTS[CONSUMER])) == 45
+
+
+@pytest.mark.kafka
 def test_a_user_with_all_rights_has_nothing_to_mend(secured: Secured) -> None:
     """There are no findings if topics, group and transactions may be used."""
     config = Config(kafka=secured.kafka(root(secured)))
@@ -276,7 +287,7 @@ def test_a_service_reads_and_writes_with_a_password_that_no_log_shows(
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
     caplog.set_level(logging.DEBUG)
-    kafka = secured.kafka(root(secured), client=client)
+    kafka = secured.kafka(root(secured), **CLIENTS[client])
     topic = secured.broker.create()
     watchdog = Watchdog(PATIENCE, logging.critical)
     transport = open_transport(kafka, watchdog)
