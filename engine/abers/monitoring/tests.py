@@ -266,16 +266,13 @@ class Martingale(SequentialTest):
     def update(self, factors: Sequence[float], times: Sequence[int]) -> list[tuple[int, Incident]]:
         """Take factors in their order; see `SequentialTest.update`."""
         # An infinite product stays so: no factor is 0.
-        products = [*accumulate(map(math.log, factors), initial=self._wealth)][1:]
-        if not products:
-            return []
-        before, self._wealth, opened = self.count, products[-1], []
-        if max(products) >= self.log_threshold:
-            crossings = [i for i, one in enumerate(products) if one >= self.log_threshold]
-            for index in (crossings[0], crossings[-1]):  # those between change nothing
-                self.count = before + index + 1
-                if incident := self._cross(times[index], products[index]):
-                    opened.append((index, incident))
+        products = [*accumulate(map(math.log, factors), initial=self._wealth)]
+        before, self._wealth, opened = self.count - 1, products[-1], []
+        crossings = [i for i, one in enumerate(products) if i and one >= self.log_threshold]
+        for index in [*crossings[:1], *crossings[1:][-1:]]:  # those between change nothing
+            self.count = before + index + 1
+            if incident := self._cross(times[index - 1], products[index]):
+                opened.append((index - 1, incident))
         self.count = before + len(products)
         return opened
 

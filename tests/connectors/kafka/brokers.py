@@ -172,8 +172,8 @@ class Broker:
     def coordinator(self, topic: str, name: str) -> int:
         """Return the node that coordinates a group or a transactional id, by the log of either."""
         value = 0
-        for letter in name:  # the hash code of Java's strings
-            value = (31 * value + ord(letter)) & 0xFFFFFFFF
+        for one in name:  # the hash code of Java's strings
+            value = (31 * value + ord(one)) & 0xFFFFFFFF
         with self.admin() as admin:
             (found,) = admin.describe_topics([topic])
         return self.leader(topic, (value & 0x7FFFFFFF) % len(found["partitions"]))
