@@ -425,7 +425,7 @@ MISTAKES = {
         '"SCRAM-SHA-512"'
     ),
     "kafka.security = {protocol = 'SASL_SSL', mechanism = 'PLAIN'}": (
-        'kafka.security.username: is missing; protocol "SASL_SSL" needs one, such as "abers"'
+        'kafka.security.username: is missing; mechanism "PLAIN" needs one, such as "abers"'
     ),
 }
 
@@ -481,27 +481,36 @@ def test_records_of_kafka_are_not_in_files() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "kind"),
     [
-        f"kafka.security.password = '{PASSWORD}'",
-        f"kafka.password = '{PASSWORD}'",
-        f"kafka.security.sasl_plain_password = '{PASSWORD}'",
-        f"kafka.security.client_secret = '{PASSWORD}'",
-        f"kafka.security.password = {{ value = '{PASSWORD}' }}",
+        (f"kafka.security.password = '{PASSWORD}'", "PASSWORD"),
+        (f"kafka.password = '{PASSWORD}'", "PASSWORD"),
+        (f"kafka.security.sasl_plain_password = '{PASSWORD}'", "PASSWORD"),
+        (f"kafka.security.key_password = '{PASSWORD}'", "KEY_PASSWORD"),
+        (f"kafka.security.client_secret = '{PASSWORD}'", "CLIENT_SECRET"),
+        (f"kafka.security.token = '{PASSWORD}'", "TOKEN"),
+        (f"kafka.security.password = {{ value = '{PASSWORD}' }}", "PASSWORD"),
     ],
 )
-def test_a_password_is_refused(text: str) -> None:
-    """A password in a configuration is refused, not shown, and sent to the environment."""
+def test_a_secret_is_refused(text: str, kind: str) -> None:
+    """A secret in a configuration is refused, not shown, and sent to where it belongs."""
     (line,) = problems(text)
     assert line.partition(": ")[2] == (
-        "a configuration holds no passwords; set the environment variable ABERS_KAFKA_PASSWORD"
+        f"a configuration holds no secrets; set ABERS_KAFKA_{kind} in the environment, or "
+        f"kafka.security.{kind.lower()}_file"
     )
 
 
-def test_the_password_of_a_key_is_refused() -> None:
-    """The password of a private key has a variable of its own."""
-    (line,) = problems("kafka.security.key_password = 'x'")
-    assert line.endswith("set the environment variable ABERS_KAFKA_KEY_PASSWORD")
+def test_the_token_of_the_page_is_refused() -> None:
+    """The token of the live page has a variable and a key of its own."""
+    (line,) = problems("http.token = 'x'")
+    assert line.endswith("set ABERS_HTTP_TOKEN in the environment, or http.token_file")
+
+
+def test_a_misspelled_file_of_a_secret_is_an_unknown_key() -> None:
+    """The key of a file is no secret, so its right name is offered."""
+    (line,) = problems("kafka.security.pasword_file = 'x'")
+    assert line.endswith('kafka.security.pasword_file: unknown key; did you mean "password_file"?')
 
 
 @pytest.mark.parametrize(
@@ -540,7 +549,10 @@ def test_run_problems(tmp_path: Path) -> None:
     config = loaded(security=SASL | {"cafile": str(there), "certfile": str(tmp_path / "ca.pme")})
     assert list(run_problems(config, {})) == [
         f"kafka.security.certfile: {tmp_path}/ca.pme: no such file; did you mean ca.pem?",
-        "kafka.security.username: set the user's password in ABERS_KAFKA_PASSWORD",
+        (
+            "kafka.security.username: set its password in the environment variable "
+            "ABERS_KAFKA_PASSWORD, or name a file that has it in kafka.security.password_file"
+        ),
     ]
     fine = loaded(security=SASL)
     assert list(run_problems(fine, {"ABERS_KAFKA_PASSWORD": PASSWORD})) == []
@@ -551,7 +563,6 @@ def test_run_problems(tmp_path: Path) -> None:
 
 @given(st.sampled_from(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]))
 def test_protocols(protocol: Any) -> None:  # noqa: ANN401 - one of the words
-    """The name of a protocol implies encryption and login."""
+    """The name of a protocol implies encryption."""
     security = SecuritySection(protocol=protocol)
     assert security.encrypted == ("SSL" in protocol)
-    assert security.by_password == ("SASL" in protocol)

@@ -26,8 +26,9 @@ from abers_connectors.config.sections import (
     StateSection,
 )
 from abers_connectors.kafka.connection import connection_errors
+from abers_connectors.kafka.login import PASSWORD
 from abers_connectors.kafka.reader import PartitionReader
-from abers_connectors.kafka.settings import KEY_PASSWORD, PASSWORD, client_settings
+from abers_connectors.kafka.settings import KEY_PASSWORD, client_settings
 from abers_connectors.kafka.topic_checks import check
 from abers_connectors.kafka.topic_creation import create_topics
 from abers_connectors.runtime.transport import TopicPartition, open_transport
@@ -322,9 +323,9 @@ def secured_offline(tmp_path: Path) -> Secured:
         (
             {},
             {},
-            f"kafka.security.keyfile: .*client.key is encrypted, .* in {KEY_PASSWORD}",
+            f"kafka.security.keyfile: .*client.key is encrypted; set .* in {KEY_PASSWORD}, or",
         ),
-        ({}, {KEY_PASSWORD: "x" * 8}, "client.key is encrypted, and .* does not decrypt it"),
+        ({}, {KEY_PASSWORD: "x" * 8}, "client.key is encrypted; .* does not decrypt it"),
         ({}, {KEY_PASSWORD: KEY_SECRET}, f"kafka.security.username: set .* {PASSWORD}"),
         ({"cafile": "none.pem"}, ENVIRON, "kafka.security.cafile: .*none.pem cannot be read"),
         ({"cafile": "client.key"}, ENVIRON, "kafka.security.cafile: .*client.key cannot be used"),

@@ -1,16 +1,23 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.test_settings import ENVIRON, KEY_SECRET, SECRET, Secured, certified
 
 from abers.exceptions import ConfigError
 from abers_connectors.config.sections import KafkaSection, SecuritySection
+from abers_connectors.kafka.settings import client_settings as kafka_python_settings
 from abers_connectors.librdkafka.settings import client_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
+
+
+def settings_of(kafka: KafkaSection, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings of librdkafka's clients."""
+    return client_settings(kafka, kafka_python_settings(kafka, environ), environ)
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def test_without_security_only_the_brokers_are_named() -> None:
     kafka = KafkaSection(
         bootstrap_servers=("a:1", "b:2"), observations="i", predictions="o", client="librdkafka"
     )
-    settings = client_settings(kafka, {})
+    settings = settings_of(kafka, {})
     assert settings["bootstrap.servers"] == "a:1,b:2"
     assert settings["security.protocol"] == "PLAINTEXT"
     assert not [name for name in settings if name.startswith(("ssl.", "sasl."))]
@@ -35,7 +42,7 @@ def test_without_security_only_the_brokers_are_named() -> None:
 
 def test_files_and_passwords_are_passed_on(secured: Secured) -> None:
     """Each key of [kafka.security] has its name in librdkafka."""
-    settings = client_settings(secured.kafka(), ENVIRON)
+    settings = settings_of(secured.kafka(), ENVIRON)
     assert settings["ssl.ca.location"] == str(secured.folder / "ca.pem")
     assert settings["ssl.certificate.location"] == str(secured.folder / "client.pem")
     assert settings["ssl.key.location"] == str(secured.folder / "client.key")
@@ -50,7 +57,7 @@ def test_a_key_may_be_in_the_file_of_the_certificate(secured: Secured) -> None:
     """That file is both, and the name of a broker need not be checked."""
     both = str(secured.folder / "127.0.0.1.both")
     security = SecuritySection(protocol="SSL", certfile=both, check_hostname=False)
-    settings = client_settings(secured.kafka(security), {})
+    settings = settings_of(secured.kafka(security), {})
     assert settings["ssl.certificate.location"] == settings["ssl.key.location"] == both
     assert settings["ssl.endpoint.identification.algorithm"] == "none"
     assert "ssl.ca.location" not in settings
@@ -59,4 +66,4 @@ def test_a_key_may_be_in_the_file_of_the_certificate(secured: Secured) -> None:
 def test_mistakes_are_those_of_every_client(secured: Secured) -> None:
     """A password that is missing is reported before a broker is asked."""
     with pytest.raises(ConfigError, match=r"kafka\.security\.keyfile: .*client.key is encrypted"):
-        client_settings(secured.kafka(), {})
+        settings_of(secured.kafka(), {})
