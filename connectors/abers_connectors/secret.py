@@ -35,7 +35,7 @@ class Secret(str):
     __slots__ = ("source",)
     source: str
 
-    def __new__(cls, value: str, source: str) -> Self:
+    def __new__(cls, value: str, source: str = "") -> Self:
         """Hide a value."""
         made = super().__new__(cls, value)
         made.source = source

@@ -15,6 +15,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
 
 AUDIENCE, CLIENT, CLIENT_SECRET = "brokers", "abers", "open sesame/3+€"
@@ -46,24 +47,29 @@ class Issuer:
     what asked for them. Nothing is answered while `answering` is cleared.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.lifetime = 3600.0
         self.answer: Answer | None = None
         self.answering = threading.Event()
         self.answering.set()
         self.issued: list[str] = []
         self.requests: list[Request] = []
-        parameters = {"kid": _KEY_ID, "use": "sig", "alg": "RS256"}
-        self._key, self._strange = (RSAKey.generate_key(2048, parameters) for _ in range(2))
+        self._key, self._strange = (
+            RSAKey.generate_key(2048, {"kid": _KEY_ID, "use": "sig", "alg": "RS256"})
+            for _ in range(2)
+        )
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
+        self._scheme = "http" if tls is None else "https"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
 
     @property
     def url(self) -> str:
         """Address of the issuer, which is also its name."""
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
     @property
     def token_endpoint_url(self) -> str:
@@ -144,9 +150,9 @@ def _handler(issuer: Issuer) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def issuing() -> Iterator[Issuer]:
-    """Run an issuer in a `with` block."""
-    issuer = Issuer()
+def issuing(tls: ssl.SSLContext | None = None) -> Iterator[Issuer]:
+    """Run an issuer in a `with` block, over TLS if it has a certificate."""
+    issuer = Issuer(tls)
     try:
         yield issuer
     finally:
