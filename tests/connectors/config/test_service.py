@@ -259,6 +259,22 @@ def test_meaning() -> None:
     }
 
 
+LOGINS = {
+    "mechanism = 'OAUTHBEARER', token_endpoint_url = 'https://login.example.com/t?x', "
+    "client_id = 'c'": "kafka:9092, encrypted, as client c of login.example.com by OAUTHBEARER",
+    "mechanism = 'OAUTHBEARER', token_file = 'f'": (
+        "kafka:9092, encrypted, with the token in f by OAUTHBEARER"
+    ),
+    "mechanism = 'OAUTHBEARER'": (
+        "kafka:9092, encrypted, with the token in the environment by OAUTHBEARER"
+    ),
+    "mechanism = 'AWS_MSK_IAM', aws_region = 'eu-west-1'": (
+        "kafka:9092, encrypted, with the credentials of AWS for eu-west-1 by AWS_MSK_IAM"
+    ),
+    "mechanism = 'GSSAPI'": "kafka:9092, encrypted, with a Kerberos ticket by GSSAPI",
+}
+
+
 @pytest.mark.parametrize(
     ("text", "part", "words"),
     [
@@ -298,6 +314,10 @@ def test_meaning() -> None:
             "brokers",
             "kafka:9092, encrypted, host names not checked, with the certificate c.pem",
         ),
+        *(
+            (f"kafka.security = {{protocol = 'SASL_SSL', {login}}}", "brokers", words)
+            for login, words in LOGINS.items()
+        ),
     ],
 )
 def test_meaning_of_other_keys(text: str, part: str, words: str) -> None:
@@ -307,6 +327,8 @@ def test_meaning_of_other_keys(text: str, part: str, words: str) -> None:
 
 # Mistakes
 
+OAUTH = "protocol = 'SASL_SSL', mechanism = 'OAUTHBEARER'"
+ISSUER = "token_endpoint_url = 'https://login.example.com/t?x', client_id = 'c'"
 MISTAKES = {
     "kafka.observations = 'a b'": (
         'kafka.observations: "a b" is not a topic name; use up to 249 of a-z, A-Z, 0-9, dots,'
@@ -426,6 +448,55 @@ MISTAKES = {
     ),
     "kafka.security = {protocol = 'SASL_SSL', mechanism = 'PLAIN'}": (
         'kafka.security.username: is missing; mechanism "PLAIN" needs one, such as "abers"'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = 'GSSAPI', username = 'u'}": (
+        'kafka.security.username: applies only to "PLAIN" and "SCRAM-SHA-256" and "SCRAM-SHA-512"; '
+        "remove it"
+    ),
+    "kafka.security = {protocol = 'SSL', token_file = 't'}": (
+        'kafka.security.token_file: applies only to SASL; set protocol = "SASL_SSL", or remove it'
+    ),
+    "kafka.security = {protocol = 'SSL', key_password_file = 'p'}": (
+        "kafka.security.key_password_file: needs a certificate; set kafka.security.certfile"
+    ),
+    f"kafka.security = {{{OAUTH}, client_id = 'c'}}": (
+        "kafka.security.token_endpoint_url: is missing; kafka.security.client_id needs one, such "
+        'as "https://login.example.com/oauth2/token"'
+    ),
+    f"kafka.security = {{{OAUTH}, token_endpoint_url = 'https://a.b/'}}": (
+        "kafka.security.client_id: is missing; kafka.security.token_endpoint_url needs one, such "
+        'as "abers"'
+    ),
+    f"kafka.security = {{{OAUTH}, token_endpoint_url = 'http://a.b/', client_id = 'c'}}": (
+        "kafka.security.token_endpoint_url: must be a URL that begins with https://, or with "
+        "http:// on this machine, and has no user and password"
+    ),
+    f"kafka.security = {{{OAUTH}, {ISSUER}, token_file = 't'}}": (
+        "kafka.security.token_file: cannot be combined with kafka.security.token_endpoint_url; "
+        "remove one of them"
+    ),
+    f"kafka.security = {{{OAUTH}, extensions = {{a1 = 'x'}}}}": (
+        'kafka.security.extensions: {"a1": "x"} is not a section of extensions; write names of '
+        'letters, and values without spaces: {logicalCluster = "lkc-1"}'
+    ),
+    f"kafka.security = {{{OAUTH}, aws_region = 'r'}}": (
+        'kafka.security.aws_region: applies only to "AWS_MSK_IAM"; remove it'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = 'AWS_MSK_IAM'}": (
+        'kafka.security.aws_region: is missing; mechanism "AWS_MSK_IAM" needs one, such as '
+        '"eu-west-1"'
+    ),
+    (
+        "kafka.security = {protocol = 'SASL_PLAINTEXT', mechanism = 'AWS_MSK_IAM', "
+        "aws_region = 'r'}"
+    ): 'kafka.security.protocol: must be "SASL_SSL" for "AWS_MSK_IAM"',
+    ("kafka = {client = 'librdkafka', security = {protocol = 'SASL_SSL', mechanism = 'GSSAPI'}}"): (
+        'kafka.security.mechanism: the package of librdkafka has no "GSSAPI"; set '
+        'kafka.client = "kafka-python"'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = ['PLAIN']}": (
+        'kafka.security.mechanism: ["PLAIN"] is not one of "PLAIN", "SCRAM-SHA-256", '
+        '"SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"'
     ),
 }
 

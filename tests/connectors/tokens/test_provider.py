@@ -54,19 +54,24 @@ def test_a_token_is_renewed_after_80_percent_of_its_lifetime() -> None:
 def test_the_old_token_serves_while_it_is_valid(
     error: AbersError, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next attempts come after 80 % of the time that is left; then the error is raised."""
+    """The next attempts come after 80 % of the time that is left, and then every second."""
     source = Source()
     provider = TokenProvider(source, source.clock)
     assert at(provider, source, 0) == "1"
     source.error = error
-    for seconds, fetched in ((80, 2), (95.9, 2), (96, 3), (99.1, 3), (99.3, 4), (99.999, 5)):
+    for seconds, fetched in ((80, 2), (95.9, 2), (96, 3), (99.1, 3), (99.3, 4), (99.999, 4)):
         assert at(provider, source, seconds) == "1"
         assert source.fetched == fetched
     assert "the token before is valid for 20 s more" in caplog.text
-    with pytest.raises(type(error)):
-        at(provider, source, 100)
+    for seconds, fetched in ((100, 4), (100.5, 5), (101, 5)):
+        with pytest.raises(type(error)):
+            at(provider, source, seconds)
+        assert source.fetched == fetched
     source.error = None
-    assert at(provider, source, 101) == "7"
+    assert at(provider, source, 101.6) == "6"
+    caplog.clear()
+    assert at(provider, source, 102) == "6"
+    assert not caplog.records
 
 
 def test_the_first_error_is_raised() -> None:
@@ -89,3 +94,10 @@ def test_threads_share_a_token() -> None:
 def test_a_token_is_never_shown() -> None:
     """The representation of a token hides its value."""
     assert "abc" not in repr(Token(Secret("abc", "the test"), 1.0))
+
+
+def test_a_token_that_comes_too_late() -> None:
+    """A token that has expired when it arrives is an error, as by a wrong clock."""
+    provider = TokenProvider(lambda: Token(Secret("abc"), 1000.0), lambda: 1000.0)
+    with pytest.raises(BrokerError, match="check the clocks"):
+        provider.token()
