@@ -310,6 +310,25 @@ def test_settings_show_no_secret(secured_offline: Secured) -> None:
         assert SECRET not in shown
 
 
+def test_passwords_from_files(secured_offline: Secured, tmp_path: Path) -> None:
+    """Files may have both passwords; a wrong one is named by its file."""
+    files = {"password_file": SECRET, "key_password_file": KEY_SECRET}
+    for name, value in files.items():
+        (tmp_path / name).write_text(f"{value}\n")
+    given = {name: str(tmp_path / name) for name in files}
+    kafka = secured_offline.kafka(secured_offline.security(**given))
+    settings = client_settings(kafka, {})
+    assert settings["sasl_plain_password"] == SECRET
+    assert SECRET not in str(settings)
+    (tmp_path / "key_password_file").write_text("wrong")
+    where = f"the password in the file {given['key_password_file']} "
+    with pytest.raises(ConfigError, match=f"client.key is encrypted; {where}"):
+        client_settings(kafka, {})
+    (tmp_path / "key_password_file").write_text(KEY_SECRET)
+    with pytest.raises(ConfigError, match=f"password_file: the environment variable {PASSWORD}"):
+        client_settings(kafka, {PASSWORD: SECRET})
+
+
 @pytest.fixture
 def secured_offline(tmp_path: Path) -> Secured:
     """Return certificates without a broker."""

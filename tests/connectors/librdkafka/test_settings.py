@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -67,3 +68,40 @@ def test_mistakes_are_those_of_every_client(secured: Secured) -> None:
     """A password that is missing is reported before a broker is asked."""
     with pytest.raises(ConfigError, match=r"kafka\.security\.keyfile: .*client.key is encrypted"):
         settings_of(secured.kafka(), {})
+
+
+def test_tokens_are_passed_on_with_their_expiry(tmp_path: Path) -> None:
+    """The client calls a function for a token, and gets the extensions with it."""
+    file = tmp_path / "token"
+    file.write_text("a.b.c\n")
+    security = SecuritySection(
+        protocol="SASL_SSL",
+        mechanism="OAUTHBEARER",
+        token_file=str(file),
+        extensions={"logicalCluster": "lkc-1"},
+    )
+    kafka = KafkaSection(
+        bootstrap_servers=("a:1",), observations="i", predictions="o", security=security
+    )
+    settings = settings_of(kafka, {})
+    assert settings["sasl.mechanism"] == "OAUTHBEARER"
+    token, expires, principal, extensions = settings["oauth_cb"]("")
+    assert (type(token), token, principal) == (str, "a.b.c", "")
+    assert expires == pytest.approx(time.time() + 300, abs=5)
+    assert extensions == {"logicalCluster": "lkc-1"}
+    assert "a.b.c" not in str(settings)
+
+
+def test_amazon_wants_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the brokers of Amazon the mechanism is OAUTHBEARER, on each client."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI")
+    security = SecuritySection(protocol="SASL_SSL", mechanism="AWS_MSK_IAM", aws_region="eu-west-1")
+    kafka = KafkaSection(
+        bootstrap_servers=("a:1",), observations="i", predictions="o", security=security
+    )
+    checked = kafka_python_settings(kafka, {})
+    settings = client_settings(kafka, checked, {})
+    assert checked["sasl_mechanism"] == settings["sasl.mechanism"] == "OAUTHBEARER"
+    assert settings["oauth_cb"]("")[0] == checked["sasl_oauth_token_provider"].token()
+    assert "wJalrXUtnFEMI" not in f"{settings} {checked}"
