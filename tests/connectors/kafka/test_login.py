@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.request import Request, urlopen
 
 import pytest
 from tests.connectors.issuer import AUDIENCE, CLIENT, CLIENT_SECRET, EXPIRED, Issuer, issuing
+from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.brokers import PATIENCE, Broker, unique
 from tests.connectors.kafka.joining import settled
+from tests.connectors.kafka.streams import observations
+from tests.connectors.keys import KEY
 
 from abers_connectors.config.sections import KafkaSection, SecuritySection
 from abers_connectors.kafka.login import CLIENT_SECRET as SECRET_NAME
@@ -219,3 +224,59 @@ def test_the_command_says_why_a_token_is_not_accepted(
         assert process.returncode == code, shown
         secrets = (CLIENT_SECRET, WRONG, good, forged, *issuer.issued)
         assert not [one for one in secrets if one in shown]
+
+
+PAGE_TOKEN, PAGES = "page-token-1", ("/", "/metrics", "/readyz", "/livez")
+
+
+@pytest.mark.kafka
+def test_a_service_shows_no_secret(
+    guarded: Guarded, start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    """No page, log, record or snapshot of a service has a secret, all of which come from files."""
+    secrets = {"client": CLIENT_SECRET, "page": PAGE_TOKEN, "state": KEY}
+    (tmp_path / "secrets").mkdir()
+    for name, value in secrets.items():
+        (tmp_path / "secrets" / name).write_text(f"{value}\n")
+    served = Served(guarded.broker, tmp_path, start)
+    served.configure(
+        f"""
+        kafka.client = "librdkafka"
+        kafka.security.protocol = "SASL_PLAINTEXT"
+        kafka.security.mechanism = "OAUTHBEARER"
+        kafka.security.token_endpoint_url = "{guarded.issuer.token_endpoint_url}"
+        kafka.security.client_id = "{CLIENT}"
+        kafka.security.client_secret_file = "secrets/client"
+        http.token_file = "secrets/page"
+        """,
+        snapshot_every=1,
+        key_file=f'"{tmp_path}/secrets/state"',
+    )
+    served.produce(observations(5, PARTITIONS), [])
+    process = start("run", "abers.toml", ABERS_HTTP__ENABLED="true", ABERS_HTTP__PORT="0")
+    assert process.stderr is not None
+    first = process.stderr.readline().decode()
+    found = re.search(r"http://[\d.:]+", first)
+    assert found, first + process.stderr.read().decode()
+    with served.log() as log:
+        while not log.drained():
+            assert process.poll() is None, process.stderr.read().decode()
+            time.sleep(0.05)
+    headers = {"Authorization": f"Bearer {PAGE_TOKEN}"}
+    shown = [page(found[0] + path, headers) for path in PAGES]
+    process.terminate()
+    shown += [first.encode(), *process.communicate()]
+    assert process.returncode == 0
+    shown += [
+        one.value for topic in served.topics.values() for one in guarded.broker.consume(topic)
+    ]
+    saved = [one.read_bytes() for one in (tmp_path / "state").rglob("*") if one.is_file()]
+    assert saved
+    for secret in (*secrets.values(), *guarded.issuer.issued):
+        assert not [one for one in (*shown, *saved) if secret.encode() in one]
+
+
+def page(url: str, headers: dict[str, str]) -> bytes:
+    """Return a page."""
+    with urlopen(Request(url, headers=headers)) as answer:  # noqa: S310 - of this machine
+        return bytes(answer.read())
