@@ -67,7 +67,7 @@ _TIMES = 'whole milliseconds since 1970, or RFC 3339 such as "2026-01-31T12:00:0
 _MAX_TOPIC_CHARACTERS = 249  # the limit of Kafka
 _NAME_PATTERN = re.compile(r"[\w.-]+", re.ASCII)
 _ADDRESS = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\]):(\d{1,5})", re.ASCII)
-_LETTERS = re.compile(r"[A-Za-z]+")
+_ALPHABETIC = re.compile(r"[A-Za-z]+")
 _GRAPHIC = re.compile(r"[!-~]+")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _PORTS = range(1, 1 << 16)
@@ -186,7 +186,7 @@ def _read_extensions(value: object) -> dict[str, str] | None:
     if not isinstance(value, dict) or not value or "auth" in value:
         return None
     good = all(
-        isinstance(one, str) and _LETTERS.fullmatch(name) and _GRAPHIC.fullmatch(one)
+        isinstance(one, str) and _ALPHABETIC.fullmatch(name) and _GRAPHIC.fullmatch(one)
         for name, one in value.items()
     )
     return value if good else None
@@ -335,7 +335,7 @@ Extensions: TypeAlias = Annotated[
     dict[str, str],
     _read_by(
         _read_extensions,
-        "{value} is not a section of extensions; write names of letters, and values without "
+        "{value} is not a section of extensions; write names of a-z and A-Z, and values without "
         'spaces: {logicalCluster = "lkc-1"}',
     ),
 ]

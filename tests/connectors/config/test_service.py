@@ -476,8 +476,8 @@ MISTAKES = {
         "remove one of them"
     ),
     f"kafka.security = {{{OAUTH}, extensions = {{a1 = 'x'}}}}": (
-        'kafka.security.extensions: {"a1": "x"} is not a section of extensions; write names of '
-        'letters, and values without spaces: {logicalCluster = "lkc-1"}'
+        'kafka.security.extensions: {"a1": "x"} is not a section of extensions; write names of a-z '
+        'and A-Z, and values without spaces: {logicalCluster = "lkc-1"}'
     ),
     f"kafka.security = {{{OAUTH}, aws_region = 'r'}}": (
         'kafka.security.aws_region: applies only to "AWS_MSK_IAM"; remove it'
