@@ -9,7 +9,8 @@ import os
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
-from abers_connectors.http.token import token_problem
+from abers_connectors.http.token import token_of
+from abers_connectors.kafka.login import login_problem
 from abers_connectors.kafka.requirements import missing_requirements
 from abers_connectors.replay.file_checks import file_problems, state_problems, unreadable
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from abers_connectors.config.model import Config
-    from abers_connectors.config.sections import SecuritySection
+    from abers_connectors.config.sections import HttpSection, SecuritySection
 
 __all__ = ["require_ready", "run_problems"]
 
@@ -46,11 +47,18 @@ def _service_problems(
     config: Config, security: SecuritySection, environ: Mapping[str, str]
 ) -> Iterator[str]:
     yield from missing_requirements(config)
-    if config.http.enabled and (problem := token_problem(environ)):
-        yield problem
+    if config.http.enabled:
+        yield from _token_problems(config.http, environ)
     for key in ("cafile", "certfile", "keyfile"):
         path = getattr(security, key)
         if path is not None and (problem := unreadable(path)):
             yield f"kafka.security.{key}: {problem}"
-    if security.by_password and not environ.get("ABERS_KAFKA_PASSWORD"):
-        yield "kafka.security.username: set the user's password in ABERS_KAFKA_PASSWORD"
+    if problem := login_problem(security, environ):
+        yield problem
+
+
+def _token_problems(http: HttpSection, environ: Mapping[str, str]) -> Iterator[str]:
+    try:
+        token_of(environ, http.token_file)
+    except ConfigError as error:
+        yield from error.problems

@@ -6,6 +6,7 @@ Everything that would stop a run before its first record is reported at once. No
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from ipaddress import ip_address
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,9 +21,10 @@ from abers_connectors.http.token import TOKEN
 from abers_connectors.preflight import run_problems
 from abers_connectors.replay.file_checks import unreadable
 from abers_connectors.replay.inputs import open_input
+from abers_connectors.secret import is_exposed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from abers.stream import DeadLetter, Event
     from abers.stream.settings import Settings
@@ -82,14 +84,27 @@ def check(
 
 
 def _exposed(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
-    """Warn of a live page that other machines can open without a token."""
+    """Warn of secrets that others can read, and of a live page that they can open."""
+    for key, file in _files_of_secrets(config.model_dump()):
+        if is_exposed(file):
+            yield f"{key}: every user of this machine can read {file}; run: chmod o-r {file}"
     http = config.http
-    if config.kafka is None or not http.enabled or TOKEN in environ or _is_local(http.host):
+    protected = TOKEN in environ or http.token_file is not None
+    if config.kafka is None or not http.enabled or protected or _is_local(http.host):
         return
     yield (
         f"http.host: other machines can reach {http.host}, and the live page has no token; set "
         f"{TOKEN} in the environment, or write {shown('127.0.0.1')}"
     )
+
+
+def _files_of_secrets(section: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each key that names a file with a secret, and the file."""
+    for name, value in section.items():
+        if isinstance(value, Mapping):
+            yield from _files_of_secrets(value, f"{within}{name}.")
+        elif name.endswith("_file") and value is not None:
+            yield f"{within}{name}", value
 
 
 def _is_local(host: str) -> bool:

@@ -142,9 +142,22 @@ def _security(security: sections.SecuritySection) -> str:
         found += ", host names not checked"
     if security.certfile is not None:
         found += f", with the certificate {security.certfile}"
-    if security.by_password:
-        found += f", as {security.username} by {security.mechanism}"
+    if security.mechanism is not None:
+        found += f", {_login(security)} by {security.mechanism}"
     return found
+
+
+def _login(security: sections.SecuritySection) -> str:
+    if security.by_password:
+        return f"as {security.username}"
+    if security.mechanism == "AWS_MSK_IAM":
+        return f"with the credentials of AWS for {security.aws_region}"
+    if security.mechanism == "GSSAPI":
+        return "with a Kerberos ticket"
+    if security.token_endpoint_url is not None:
+        issuer = urlsplit(security.token_endpoint_url).hostname
+        return f"as client {security.client_id} of {issuer}"
+    return f"with the token in {security.token_file or 'the environment'}"
 
 
 def _records(config: Config) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Rules between the keys of a service, and between these and the keys for files.
 
-A key that would have no effect is refused, not ignored: files or topics, TLS or no TLS.
+A key that would have no effect is refused, not ignored: files or topics.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS
 from abers_connectors.config.sections import KafkaSection
+from abers_connectors.config.security_rules import security_conflicts
 from abers_connectors.config.units import milliseconds
 from abers_connectors.config.value_types import shown
 
@@ -28,8 +29,6 @@ _FILES_ONLY = {
 }
 _TOPICS_ONLY = ("state.shared", "state.retain", "http")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
-_TLS_PROTOCOLS, _SASL_PROTOCOLS = ("SSL", "SASL_SSL"), ("SASL_PLAINTEXT", "SASL_SSL")
-_PROTOCOLS = ("PLAINTEXT", *_TLS_PROTOCOLS, *_SASL_PROTOCOLS)
 _RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")
 _OF_ROW = {"id": "key", "time": "timestamp"}
 _URL_WITH_LOGIN = re.compile(r"\w+://[^/@]*:[^/@]*@.*", re.DOTALL)
@@ -45,7 +44,7 @@ def kafka_conflicts(values: RawValues) -> Found:
     for path, problem in _FILES_ONLY.items():
         if values.get(path) is not None:
             yield path, f"applies only to files; {problem}"
-    for check in (_topics, _group_protocol, _timeouts, _tls, _login):
+    for check in (_topics, _group_protocol, _timeouts, security_conflicts):
         yield from check(values)
     if any(map(_URL_WITH_LOGIN.fullmatch, values.names("state.path").values())):
         yield "state.path", "contains a password; the storage reads it from the environment"
@@ -110,39 +109,6 @@ def _timeouts(values: RawValues) -> Found:
     stall, transaction = timeout("stall_timeout"), timeout("transaction_timeout")
     if stall is not None and transaction is not None and stall <= transaction:
         yield "kafka.stall_timeout", "must be longer than kafka.transaction_timeout"
-
-
-def _tls(values: RawValues) -> Found:
-    """Yield TLS settings of a protocol without TLS, and a key without its certificate."""
-    given = {
-        name: values.get(f"kafka.security.{name}")
-        for name in ("cafile", "certfile", "keyfile", "check_hostname")
-    }
-    protocol = _protocol(values)
-    if protocol in _PROTOCOLS and protocol not in _TLS_PROTOCOLS:
-        remedy = 'set protocol = "SSL" or "SASL_SSL", or remove it'
-        for name, value in given.items():
-            if value not in (None, True):
-                yield f"kafka.security.{name}", f"applies only to TLS; {remedy}"
-    elif given["keyfile"] is not None and given["certfile"] is None:
-        yield "kafka.security.keyfile", "needs a certificate; set kafka.security.certfile"
-
-
-def _login(values: RawValues) -> Found:
-    protocol = _protocol(values)
-    for name, example in (("mechanism", "SCRAM-SHA-512"), ("username", "abers")):
-        path = f"kafka.security.{name}"
-        value = values.get(path)
-        if protocol in _SASL_PROTOCOLS and value is None:
-            need = f"protocol {shown(protocol)} needs one, such as {shown(example)}"
-            yield path, f"is missing; {need}"
-        elif protocol in _PROTOCOLS and protocol not in _SASL_PROTOCOLS and value is not None:
-            yield path, 'applies only to SASL; set protocol = "SASL_SSL", or remove it'
-
-
-def _protocol(values: RawValues) -> object:
-    found = values.get("kafka.security.protocol")
-    return "PLAINTEXT" if found is None else found
 
 
 def _paths(values: RawValues) -> Found:

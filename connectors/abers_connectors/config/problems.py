@@ -40,8 +40,9 @@ _MESSAGES = {
     "tuple_type": "{value} is not a list; write [{value}]",
 }
 _BROKER = 'the address of a broker, "localhost:9092"'
-_PASSWORDS = {"key": "ABERS_KAFKA_KEY_PASSWORD", "": "ABERS_KAFKA_PASSWORD"}
-_SECRET = re.compile("password|secret", re.IGNORECASE)
+# The last word of a key that would hold a secret; "password_file" holds a path.
+_SECRET_KEY = re.compile(r"(?:password|secret|token)s?$", re.IGNORECASE)
+_SECRET = re.compile("password|secret|token", re.IGNORECASE)
 _QUOTED = re.compile("'([^']*)'")  # pydantic quotes the allowed words like this
 
 
@@ -89,9 +90,8 @@ def _without_secrets(given: Any) -> Any:  # noqa: ANN401 - any TOML value
 def _unknown(path: Keys, known: list[tuple[str, ...]]) -> Problem:
     """Return the problem of an unknown key, with the key that was probably meant."""
     *section, name = map(str, path)
-    if _SECRET.search(name):
-        password = _PASSWORDS["key" if "key" in name.lower() else ""]
-        text = f"a configuration holds no passwords; set the environment variable {password}"
+    if _SECRET_KEY.search(name):
+        text = f"a configuration holds no secrets; set {_where(section, name.lower())}"
         return Problem(path, text)
     beside = {one[-1]: one for one in known if [*one[:-1]] == section}
     near = _nearest(name, beside)
@@ -100,6 +100,16 @@ def _unknown(path: Keys, known: list[tuple[str, ...]]) -> Problem:
         return Problem(path, "unknown key", meant)
     whole = f"[{dotted(path[:-1])}]" if section else "a configuration"
     return Problem(path, f"unknown key; {whole} has {', '.join(beside)}")
+
+
+def _where(section: list[str], name: str) -> str:
+    """Return where a secret belongs that was written into a section."""
+    if section == ["http"]:
+        return "ABERS_HTTP_TOKEN in the environment, or http.token_file"
+    kinds = {"key": "KEY_PASSWORD", "secret": "CLIENT_SECRET", "token": "TOKEN"}
+    kind = next((kinds[one] for one in kinds if one in name), "PASSWORD")
+    key = f"kafka.security.{kind.lower()}_file"
+    return f"ABERS_KAFKA_{kind} in the environment, or {key}"
 
 
 def _nearest(word: str, known: Collection[str]) -> str | None:

@@ -1,7 +1,7 @@
 """The sections of a configuration and their defaults.
 
-deploy/abers.example.toml explains every key. Secrets are not keys: they come from the environment,
-so a configuration can be shown to anybody.
+deploy/abers.example.toml explains every key. Secrets are not keys: they come from the environment
+or from files that keys name, so a configuration can be shown to anybody.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from abers_connectors.config.value_types import (
     Count,
     Delay,
     Duration,
+    Extensions,
     Features,
     File,
     Label,
@@ -43,6 +44,8 @@ from abers_connectors.config.value_types import (
 from abers_connectors.files.formats import STANDARD
 
 __all__ = [
+    "PASSWORD_MECHANISMS",
+    "TOKEN_MECHANISMS",
     "AlertsSection",
     "CalibratorSection",
     "HttpSection",
@@ -175,6 +178,7 @@ class StateSection(Section):
     snapshot_every: Count = 100_000
     shared: bool = False
     retain: Count = 3
+    key_file: File | None = None
 
 
 class MonitoringSection(Section):
@@ -195,16 +199,33 @@ class MonitoringSection(Section):
         return {"average_run_time": milliseconds(length)}
 
 
+PASSWORD_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+TOKEN_MECHANISMS = ("OAUTHBEARER", "AWS_MSK_IAM")
+
+
 class SecuritySection(Section):
-    """Section [kafka.security]: TLS and SASL settings, without passwords."""
+    """Section [kafka.security]: TLS and SASL settings, without secrets."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     cafile: File | None = None
     certfile: File | None = None
     keyfile: File | None = None
+    key_password_file: File | None = None
     check_hostname: bool = True
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    mechanism: (
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"]
+        | None
+    ) = None
     username: Name | None = None
+    password_file: File | None = None
+    token_endpoint_url: Url | None = None
+    client_id: Name | None = None
+    client_secret_file: File | None = None
+    scope: Name | None = None
+    token_file: File | None = None
+    extensions: Extensions | None = None
+    aws_region: Name | None = None
+    kerberos_service_name: Name = "kafka"
 
     @property
     def encrypted(self) -> bool:
@@ -214,7 +235,12 @@ class SecuritySection(Section):
     @property
     def by_password(self) -> bool:
         """Whether a user logs in with a password."""
-        return self.protocol.startswith("SASL")
+        return self.mechanism in PASSWORD_MECHANISMS
+
+    @property
+    def by_token(self) -> bool:
+        """Whether the process logs in with a token."""
+        return self.mechanism in TOKEN_MECHANISMS
 
 
 def _topic_by_suffix(suffix: str) -> Any:  # noqa: ANN401 - pydantic's type of a default
@@ -266,6 +292,7 @@ class HttpSection(Section):
     port: Port = 8090
     hosts: Names = ()
     check_host: bool = False
+    token_file: File | None = None
 
 
 class AlertsSection(Section):

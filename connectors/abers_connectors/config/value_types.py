@@ -31,6 +31,7 @@ __all__ = [
     "Count",
     "Delay",
     "Duration",
+    "Extensions",
     "Features",
     "File",
     "Label",
@@ -66,6 +67,7 @@ _TIMES = 'whole milliseconds since 1970, or RFC 3339 such as "2026-01-31T12:00:0
 _MAX_TOPIC_CHARACTERS = 249  # the limit of Kafka
 _NAME_PATTERN = re.compile(r"[\w.-]+", re.ASCII)
 _ADDRESS = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.%]+\]):(\d{1,5})", re.ASCII)
+_ALPHABETIC = re.compile(r"[A-Za-z]+")
 _GRAPHIC = re.compile(r"[!-~]+")
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 _PORTS = range(1, 1 << 16)
@@ -178,6 +180,16 @@ def _is_path(value: object) -> bool:
 def _read_numbers(value: object) -> tuple[float, ...] | None:
     listed = isinstance(value, list | tuple) and all(map(is_number, value))
     return tuple(map(float, value)) if listed else None  # type: ignore[call-overload]
+
+
+def _read_extensions(value: object) -> dict[str, str] | None:
+    if not isinstance(value, dict) or not value or "auth" in value:
+        return None
+    good = all(
+        isinstance(one, str) and _ALPHABETIC.fullmatch(name) and _GRAPHIC.fullmatch(one)
+        for name, one in value.items()
+    )
+    return value if good else None
 
 
 def _label_value(value: object) -> object:
@@ -317,6 +329,14 @@ Features: TypeAlias = Annotated[
     _read_by(
         _read_features,
         '{value} is not a field path; write one path, or a list of them: ["amount", "age"]',
+    ),
+]
+Extensions: TypeAlias = Annotated[
+    dict[str, str],
+    _read_by(
+        _read_extensions,
+        "{value} is not a section of extensions; write names of a-z and A-Z, and values without "
+        'spaces: {logicalCluster = "lkc-1"}',
     ),
 ]
 LabelValue: TypeAlias = Annotated[

@@ -79,7 +79,7 @@ def _app(http: HttpSection, status: Status | None, feed: Feed | None, stack: Exi
     if feed is not None:
         from abers_connectors.dashboard.live_routes import live_routes  # noqa: PLC0415 - likewise
 
-        pages += live_routes(feed, stack.callback, names, token_of())
+        pages += live_routes(feed, stack.callback, names, token_of(file=http.token_file))
     if status is not None:
         pages += health_routes(status, stack.callback, names if http.check_host else None)
     app = Starlette(routes=pages)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.extras import extra
-from abers_connectors.kafka.settings import PASSWORD
+from abers_connectors.kafka.login import rejected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -131,19 +131,15 @@ def _translated(error: Exception, settings: Mapping[str, Any]) -> ConfigError | 
     """Translate an error of the client into one that names the setting to check."""
     errors = _client("kafka.errors")
     if isinstance(error, errors.SaslAuthenticationFailedError):
-        user = f"{settings['sasl_plain_username']!r} ({settings['sasl_mechanism']})"
-        msg = (
-            f"kafka.security.username: the brokers reject user {user}, or the password in the "
-            f"environment variable {PASSWORD}"
-        )
-        return ConfigError([msg])
+        return ConfigError([rejected(settings, " ".join(map(str, error.args)))])
     if isinstance(error, errors.UnsupportedSaslMechanismError):
         mechanism = settings["sasl_mechanism"]
         return ConfigError([f"kafka.security.mechanism: the brokers do not offer {mechanism}"])
     servers = ", ".join(settings["bootstrap_servers"])
     why = " ".join(map(str, error.args)) or type(error).__name__  # without the error's number
     # A broker that expects another protocol only disconnects.
-    password = f", and that they accept {PASSWORD}" if "sasl_mechanism" in settings else ""
-    hint = f"; check that kafka.security is what the brokers expect{password}"
+    password = settings.get("sasl_plain_password")
+    accepted = f", and that they accept the password in {password.source}" if password else ""
+    hint = f"; check that kafka.security is what the brokers expect{accepted}"
     hint = "" if _REFUSED in why else hint
     return BrokerError(f"no answer from a broker at {servers}: {why}{hint}")

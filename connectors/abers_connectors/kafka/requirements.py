@@ -21,6 +21,10 @@ __all__ = ["missing_requirements"]
 
 _CLIENT = ("kafka", "crc32c", "lz4.frame", "zstandard", "snappy")
 _LIBRDKAFKA = ("confluent_kafka",)
+_MECHANISMS = {
+    "AWS_MSK_IAM": ("msk", ("aws_msk_iam_sasl_signer",)),
+    "GSSAPI": ("kerberos", ("gssapi",)),
+}
 _SERVER = ("starlette", "uvicorn", "prometheus_client")
 
 
@@ -31,6 +35,10 @@ def missing_requirements(config: Config) -> Iterator[str]:
     ]
     if config.kafka is not None and config.kafka.client == "librdkafka":
         needed.append(("kafka.client", 'kafka.client = "librdkafka"', "librdkafka", _LIBRDKAFKA))
+    mechanism = None if config.kafka is None else config.kafka.security.mechanism
+    if mechanism in _MECHANISMS:
+        path = "kafka.security.mechanism"
+        needed.append((path, f'{path} = "{mechanism}"', *_MECHANISMS[mechanism]))
     if config.http.enabled:
         needed.append(("http", "a section [http]", "http", _SERVER))
     for path, feature, group, modules in needed:

@@ -1,44 +1,29 @@
 """Settings of a client: brokers, TLS and SASL.
 
-Secrets come from the environment, and nothing that shows the settings of a client shows them.
-Mistakes in the settings are reported before a broker is asked.
+Secrets come from the environment or from files, and nothing that shows the settings of a client
+shows them. Mistakes in the settings are reported before a broker is asked.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import ssl
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError
+from abers_connectors.kafka.login import login_settings
+from abers_connectors.secret import read_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from abers_connectors.config.sections import KafkaSection, SecuritySection
+    from abers_connectors.secret import Secret
 
-__all__ = ["KEY_PASSWORD", "PASSWORD", "client_settings"]
+__all__ = ["KEY_PASSWORD", "client_settings", "key_password"]
 
-PASSWORD, KEY_PASSWORD = "ABERS_KAFKA_PASSWORD", "ABERS_KAFKA_KEY_PASSWORD"
-# At level DEBUG these log all bytes that are sent, passwords too.
-_WIRE_LOGGERS = ("kafka.net.connection", "kafka.protocol.parser")
-
-
-def _above_debug(record: logging.LogRecord) -> bool:
-    return record.levelno > logging.DEBUG
-
-
-class _Secret(str):
-    """A string that is never shown; the client logs its settings."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "<secret>"
-
-    __str__ = __repr__
+KEY_PASSWORD, _KEY_PASSWORD_FILE = "ABERS_KAFKA_KEY_PASSWORD", "kafka.security.key_password_file"
 
 
 class _PatientSocket(ssl.SSLSocket):
@@ -62,9 +47,8 @@ class _PatientSocket(ssl.SSLSocket):
 def client_settings(kafka: KafkaSection, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """Return the keyword arguments that all of kafka-python's clients get.
 
-    The environment has the user's password in ``ABERS_KAFKA_PASSWORD``, and that of an encrypted
-    key in ``ABERS_KAFKA_KEY_PASSWORD``. A ConfigError is raised if a password is missing, or a
-    certificate or key cannot be used.
+    A ConfigError is raised if a secret is missing or refused, or a certificate or key cannot be
+    used, and a BrokerError if the issuer of tokens is away.
     """
     security = kafka.security
     settings: dict[str, Any] = {
@@ -77,18 +61,14 @@ def client_settings(kafka: KafkaSection, environ: Mapping[str, str] = os.environ
     }
     if security.encrypted:
         settings["ssl_context"] = _tls_context(security, environ)
-    if security.by_password:
-        if PASSWORD not in environ:
-            msg = (
-                f"kafka.security.username: set its password in the environment variable {PASSWORD}"
-            )
-            raise ConfigError([msg])
-        for name in _WIRE_LOGGERS:
-            logging.getLogger(name).addFilter(_above_debug)
-        settings["sasl_mechanism"] = security.mechanism
-        settings["sasl_plain_username"] = security.username
-        settings["sasl_plain_password"] = _Secret(environ[PASSWORD])
+    if security.mechanism is not None:
+        settings |= login_settings(security, environ)
     return settings
+
+
+def key_password(security: SecuritySection, environ: Mapping[str, str]) -> Secret | None:
+    """Return the password of the private key, or None if there is none."""
+    return read_secret(KEY_PASSWORD, _KEY_PASSWORD_FILE, security.key_password_file, environ)
 
 
 def _tls_context(security: SecuritySection, environ: Mapping[str, str]) -> ssl.SSLContext:
@@ -101,36 +81,38 @@ def _tls_context(security: SecuritySection, environ: Mapping[str, str]) -> ssl.S
         with _file("cafile", security.cafile):
             context.load_verify_locations(security.cafile)
     if security.certfile is not None:
-        _load_certificate(context, security.certfile, security.keyfile, environ)
+        secret = key_password(security, environ)
+        _load_certificate(context, security.certfile, security.keyfile, secret)
     return context
 
 
 def _load_certificate(
-    context: ssl.SSLContext, certfile: str, keyfile: str | None, environ: Mapping[str, str]
+    context: ssl.SSLContext, certfile: str, keyfile: str | None, secret: Secret | None
 ) -> None:
     """Load the client certificate; OpenSSL would ask the terminal for a missing password."""
-    asked = []
+    locked = []
 
     def password() -> str:
-        asked.append(KEY_PASSWORD)
-        return environ.get(KEY_PASSWORD, "")
+        reason = f"set its password in {KEY_PASSWORD}, or name a file in {_KEY_PASSWORD_FILE}"
+        if secret is not None:
+            reason = f"the password in {secret.source} does not decrypt it"
+        locked.append(f"is encrypted; {reason}")
+        return "" if secret is None else secret
 
     for key, path in (("certfile", certfile), ("keyfile", keyfile)):
         if path is not None:
             with _file(key, path), open(path, "rb"):  # noqa: PTH123 - OpenSSL does not name the file
                 pass
-    with _file("keyfile" if keyfile else "certfile", keyfile or certfile, asked):
+    with _file("keyfile" if keyfile else "certfile", keyfile or certfile, locked):
         context.load_cert_chain(certfile, keyfile, password)
 
 
 @contextmanager
-def _file(key: str, path: str, asked: list[str] | None = None) -> Iterator[None]:
+def _file(key: str, path: str, locked: Sequence[str] = ()) -> Iterator[None]:
     try:
         yield
     except ssl.SSLError as error:
-        why = f"cannot be used ({error.reason or 'not in PEM format'})"
-        if asked:
-            why = f"is encrypted, and the password in {asked[0]} does not decrypt it"
+        why = locked[0] if locked else f"cannot be used ({error.reason or 'not in PEM format'})"
         msg = f"kafka.security.{key}: {path} {why}"
         raise ConfigError([msg]) from None
     except OSError as error:

@@ -157,7 +157,8 @@ def replay(options: ReplayOptions, *, as_json: bool = False) -> None:
                     pass
             seconds = perf_counter() - started
         if saved is not None:
-            _save(saved, kafka.application_id, reprocessor)
+            key = state_key(file=config.state.key_file)
+            _save(saved, kafka.application_id, reprocessor, key)
         summary = _summary_of_replay(running, seconds)
         _print(summary, reprocessor.processors, options, output, as_json=as_json)
         if page is not None:
@@ -294,7 +295,7 @@ def _state_store(
     """Open the empty store in which to save the state."""
     if options.save_state is None:
         return None
-    if config.learner is not None and state_key() is None:
+    if config.learner is not None and state_key(file=config.state.key_file) is None:
         raise ConfigError([f"--save-state: {KEYLESS}"])
     snapshots = SnapshotStore(options.save_state, kafka.application_id)
     if found := snapshots.stored():
@@ -303,12 +304,12 @@ def _state_store(
     return snapshots
 
 
-def _save(snapshots: SnapshotStore, app: str, reprocessor: Reprocessor) -> None:
+def _save(snapshots: SnapshotStore, app: str, reprocessor: Reprocessor, key: bytes | None) -> None:
     """Save the state of each partition as an initial state of a service."""
     for number, processor in enumerate(reprocessor.processors):
         checkpoint = Checkpoint(app, number, 0, 0, reprocessor.next_offsets(number))
         position, scope = msgspec.to_builtins(checkpoint), initial_state_scope(app, number)
-        snapshots.save(number, 0, processor.snapshot(position, state_key(), scope))
+        snapshots.save(number, 0, processor.snapshot(position, key, scope))
 
 
 def _summary_of_replay(running: TopicReplay, seconds: float) -> Summary:

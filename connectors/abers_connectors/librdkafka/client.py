@@ -27,7 +27,8 @@ class LibrdkafkaTransport:
     """A `runtime.transport.Transport`."""
 
     def __init__(self, kafka: KafkaSection, watchdog: Watchdog) -> None:
-        beside, settings = kafka_python_settings(kafka), client_settings(kafka)
+        beside = kafka_python_settings(kafka)
+        settings = client_settings(kafka, beside)
         self.reader = partial(PartitionReader, settings=beside, watchdog=watchdog)
         self.producer = partial(
             LibrdkafkaProducer, settings=settings, repair_settings=beside, watchdog=watchdog

@@ -1,6 +1,7 @@
 """Settings of librdkafka's clients: brokers, TLS, SASL and the log.
 
-The files and passwords are checked as for kafka-python, before a broker is asked.
+They follow from those of kafka-python's clients, which were checked before a broker is asked. Both
+use the same tokens.
 """
 
 from __future__ import annotations
@@ -8,23 +9,24 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from abers_connectors.kafka.settings import KEY_PASSWORD, PASSWORD
-from abers_connectors.kafka.settings import client_settings as kafka_python_settings
+from abers_connectors.kafka.settings import key_password
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from abers_connectors.config.sections import KafkaSection, SecuritySection
+    from abers_connectors.kafka.token_adapter import TokenAdapter
 
 __all__ = ["client_settings"]
 
 
-def client_settings(kafka: KafkaSection, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Return the settings that all of librdkafka's clients get; see kafka-python's.
+def client_settings(
+    kafka: KafkaSection, checked: Mapping[str, Any], environ: Mapping[str, str] = os.environ
+) -> dict[str, Any]:
+    """Return the settings that all of librdkafka's clients get; `checked` are kafka-python's.
 
     They hold passwords: they go nowhere but to the client, which shows none of them.
     """
-    checked = kafka_python_settings(kafka, environ)
     security = kafka.security
     settings: dict[str, Any] = {
         "bootstrap.servers": ",".join(kafka.bootstrap_servers),
@@ -34,19 +36,33 @@ def client_settings(kafka: KafkaSection, environ: Mapping[str, str] = os.environ
     }
     if security.encrypted:
         settings |= _tls(security, environ)
+    if security.mechanism is not None:
+        settings["sasl.mechanism"] = checked["sasl_mechanism"]
     if security.by_password:
-        settings["sasl.mechanism"] = security.mechanism
         settings["sasl.username"] = security.username
-        settings["sasl.password"] = environ[PASSWORD]
+        settings["sasl.password"] = checked["sasl_plain_password"].reveal()
+    if security.by_token:
+        settings["oauth_cb"] = _token_callback(checked["sasl_oauth_token_provider"])
     return settings
 
 
+def _token_callback(tokens: TokenAdapter) -> Callable[[str], tuple[Any, ...]]:
+    """Return a function that the client calls for a token, in a thread of its own."""
+
+    def token(_: str) -> tuple[Any, ...]:
+        found = tokens.provider.token()
+        return found.value.reveal(), found.expires, "", tokens.extensions()
+
+    return token
+
+
 def _tls(security: SecuritySection, environ: Mapping[str, str]) -> dict[str, Any]:
+    secret = key_password(security, environ) if security.certfile else None
     given = {
         "ssl.ca.location": security.cafile,  # of the system by default
         "ssl.certificate.location": security.certfile,
         "ssl.key.location": security.keyfile or security.certfile,
-        "ssl.key.password": environ.get(KEY_PASSWORD) if security.certfile else None,
+        "ssl.key.password": None if secret is None else secret.reveal(),
         "ssl.endpoint.identification.algorithm": "https" if security.check_hostname else "none",
     }
     return {name: value for name, value in given.items() if value is not None}

@@ -14,7 +14,7 @@ from abers_connectors.files.aliases import FileUse, clashes
 from abers_connectors.files.formats import STANDARD, scheme_of
 from abers_connectors.replay.inputs import open_input
 from abers_connectors.replay.state_file import StateFile, orphaned
-from abers_connectors.state_key import KEYLESS, NAME, state_key
+from abers_connectors.state_key import KEYLESS, state_key
 from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -63,12 +63,13 @@ def state_problems(config: Config, environ: Mapping[str, str]) -> Iterator[str]:
             require_river()
         except MissingExtraError as error:
             yield f"learner: {error}"
-        if config.state.path is not None and not environ.get(NAME):
-            yield f"state.path: {KEYLESS}"
     try:
-        state_key(environ)
+        key = state_key(environ, config.state.key_file)
     except ConfigError as error:
         yield str(error)
+        return
+    if key is None and config.learner is not None and config.state.path is not None:
+        yield f"state.path: {KEYLESS}"
 
 
 def files_of(config: Config) -> Iterator[FileUse]:

@@ -153,4 +153,4 @@ def _state(config: Config) -> StateFile | None:
         "output.outcomes": output.outcomes,
         "output.dead_letters": output.dead_letters_path,
     }
-    return StateFile(config.state.path, files)
+    return StateFile(config.state.path, files, key_file=config.state.key_file)

@@ -37,13 +37,20 @@ _CONTEXT = "a run over files"  # the inputs and outputs are in the position; the
 class StateFile:
     """A snapshot of a processor on the disk, beside inputs and outputs by their configuration keys.
 
-    The key seals the state; by default it is the value of ``ABERS_STATE_KEY``.
+    The key seals the state; by default it is the value of ``ABERS_STATE_KEY``, or in `key_file`.
     """
 
-    def __init__(self, path: str, files: Mapping[str, str | None], key: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        files: Mapping[str, str | None],
+        key: str | None = None,
+        *,
+        key_file: str | None = None,
+    ) -> None:
         self.path = path
         self._files = dict(files)
-        self._key = state_key() if key is None else read_key(key)
+        self._key = state_key(file=key_file) if key is None else read_key(key)
 
     def uses(self) -> list[FileUse]:
         """Return the files that are written: the state, and its lock."""

@@ -44,9 +44,13 @@ class Application(NamedTuple):
         inputs = [kafka.observations]
         if config.second_input and kafka.labels is not None:
             inputs.append(kafka.labels)
-        outcomes = kafka.outcomes is not None
         return cls(
-            kafka.application_id, inputs, kafka.changelog, config.settings(), outcomes, state_key()
+            kafka.application_id,
+            inputs,
+            kafka.changelog,
+            config.settings(),
+            kafka.outcomes is not None,
+            state_key(file=config.state.key_file),
         )
 
     def input_partitions(self, partition: int) -> list[TopicPartition]:

@@ -11,11 +11,12 @@ import threading
 from http.client import HTTPException
 from queue import Full, Queue
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import Request
 
 import abers
+from abers_connectors.http_client import error_name, open_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,13 +31,6 @@ _PAUSES = (1.0, 5.0, 30.0)  # seconds before further attempts
 _END = 5.0  # seconds for queued alarms when the process ends
 _RETRIED = {408, 425, 429}  # beside all errors of a server
 _ERROR = 500
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """Refuses redirects: an alarm goes to the configured URL only."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
 
 
 class Webhook:
@@ -56,7 +50,7 @@ class Webhook:
     ) -> None:
         self._url, self._host, self._count = url, urlsplit(url).hostname, count
         self._pauses, self._timeout = (0.0, *pauses), timeout
-        self._opener = build_opener(_NoRedirect)
+        self._opener = open_requests()
         self._queue: Queue[bytes | None] = Queue(_QUEUED)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
@@ -96,7 +90,7 @@ class Webhook:
                 if error.code < _ERROR and error.code not in _RETRIED:
                     break
             except (OSError, HTTPException) as error:
-                why = _name(error)
+                why = error_name(error)
             else:
                 self._count("sent")
                 return
@@ -111,9 +105,3 @@ class Webhook:
     def _drop(self, result: str, why: str) -> None:
         self._count(result)
         _log.warning("an alarm could not be posted to %s: %s", self._host, why)
-
-
-def _name(error: Exception) -> str:
-    """Return the type of an error, without its message, which may contain the URL."""
-    reason = error.reason if isinstance(error, URLError) else error
-    return type(reason).__name__ if isinstance(reason, Exception) else "URLError"

@@ -6,6 +6,7 @@ import gzip
 import json
 import sys
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,6 +18,8 @@ from abers_connectors.config.model import load
 from abers_connectors.preflight import run_problems
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from abers_connectors.cli.config_check import ConfigReport, Sample
 
 START = 1_700_000_000_000  # 2023-11-14T22:13:20Z
@@ -247,7 +250,7 @@ def test_a_learner_with_a_state_needs_a_key(key: str | None) -> None:
     (problem,) = run_problems(kept, environ)
     assert problem == (
         "state.path: the saved state of a learner needs a secret key; set ABERS_STATE_KEY in the "
-        "environment (`abers state new-key` creates one), or remove state.path"
+        "environment, or state.key_file (`abers state new-key` creates one), or remove state.path"
     )
     assert list(run_problems(kept, {"ABERS_STATE_KEY": KEY})) == []
     assert list(run_problems(load(flags=flags, environ={}), environ)) == []
@@ -264,11 +267,16 @@ def test_a_guessable_key_is_reported_before_the_run() -> None:
 # Who reaches a service
 
 
-def exposed(host: str, environ: dict[str, str], **http: Any) -> list[str]:  # noqa: ANN401
+def exposed(
+    host: str,
+    environ: dict[str, str],
+    more: Mapping[str, object] = MappingProxyType({}),
+    **http: Any,  # noqa: ANN401
+) -> list[str]:
     """Return the warnings about a service that listens to a host."""
     topics = {"bootstrap_servers": "a:1", "observations": "i", "predictions": "o"}
     Path("abers.toml").write_text("")
-    flags = {"kafka": topics, "http": {"host": host} | http}
+    flags = {"kafka": topics, "http": {"host": host} | http, **more}
     return [*check("abers.toml", flags=flags, environ=environ).warnings]
 
 
@@ -428,3 +436,42 @@ def test_a_long_sample() -> None:
     sample = sampled(*map(observation, range(30_000)), "no json")
     assert sample.mistake is None
     assert 10_000 <= sample.records < 20_000
+
+
+# Secrets in files
+
+
+def test_files_of_secrets_are_read_before_the_run() -> None:
+    """A file that cannot be used stops the run, each with its key; no content is shown."""
+    Path("good").write_text("open-sesame\n")
+    Path("good").chmod(0o600)
+    security = {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "u"}
+    service = {"kafka.security": security | {"password_file": "none"}, "state.path": "state"}
+    with pytest.raises(ConfigError) as error:
+        exposed("127.0.0.1", {}, token_file="none", more=service | {"state.key_file": "good"})  # noqa: S106
+    assert error.value.problems == (
+        "abers.toml: http.token_file: none cannot be read (No such file or directory)",
+        (
+            "abers.toml: kafka.security.password_file: none cannot be read (No such file or "
+            "directory)"
+        ),
+        (
+            "abers.toml: state.key_file: good: the key must have 32 to 128 hexadecimal digits, an "
+            "even number of them; `abers state new-key` creates one"
+        ),
+    )
+    service = {"kafka.security": security | {"password_file": "good"}}
+    assert exposed("127.0.0.1", {}, token_file="good", more=service) == []  # noqa: S106
+
+
+def test_a_file_that_everybody_can_read_is_a_warning() -> None:
+    """The warning names each key and how to fix it."""
+    for name, text in (("token", "a"), ("key", KEY)):
+        Path(name).write_text(text)
+    Path("token").chmod(0o644)
+    Path("key").chmod(0o604)
+    more = {"state.path": "state", "state.key_file": "key"}
+    assert exposed("0.0.0.0", {}, token_file="token", more=more) == [  # noqa: S104, S106
+        f"abers.toml: {key}: every user of this machine can read {name}; run: chmod o-r {name}"
+        for key, name in (("state.key_file", "key"), ("http.token_file", "token"))
+    ]

@@ -163,8 +163,8 @@ def test_a_learner_without_a_key(run: Run, folder: Path) -> None:
     assert code == 78
     assert err == (
         "Error: abers.toml: state.path: the saved state of a learner needs a secret key; set "
-        "ABERS_STATE_KEY in the environment (`abers state new-key` creates one), or remove "
-        "state.path\n"
+        "ABERS_STATE_KEY in the environment, or state.key_file (`abers state new-key` creates "
+        "one), or remove state.path\n"
     )
     assert contents(folder) == before
 

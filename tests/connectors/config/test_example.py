@@ -32,6 +32,17 @@ TOPICS = {
 }
 
 
+PASSWORD = {"mechanism": "PLAIN", "username": "u"}
+TOKEN = {"mechanism": "OAUTHBEARER"}
+ISSUER = TOKEN | {"token_endpoint_url": "https://login.example.com/", "client_id": "c"}
+LOGINS = {
+    **dict.fromkeys(("token_endpoint_url", "client_id", "client_secret_file", "scope"), ISSUER),
+    **dict.fromkeys(("token_file", "extensions"), TOKEN),
+    "aws_region": {"mechanism": "AWS_MSK_IAM", "aws_region": "r"},
+    "kerberos_service_name": {"mechanism": "GSSAPI"},
+}
+
+
 class Entry(NamedTuple):
     """A key of the example."""
 
@@ -98,10 +109,11 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
     """A key of topics is only shown, with its default, or else with something that can be used."""
     assert entry.shown
     default = at(service(), entry.path)
-    sasl = {"kafka.security.protocol": "SASL_SSL", "kafka.security.mechanism": "PLAIN"}
-    needed = sasl | {"kafka.security.username": "u", "kafka.security.certfile": "c.pem"}
-    secured = "security" in entry.path and default is None
-    config = service(**(needed if secured else {}) | {entry.path: entry.value})
+    section, _, key = entry.path.rpartition(".")
+    secured = section == "kafka.security" and (default is None or key in LOGINS)
+    needed = {"certfile": "c.pem", "protocol": "SASL_SSL"} | LOGINS.get(key, PASSWORD)
+    least = {f"{section}.{name}": value for name, value in needed.items()} if secured else {}
+    config = service(**least | {entry.path: entry.value})
     assert at(config, entry.path) == default or default is None
     assert at(config, entry.path) is not None
 

@@ -112,7 +112,7 @@ MISTAKES = {
     "monitoring.zzz = 5": "monitoring.zzz: unknown key; [monitoring] has enabled, "
     "tests, grace_period, tolerance, average_run_length, cooldown",
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, snapshot_every, shared, '
-    "retain",
+    "retain, key_file",
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
     "kafka, limits, state, http, monitoring, alerts",
     # wrong types

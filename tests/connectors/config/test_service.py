@@ -259,6 +259,22 @@ def test_meaning() -> None:
     }
 
 
+LOGINS = {
+    "mechanism = 'OAUTHBEARER', token_endpoint_url = 'https://login.example.com/t?x', "
+    "client_id = 'c'": "kafka:9092, encrypted, as client c of login.example.com by OAUTHBEARER",
+    "mechanism = 'OAUTHBEARER', token_file = 'f'": (
+        "kafka:9092, encrypted, with the token in f by OAUTHBEARER"
+    ),
+    "mechanism = 'OAUTHBEARER'": (
+        "kafka:9092, encrypted, with the token in the environment by OAUTHBEARER"
+    ),
+    "mechanism = 'AWS_MSK_IAM', aws_region = 'eu-west-1'": (
+        "kafka:9092, encrypted, with the credentials of AWS for eu-west-1 by AWS_MSK_IAM"
+    ),
+    "mechanism = 'GSSAPI'": "kafka:9092, encrypted, with a Kerberos ticket by GSSAPI",
+}
+
+
 @pytest.mark.parametrize(
     ("text", "part", "words"),
     [
@@ -298,6 +314,10 @@ def test_meaning() -> None:
             "brokers",
             "kafka:9092, encrypted, host names not checked, with the certificate c.pem",
         ),
+        *(
+            (f"kafka.security = {{protocol = 'SASL_SSL', {login}}}", "brokers", words)
+            for login, words in LOGINS.items()
+        ),
     ],
 )
 def test_meaning_of_other_keys(text: str, part: str, words: str) -> None:
@@ -307,6 +327,8 @@ def test_meaning_of_other_keys(text: str, part: str, words: str) -> None:
 
 # Mistakes
 
+OAUTH = "protocol = 'SASL_SSL', mechanism = 'OAUTHBEARER'"
+ISSUER = "token_endpoint_url = 'https://login.example.com/t?x', client_id = 'c'"
 MISTAKES = {
     "kafka.observations = 'a b'": (
         'kafka.observations: "a b" is not a topic name; use up to 249 of a-z, A-Z, 0-9, dots,'
@@ -432,7 +454,56 @@ MISTAKES = {
         '"SCRAM-SHA-512"'
     ),
     "kafka.security = {protocol = 'SASL_SSL', mechanism = 'PLAIN'}": (
-        'kafka.security.username: is missing; protocol "SASL_SSL" needs one, such as "abers"'
+        'kafka.security.username: is missing; mechanism "PLAIN" needs one, such as "abers"'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = 'GSSAPI', username = 'u'}": (
+        'kafka.security.username: applies only to "PLAIN" and "SCRAM-SHA-256" and "SCRAM-SHA-512"; '
+        "remove it"
+    ),
+    "kafka.security = {protocol = 'SSL', token_file = 't'}": (
+        'kafka.security.token_file: applies only to SASL; set protocol = "SASL_SSL", or remove it'
+    ),
+    "kafka.security = {protocol = 'SSL', key_password_file = 'p'}": (
+        "kafka.security.key_password_file: needs a certificate; set kafka.security.certfile"
+    ),
+    f"kafka.security = {{{OAUTH}, client_id = 'c'}}": (
+        "kafka.security.token_endpoint_url: is missing; kafka.security.client_id needs one, such "
+        'as "https://login.example.com/oauth2/token"'
+    ),
+    f"kafka.security = {{{OAUTH}, token_endpoint_url = 'https://a.b/'}}": (
+        "kafka.security.client_id: is missing; kafka.security.token_endpoint_url needs one, such "
+        'as "abers"'
+    ),
+    f"kafka.security = {{{OAUTH}, token_endpoint_url = 'http://a.b/', client_id = 'c'}}": (
+        "kafka.security.token_endpoint_url: must be a URL that begins with https://, or with "
+        "http:// on this machine, and has no user and password"
+    ),
+    f"kafka.security = {{{OAUTH}, {ISSUER}, token_file = 't'}}": (
+        "kafka.security.token_file: cannot be combined with kafka.security.token_endpoint_url; "
+        "remove one of them"
+    ),
+    f"kafka.security = {{{OAUTH}, extensions = {{a1 = 'x'}}}}": (
+        'kafka.security.extensions: {"a1": "x"} is not a section of extensions; write names of a-z '
+        'and A-Z, and values without spaces: {logicalCluster = "lkc-1"}'
+    ),
+    f"kafka.security = {{{OAUTH}, aws_region = 'r'}}": (
+        'kafka.security.aws_region: applies only to "AWS_MSK_IAM"; remove it'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = 'AWS_MSK_IAM'}": (
+        'kafka.security.aws_region: is missing; mechanism "AWS_MSK_IAM" needs one, such as '
+        '"eu-west-1"'
+    ),
+    (
+        "kafka.security = {protocol = 'SASL_PLAINTEXT', mechanism = 'AWS_MSK_IAM', "
+        "aws_region = 'r'}"
+    ): 'kafka.security.protocol: must be "SASL_SSL" for "AWS_MSK_IAM"',
+    ("kafka = {client = 'librdkafka', security = {protocol = 'SASL_SSL', mechanism = 'GSSAPI'}}"): (
+        'kafka.security.mechanism: the package of librdkafka has no "GSSAPI"; set '
+        'kafka.client = "kafka-python"'
+    ),
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = ['PLAIN']}": (
+        'kafka.security.mechanism: ["PLAIN"] is not one of "PLAIN", "SCRAM-SHA-256", '
+        '"SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"'
     ),
 }
 
@@ -488,27 +559,36 @@ def test_records_of_kafka_are_not_in_files() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "kind"),
     [
-        f"kafka.security.password = '{PASSWORD}'",
-        f"kafka.password = '{PASSWORD}'",
-        f"kafka.security.sasl_plain_password = '{PASSWORD}'",
-        f"kafka.security.client_secret = '{PASSWORD}'",
-        f"kafka.security.password = {{ value = '{PASSWORD}' }}",
+        (f"kafka.security.password = '{PASSWORD}'", "PASSWORD"),
+        (f"kafka.password = '{PASSWORD}'", "PASSWORD"),
+        (f"kafka.security.sasl_plain_password = '{PASSWORD}'", "PASSWORD"),
+        (f"kafka.security.key_password = '{PASSWORD}'", "KEY_PASSWORD"),
+        (f"kafka.security.client_secret = '{PASSWORD}'", "CLIENT_SECRET"),
+        (f"kafka.security.token = '{PASSWORD}'", "TOKEN"),
+        (f"kafka.security.password = {{ value = '{PASSWORD}' }}", "PASSWORD"),
     ],
 )
-def test_a_password_is_refused(text: str) -> None:
-    """A password in a configuration is refused, not shown, and sent to the environment."""
+def test_a_secret_is_refused(text: str, kind: str) -> None:
+    """A secret in a configuration is refused, not shown, and sent to where it belongs."""
     (line,) = problems(text)
     assert line.partition(": ")[2] == (
-        "a configuration holds no passwords; set the environment variable ABERS_KAFKA_PASSWORD"
+        f"a configuration holds no secrets; set ABERS_KAFKA_{kind} in the environment, or "
+        f"kafka.security.{kind.lower()}_file"
     )
 
 
-def test_the_password_of_a_key_is_refused() -> None:
-    """The password of a private key has a variable of its own."""
-    (line,) = problems("kafka.security.key_password = 'x'")
-    assert line.endswith("set the environment variable ABERS_KAFKA_KEY_PASSWORD")
+def test_the_token_of_the_page_is_refused() -> None:
+    """The token of the live page has a variable and a key of its own."""
+    (line,) = problems("http.token = 'x'")
+    assert line.endswith("set ABERS_HTTP_TOKEN in the environment, or http.token_file")
+
+
+def test_a_misspelled_file_of_a_secret_is_an_unknown_key() -> None:
+    """The key of a file is no secret, so its right name is offered."""
+    (line,) = problems("kafka.security.pasword_file = 'x'")
+    assert line.endswith('kafka.security.pasword_file: unknown key; did you mean "password_file"?')
 
 
 @pytest.mark.parametrize(
@@ -547,7 +627,10 @@ def test_run_problems(tmp_path: Path) -> None:
     config = loaded(security=SASL | {"cafile": str(there), "certfile": str(tmp_path / "ca.pme")})
     assert list(run_problems(config, {})) == [
         f"kafka.security.certfile: {tmp_path}/ca.pme: no such file; did you mean ca.pem?",
-        "kafka.security.username: set the user's password in ABERS_KAFKA_PASSWORD",
+        (
+            "kafka.security.username: set its password in the environment variable "
+            "ABERS_KAFKA_PASSWORD, or name a file that has it in kafka.security.password_file"
+        ),
     ]
     fine = loaded(security=SASL)
     assert list(run_problems(fine, {"ABERS_KAFKA_PASSWORD": PASSWORD})) == []
@@ -558,7 +641,6 @@ def test_run_problems(tmp_path: Path) -> None:
 
 @given(st.sampled_from(["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]))
 def test_protocols(protocol: Any) -> None:  # noqa: ANN401 - one of the words
-    """The name of a protocol implies encryption and login."""
+    """The name of a protocol implies encryption."""
     security = SecuritySection(protocol=protocol)
     assert security.encrypted == ("SSL" in protocol)
-    assert security.by_password == ("SASL" in protocol)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import pytest
 
 from abers_connectors.config.model import Config
-from abers_connectors.config.sections import HttpSection, KafkaSection
+from abers_connectors.config.sections import HttpSection, KafkaSection, SecuritySection
 from abers_connectors.kafka.requirements import missing_requirements
 
 KAFKA = KafkaSection(bootstrap_servers=("a:1",), observations="i", predictions="o")
@@ -41,3 +42,24 @@ def test_the_client_is_needed_where_it_is_chosen(monkeypatch: pytest.MonkeyPatch
     )
     line += "run: pip install 'abers[librdkafka]'"
     assert list(missing_requirements(Config(kafka=FAST))) == [line]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module", "group", "more"),
+    [
+        ("AWS_MSK_IAM", "aws_msk_iam_sasl_signer", "msk", {"aws_region": "eu-west-1"}),
+        ("GSSAPI", "gssapi", "kerberos", {}),
+    ],
+)
+def test_the_library_of_a_login_is_needed_where_it_is_chosen(
+    mechanism: str, module: str, group: str, more: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Amazon's signer and Kerberos are named with their extras."""
+    monkeypatch.setitem(sys.modules, module, None)
+    given = {"protocol": "SASL_SSL", "mechanism": mechanism} | more
+    kafka = KAFKA.model_copy(update={"security": SecuritySection(**given)})
+    (line,) = missing_requirements(Config(kafka=kafka))
+    assert line == (
+        f'kafka.security.mechanism: kafka.security.mechanism = "{mechanism}" needs {module}, which '
+        f"is not installed; run: pip install 'abers[{group}]'"
+    )

@@ -26,9 +26,10 @@ from abers_connectors.config.sections import (
     StateSection,
 )
 from abers_connectors.kafka.connection import connection_errors
+from abers_connectors.kafka.login import PASSWORD
 from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.kafka.session import session_timeout
-from abers_connectors.kafka.settings import KEY_PASSWORD, PASSWORD, client_settings
+from abers_connectors.kafka.settings import KEY_PASSWORD, client_settings
 from abers_connectors.kafka.topic_checks import check
 from abers_connectors.kafka.topic_creation import create_topics
 from abers_connectors.runtime.transport import TopicPartition, open_transport
@@ -320,6 +321,25 @@ def test_settings_show_no_secret(secured_offline: Secured) -> None:
         assert SECRET not in shown
 
 
+def test_passwords_from_files(secured_offline: Secured, tmp_path: Path) -> None:
+    """Files may have both passwords; a wrong one is named by its file."""
+    files = {"password_file": SECRET, "key_password_file": KEY_SECRET}
+    for name, value in files.items():
+        (tmp_path / name).write_text(f"{value}\n")
+    given = {name: str(tmp_path / name) for name in files}
+    kafka = secured_offline.kafka(secured_offline.security(**given))
+    settings = client_settings(kafka, {})
+    assert settings["sasl_plain_password"] == SECRET
+    assert SECRET not in str(settings)
+    (tmp_path / "key_password_file").write_text("wrong")
+    where = f"the password in the file {given['key_password_file']} "
+    with pytest.raises(ConfigError, match=f"client.key is encrypted; {where}"):
+        client_settings(kafka, {})
+    (tmp_path / "key_password_file").write_text(KEY_SECRET)
+    with pytest.raises(ConfigError, match=f"password_file: the environment variable {PASSWORD}"):
+        client_settings(kafka, {PASSWORD: SECRET})
+
+
 @pytest.fixture
 def secured_offline(tmp_path: Path) -> Secured:
     """Return certificates without a broker."""
@@ -333,9 +353,9 @@ def secured_offline(tmp_path: Path) -> Secured:
         (
             {},
             {},
-            f"kafka.security.keyfile: .*client.key is encrypted, .* in {KEY_PASSWORD}",
+            f"kafka.security.keyfile: .*client.key is encrypted; set .* in {KEY_PASSWORD}, or",
         ),
-        ({}, {KEY_PASSWORD: "x" * 8}, "client.key is encrypted, and .* does not decrypt it"),
+        ({}, {KEY_PASSWORD: "x" * 8}, "client.key is encrypted; .* does not decrypt it"),
         ({}, {KEY_PASSWORD: KEY_SECRET}, f"kafka.security.username: set .* {PASSWORD}"),
         ({"cafile": "none.pem"}, ENVIRON, "kafka.security.cafile: .*none.pem cannot be read"),
         ({"cafile": "client.key"}, ENVIRON, "kafka.security.cafile: .*client.key cannot be used"),

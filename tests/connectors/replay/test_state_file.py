@@ -256,7 +256,8 @@ def test_a_learner_needs_a_key(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Without a key the state of a learner is neither created nor loaded."""
     monkeypatch.delenv("ABERS_STATE_KEY", raising=False)
     with pytest.raises(
-        StateError, match=r"abers\.state: .*set ABERS_STATE_KEY in the environment "
+        StateError,
+        match=r"abers\.state: .*set ABERS_STATE_KEY in the environment, or state.key_file ",
     ):
         StateFile(str(path), FILES).load(LEARNING, outcomes=True)
     monkeypatch.setenv("ABERS_STATE_KEY", KEY)

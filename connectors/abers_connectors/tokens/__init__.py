@@ -1,0 +1,1 @@
+"""Bearer tokens: where they come from, and their renewal."""
