@@ -12,6 +12,7 @@ from abers.exceptions import ConfigError
 from abers_connectors.http.token import token_problem
 from abers_connectors.kafka.requirements import missing_requirements
 from abers_connectors.replay.file_checks import file_problems, state_problems, unreadable
+from abers_connectors.schemas.registry_client import REGISTRY_PASSWORD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -54,3 +55,6 @@ def _service_problems(
             yield f"kafka.security.{key}: {problem}"
     if security.by_password and not environ.get("ABERS_KAFKA_PASSWORD"):
         yield "kafka.security.username: set the user's password in ABERS_KAFKA_PASSWORD"
+    registry = config.schema_registry
+    if registry is not None and registry.username and not environ.get(REGISTRY_PASSWORD):
+        yield f"schema_registry.username: set the user's password in {REGISTRY_PASSWORD}"
