@@ -18,7 +18,7 @@ from abers_connectors.sinks.alarm_record import AlarmRecord
 from abers_connectors.sinks.dead_letter import TIMED_OUT, DeadLetterRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -65,10 +65,17 @@ class Serializer:
     """Serializes outputs to records of at most `max_bytes`, with their keys and headers.
 
     Predictions, outcomes and alarms of events before the time `publish_from` are left out.
+    `encoders` encode the rows of sinks; those of all others are JSON.
     """
 
-    def __init__(self, *, max_bytes: int, publish_from: int | None = None) -> None:
-        self._max_bytes = max_bytes - _BATCH_OVERHEAD
+    def __init__(
+        self,
+        *,
+        max_bytes: int,
+        publish_from: int | None = None,
+        encoders: Mapping[str, Callable[[Any], bytes]] | None = None,
+    ) -> None:
+        self._max_bytes, self._encoders = max_bytes - _BATCH_OVERHEAD, encoders or {}
         self._publish_from = publish_from
 
     def serialize(
@@ -123,7 +130,8 @@ class Serializer:
             kept = outputs.columns["time"] >= self._publish_from
             outputs, rows = outputs.take(kept), rows[kept]
         assumed = outputs.columns.get("assumed", np.zeros(len(rows), bool)).tolist()
-        for row, value, own in zip(rows.tolist(), map(_encode, outputs), assumed, strict=True):
+        values = map(self._encoders.get(sink, _encode), outputs)
+        for row, value, own in zip(rows.tolist(), values, assumed, strict=True):
             yield self._output(sink, value, causes[row], assumed=own)
 
     def _output(

@@ -1,4 +1,4 @@
-"""Schema registries for tests: clients, records in the wire format, and a server that misbehaves."""
+"""Schema registries for tests: clients, records, and a server that misbehaves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from fastavro import parse_schema, schemaless_writer
 from tests.connectors.kafka.reads import TOPICS
 
 from abers_connectors.config.model import load
+from abers_connectors.schemas.protobuf_schema import ProtoFile
 from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
 
 if TYPE_CHECKING:
@@ -20,25 +21,36 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.model import Config
 
-__all__ = ["NOWHERE", "avro", "avro_schema", "client", "configured", "misbehaving", "registered"]
+__all__ = [
+    "NOWHERE",
+    "avro",
+    "avro_schema",
+    "client",
+    "configured",
+    "misbehaving",
+    "protobuf",
+    "registered",
+]
 
 NOWHERE = "http://127.0.0.1:9"
 """Where nothing listens."""
 
 
-def configured(url: str, environ: dict[str, str] | None = None, **more: Any) -> Config:  # noqa: ANN401
+def configured(url: str, **more: Any) -> Config:  # noqa: ANN401
     """Return a configuration with a registry; keys have `__` for a dot."""
     flags = {name.replace("__", "."): value for name, value in more.items()}
     least = TOPICS | {"input.format": "avro", "schema_registry.url": url}
-    return load(flags=least | flags, environ=environ or {})
+    return load(flags=least | flags, environ={})
 
 
 def client(
     url: str, *, timeout: str = "10s", environ: dict[str, str] | None = None
 ) -> SchemaRegistry:
     """Return a client; with a password in the environment it has the user "u"."""
-    user = {"schema_registry__username": "u"} if environ else {}
-    section = configured(url, schema_registry__timeout=timeout, **user).schema_registry
+    user = "u" if environ else None
+    section = configured(
+        url, schema_registry__timeout=timeout, schema_registry__username=user
+    ).schema_registry
     assert section is not None
     return SchemaRegistry(section, environ or {})
 
@@ -60,6 +72,12 @@ def avro(number: int, schema: Any, value: Any) -> bytes:  # noqa: ANN401
     body = io.BytesIO()
     schemaless_writer(body, parse_schema(schema), value)
     return b"\0" + number.to_bytes(4) + body.getvalue()
+
+
+def protobuf(number: int, text: str, indexes: bytes = b"\0", /, **values: Any) -> bytes:  # noqa: ANN401
+    """Return a record of the first type of a file, as the registry's clients write it."""
+    message = ProtoFile(text, {}).message_type([0])(**values)
+    return b"\0" + number.to_bytes(4) + indexes + message.SerializeToString()
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import json
 import uuid
 from decimal import Decimal
@@ -19,7 +19,7 @@ from abers_connectors.schemas.avro import avro_decoder
 from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference
 from abers_connectors.schemas.schema_cache import UnusableSchemaError
 
-MOMENT = datetime.datetime(2026, 1, 31, 12, 30, 15, 250_000, datetime.UTC)
+MOMENT = dt.datetime(2026, 1, 31, 12, 30, 15, 250_000, dt.UTC)
 MILLISECONDS = 1_769_862_615_250
 
 

@@ -42,7 +42,7 @@ def test_a_schema_is_registered_and_found(schema_registry: str) -> None:
 
 def test_a_refused_schema(schema_registry: str) -> None:
     """The registry's own sentence says why it refuses a schema."""
-    with pytest.raises(ConfigError, match="refuses the schema of s-value: .+"):
+    with pytest.raises(ConfigError, match=r"refuses the schema of s-value: .+"):
         client(schema_registry).register("s-value", RegisteredSchema('{"type": "rec'))
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from tests.connectors.schemas.registries import NOWHERE, client, misbehaving
 
 from abers.exceptions import BrokerError
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.schemas import schema_cache
-from abers_connectors.schemas.registry_client import RegisteredSchema
 from abers_connectors.schemas.schema_cache import SchemaCache, UnusableSchemaError
+
+if TYPE_CHECKING:
+    from abers_connectors.schemas.registry_client import RegisteredSchema
 
 UNKNOWN = b'{"error_code": 40403, "message": "none"}'
 MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(UNKNOWN), UNKNOWN)
@@ -109,7 +113,7 @@ def test_records_of_a_registry_that_is_away_are_bad() -> None:
         one = cache(url, clock, stop=False)
         for now, number, more in ((0.0, 7, True), (9.9, 8, False), (10.0, 8, True)):
             clock.now, before = now, len(asked)
-            with pytest.raises(BadRecordError, match="schema . is not known: the schema") as found:
+            with pytest.raises(BadRecordError, match=r"schema . is not known: the schema") as found:
                 one.get(number)
             assert found.value.reason == "registry-unavailable"
             assert (len(asked) > before) is more
