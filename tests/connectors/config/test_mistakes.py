@@ -161,7 +161,8 @@ MISTAKES = {
         'output.on_bad_record: "ignore" is not one of "dead-letter", "stop"'
     ),
     "input.format = 'CSV'": (
-        'input.format: "CSV" is not one of "csv", "jsonl", "parquet"; did you mean "csv"?'
+        'input.format: "CSV" is not one of "csv", "jsonl", "parquet", "json", "avro", '
+        '"protobuf", "json-schema"; did you mean "csv"?'
     ),
     "task.scores = 5": 'task.scores: 5 is not one of "any", "probability", "logit"',
     "task.classes = true": "task.classes: true is not a list; write [true]",

@@ -381,7 +381,8 @@ MISTAKES = {
         "output.dead_letters: applies only to files; with [kafka], set kafka.dead_letters instead"
     ),
     "input.format = 'csv'": (
-        "input.format: applies only to files; records in topics are JSON, so remove it"
+        'input.format: "csv" applies only to files; for topics write "json", "avro", "protobuf", '
+        '"json-schema"'
     ),
     "input.delay = 5": (
         "input.delay: applies only to files; labels in topics are records, so remove it"

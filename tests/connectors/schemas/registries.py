@@ -7,7 +7,9 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.request import Request, urlopen
 
 from fastavro import parse_schema, schemaless_writer
 from tests.connectors.kafka.reads import TOPICS
@@ -27,7 +29,9 @@ __all__ = [
     "avro_schema",
     "client",
     "configured",
+    "demand",
     "misbehaving",
+    "proto_type",
     "protobuf",
     "registered",
 ]
@@ -76,8 +80,23 @@ def avro(number: int, schema: Any, value: Any) -> bytes:  # noqa: ANN401
 
 def protobuf(number: int, text: str, indexes: bytes = b"\0", /, **values: Any) -> bytes:  # noqa: ANN401
     """Return a record of the first type of a file, as the registry's clients write it."""
-    message = ProtoFile(text, {}).message_type([0])(**values)
+    message = proto_type(text)(**values)
     return b"\0" + number.to_bytes(4) + indexes + message.SerializeToString()
+
+
+@cache
+def proto_type(text: str) -> Any:  # noqa: ANN401 - a class of messages
+    """Return the first message type of a file, which is compiled once."""
+    return ProtoFile(text, {}).message_type([0])
+
+
+def demand(url: str, subject: str, level: str) -> None:
+    """Have the registry check that the schemas of a subject are compatible."""
+    body = json.dumps({"compatibility": level}).encode()
+    kind = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+    request = Request(f"{url}/config/{subject}", body, kind, method="PUT")  # noqa: S310
+    with urlopen(request) as answer:  # noqa: S310 - of this machine
+        assert answer.status == 200
 
 
 @contextmanager

@@ -6,20 +6,18 @@ import io
 import json
 import math
 from typing import TYPE_CHECKING, Any, cast
-from urllib.request import Request, urlopen
 
 import jsonschema
 import msgspec
 import pytest
 from fastavro import parse_schema, schemaless_reader
 from tests.connectors.kafka.brokers import unique
-from tests.connectors.schemas.registries import NOWHERE, client, configured
+from tests.connectors.schemas.registries import NOWHERE, client, configured, demand, proto_type
 
 from abers.exceptions import BrokerError, ConfigError
 from abers.stream import Outcome, Prediction
 from abers.stream.events import RegressionPrediction
 from abers_connectors.schemas.output_encoder import output_encoder, registered_encoder
-from abers_connectors.schemas.protobuf_schema import ProtoFile
 from abers_connectors.schemas.registry_client import RegisteredSchema
 from abers_connectors.schemas.wire_format import message_indexes, schema_id
 
@@ -58,8 +56,8 @@ GROWN = Grown("a", 5, "m", 0.5, 0.25, 0.75, 0.5, 7, note="new", spread=0.5)
 def read(name: TopicFormat, schema: str, raw: bytes) -> dict[str, Any]:
     """Read a record by a schema that may be another than that of its writer."""
     if name == "protobuf":
-        indexes, begin = message_indexes(raw)
-        message: Any = ProtoFile(schema, {}).message_type(indexes).FromString(raw[begin:])
+        assert message_indexes(raw) == ((0,), 6)
+        message = proto_type(schema).FromString(raw[6:])
         return {
             field.name: dict(value) if field.is_repeated else value
             for field in message.DESCRIPTOR.fields
@@ -80,8 +78,8 @@ def text_of(url: str, subject: str, version: int = 1) -> str:
 
 def avro_read(raw: bytes, written: str, wanted: str) -> Any:  # noqa: ANN401
     """Read Avro with the schemas of writer and reader."""
-    by = [parse_schema(json.loads(one)) for one in (written, wanted)]
-    return schemaless_reader(io.BytesIO(raw[5:]), *by)
+    writer, reader = (parse_schema(json.loads(one)) for one in (written, wanted))
+    return schemaless_reader(io.BytesIO(raw[5:]), writer, reader)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -135,15 +133,6 @@ def test_a_field_is_added(name: TopicFormat, schema_registry: str) -> None:
         assert (by_old["p1"], by_old["n_labels"], "note" in by_old) == (0.75, 7, False)
     by_new = read(name, new, old_raw)
     assert (by_new["id"], by_new["n_labels"], by_new.get("spread")) == ("a", 7, None)
-
-
-def demand(url: str, subject: str, level: str) -> None:
-    """Have the registry check the schemas of a subject."""
-    body = json.dumps({"compatibility": level}).encode()
-    kind = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
-    request = Request(f"{url}/config/{subject}", body, kind, method="PUT")  # noqa: S310
-    with urlopen(request) as answer:  # noqa: S310 - of this machine
-        assert answer.status == 200
 
 
 def test_a_refused_schema(schema_registry: str) -> None:
