@@ -133,7 +133,7 @@ class InputSection(Section):
 
     observations: File | None = None
     labels: File | None = None
-    format: FileFormat | TopicFormat | None = None
+    format: Literal[FileFormat, TopicFormat] | None = None
     label_format: TopicFormat | None = None
     delay: Delay | None = None
     pos_label: LabelValues = ()

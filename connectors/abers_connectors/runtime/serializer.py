@@ -1,8 +1,9 @@
 """Serializer of outputs to the records that are written.
 
 An output keeps the key, the headers and the timestamp of the record that caused it, so that both
-can be joined. An assumed label has no record, so its outcome has only a timestamp. Every record
-fits its topic: one that the brokers reject would come again after every restart.
+can be joined; but not the headers that describe the value of that record. An assumed label has no
+record, so its outcome has only a timestamp. Every record fits its topic: one that the brokers
+reject would come again after every restart.
 """
 
 from __future__ import annotations
@@ -144,6 +145,8 @@ class Serializer:
         key, headers, timestamp = cause.key, cause.headers, cause.timestamp
         if assumed:
             key, headers = None, ()
+        if headers:
+            headers = [one for one in headers if not _describes_value(one[0])]
         size = len(value) + (_overhead(key, headers) if headers else len(key or b""))
         if size <= self._max_bytes:
             return OutputRecord(sink, key, value, headers, timestamp if timestamp >= 0 else None)
@@ -166,6 +169,15 @@ class Serializer:
             key = None
         timestamp = cause.timestamp if cause.timestamp >= 0 else None
         return OutputRecord("dead_letters", key, value, headers, timestamp, letter.reason)
+
+
+def _describes_value(header: str) -> bool:
+    """Return whether a header is of the value, as those of CloudEvents are, and not of the record.
+
+    >>> _describes_value("ce_type"), _describes_value("content-type"), _describes_value("trace")
+    (True, True, False)
+    """
+    return header.startswith("ce_") or header == "content-type"
 
 
 def _overhead(key: bytes | None, headers: Headers) -> int:

@@ -216,7 +216,7 @@ def test_check_and_replay(
     assert "in Avro" in ran.out
     ran = invoke("replay", "abers.toml", "--output", "out.jsonl")
     assert ran.code == 0, ran.err
-    of_file = [json.loads(line) for line in (served.folder / "out.jsonl").open()]
+    of_file = [*map(json.loads, (served.folder / "out.jsonl").read_text().splitlines())]
     assert len(of_file) == COUNT
     target = broker.create("replayed", PARTITIONS)
     ran = invoke("replay", "abers.toml", "--output", f"kafka:{target}")

@@ -80,8 +80,8 @@ def avro(number: int, schema: Any, value: Any) -> bytes:  # noqa: ANN401
 
 def protobuf(number: int, text: str, indexes: bytes = b"\0", /, **values: Any) -> bytes:  # noqa: ANN401
     """Return a record of the first type of a file, as the registry's clients write it."""
-    message = proto_type(text)(**values)
-    return b"\0" + number.to_bytes(4) + indexes + message.SerializeToString()
+    body: bytes = proto_type(text)(**values).SerializeToString()
+    return b"\0" + number.to_bytes(4) + indexes + body
 
 
 @cache
