@@ -1,7 +1,8 @@
 """The service beside a bare loop: `python -m benchmarks.loops LOOP CLIENT …`.
 
 Both read the same two topics in batches of equal size, in a transaction each, with the same client
-settings. The bare loop writes one record per observation and does nothing else. The figures are
+settings. The bare loop writes the bytes of predictions and changelog that the service wrote to
+other topics before, and does nothing else. The figures are
 observations per second between the first commit and the last, and the processor time of this
 process in microseconds an input, of which an observation and its label are two.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from functools import partial
+from itertools import cycle
 from time import perf_counter, process_time, time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,9 +24,33 @@ from abers_connectors.runtime.application import Application
 from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
 LOOPS = ("bare", "abers", "abers, protected")
+
+
+class Written(NamedTuple):
+    """What the service has written, to be written once more."""
+
+    predictions: list[bytes]
+    changelog: list[bytes]
+
+    @classmethod
+    def of(cls, bootstrap: str, topics: str) -> Written:
+        """Read it."""
+        return cls(*(_values(bootstrap, f"{topics}.{one}") for one in ("predictions", "changelog")))
+
+
+def _values(bootstrap: str, topic: str) -> list[bytes]:
+    partition, found = TopicPartition(topic, 0), list[bytes]()
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, isolation_level="read_committed")
+    consumer.assign([partition])
+    consumer.seek_to_beginning(partition)
+    end = consumer.end_offsets([partition])[partition]
+    while consumer.position(partition) < end:
+        found += [one.value for part in consumer.poll(100).values() for one in part]
+    consumer.close()
+    return found
 
 
 class Start(NamedTuple):
@@ -63,7 +88,9 @@ def settings(client: str, bootstrap: str, topics: str) -> dict[str, object]:
     }
 
 
-def bare_kafka_python(flags: Mapping[str, object], batch: int, count: int) -> tuple[float, float]:
+def bare_kafka_python(
+    flags: Mapping[str, object], batch: int, count: int, written: Written
+) -> tuple[float, float]:
     """Read and write in transactions, and do nothing between."""
     client = {"bootstrap_servers": flags["kafka.bootstrap_servers"], "metrics_enabled": False}
     inputs = [flags["kafka.observations"], flags["kafka.labels"]]
@@ -84,6 +111,7 @@ def bare_kafka_python(flags: Mapping[str, object], batch: int, count: int) -> tu
         auto_offset_reset="earliest",
         **client,
     )
+    predictions, changelog = cycle(written.predictions), cycle(written.changelog)
     done, started = 0, None
     while done < 2 * count:
         records: list[Any] = []
@@ -95,11 +123,12 @@ def bare_kafka_python(flags: Mapping[str, object], batch: int, count: int) -> tu
             if one.topic == inputs[0]:
                 producer.send(
                     flags["kafka.predictions"],
-                    one.value,
+                    next(predictions),
                     one.key,
                     partition=one.partition,
                     timestamp_ms=one.timestamp,
                 )
+        producer.send(flags["kafka.changelog"], next(changelog), partition=0)
         ends = {TopicPartition(one.topic, one.partition): one.offset + 1 for one in records}
         offsets = {partition: OffsetAndMetadata(end) for partition, end in ends.items()}
         producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
@@ -113,7 +142,9 @@ def bare_kafka_python(flags: Mapping[str, object], batch: int, count: int) -> tu
     return found
 
 
-def bare_librdkafka(flags: Mapping[str, Any], batch: int, count: int) -> tuple[float, float]:
+def bare_librdkafka(
+    flags: Mapping[str, Any], batch: int, count: int, written: Written
+) -> tuple[float, float]:
     """Read and write in transactions, and do nothing between."""
     client = {"bootstrap.servers": flags["kafka.bootstrap_servers"]}
     inputs = [flags["kafka.observations"], flags["kafka.labels"]]
@@ -138,6 +169,7 @@ def bare_librdkafka(flags: Mapping[str, Any], batch: int, count: int) -> tuple[f
         }
     )
     consumer.subscribe(inputs)
+    predictions, changelog = cycle(written.predictions), cycle(written.changelog)
     done, started = 0, None
     while done < 2 * count:
         records: list[Any] = consumer.consume(min(batch, 2 * count - done), 60)
@@ -148,9 +180,14 @@ def bare_librdkafka(flags: Mapping[str, Any], batch: int, count: int) -> tuple[f
             if topic == inputs[0]:
                 time_ = one.timestamp()[1]
                 producer.produce(
-                    flags["kafka.predictions"], one.value(), one.key(), partition, timestamp=time_
+                    flags["kafka.predictions"],
+                    next(predictions),
+                    one.key(),
+                    partition,
+                    timestamp=time_,
                 )
             ends[topic, partition] = one.offset() + 1
+        producer.produce(flags["kafka.changelog"], next(changelog), partition=0)
         offsets = [
             confluent_kafka.TopicPartition(topic, number, end)
             for (topic, number), end in ends.items()
@@ -183,12 +220,18 @@ def abers(
         return started.figures(done)
 
 
+def main(name: str, client: str, bootstrap: str, topics: str, before: str, *sizes: str) -> None:
+    """Run a loop over topics; the service has written to those whose names begin as in `before`."""
+    batch, count = map(int, sizes)
+    flags = settings(client, bootstrap, topics)
+    if name == LOOPS[0]:
+        bare = {"kafka-python": bare_kafka_python, "librdkafka": bare_librdkafka}[client]
+        rate, cpu = bare(flags, batch, count, Written.of(bootstrap, before))
+    else:
+        rate, cpu = abers(flags, batch, count, "merged" if name == LOOPS[1] else "protected")
+    sys.stdout.write(f"{rate} {cpu}\n")
+
+
 if __name__ == "__main__":
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    name, client, bootstrap, topics, batch, count = sys.argv[1:]
-    bare = {"kafka-python": bare_kafka_python, "librdkafka": bare_librdkafka}[client]
-    loops: tuple[Callable[[Mapping[str, object], int, int], tuple[float, float]], ...]
-    loops = (bare, abers, partial(abers, probability="protected"))
-    loop = dict(zip(LOOPS, loops, strict=True))[name]
-    rate, cpu = loop(settings(client, bootstrap, topics), int(batch), int(count))
-    sys.stdout.write(f"{rate} {cpu}\n")
+    main(*sys.argv[1:])

@@ -15,7 +15,7 @@ from tests.golden.names import Names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["NAMES", "compact", "flat", "table"]
+__all__ = ["NAMES", "compact", "flat", "rounded", "table"]
 
 _WHOLE = 12  # values that are all kept
 _BLOCK = 64
@@ -34,6 +34,15 @@ def flat(record: dict[str, Any], above: str = "") -> dict[str, Any]:
         path = f"{above}{name}"
         found |= flat(value, f"{path}.") if isinstance(value, dict) and value else {path: value}
     return found
+
+
+def rounded(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Round all numbers in a record to ten digits."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [*map(rounded, value)]
+    return float(f"{value:.10g}") if type(value) is float else value
 
 
 def table(kind: str, records: Sequence[dict[str, Any]], names: Names = NAMES) -> dict[str, Any]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import OFFSET_END
-
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
@@ -70,9 +68,13 @@ class Assignment:
         self.group_metadata: object | None = None
 
     def assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:  # noqa: ANN401 - the client's
-        """Take a new assignment; nothing is fetched of a partition before it is sought."""
+        """Take a new assignment; nothing is fetched of a partition before it is sought.
+
+        The offset is a number, so that the client asks a broker for none. An answer that came after
+        the seek would make it ask once more, and continue there.
+        """
         for one in partitions:
-            one.offset = OFFSET_END  # no committed offset is asked for
+            one.offset = 0
         consumer.assign(partitions)
         consumer.pause(partitions)
         names = [TopicPartition(one.topic, one.partition) for one in partitions]

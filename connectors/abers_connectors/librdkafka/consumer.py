@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from abers.exceptions import BrokerError
@@ -23,8 +25,6 @@ from abers_connectors.runtime.transport import FetchPosition, GroupMembership, T
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from confluent_kafka import Message
 
     from abers_connectors.librdkafka.assignment import AssignedPartition
     from abers_connectors.librdkafka.records import FetchedRecord
@@ -109,9 +109,10 @@ class LibrdkafkaConsumer:
             most = _MAX_POLLED if self._all_paused() else min(max_records - 1, _MAX_POLLED)
             if messages and most:
                 messages += self._consumer.consume(most, 0)
-        failed = [one for one in messages if one.error() is not None]
+        errors = [*map(Message.error, messages)]
+        failed = [one for one, error in zip(messages, errors, strict=True) if error is not None]
         if failed:
-            messages = [one for one in messages if one.error() is None]
+            messages = [one for one, error in zip(messages, errors, strict=True) if error is None]
         self._hold(records_of(messages))
         for one in failed:
             self._take_error(one)
@@ -129,12 +130,17 @@ class LibrdkafkaConsumer:
     def _hold(self, records: Iterable[FetchedRecord]) -> None:
         """Add records to their partitions; those of partitions that were not sought are dropped."""
         found: dict[tuple[str, int], list[FetchedRecord]] = defaultdict(list)
-        for record in records:
-            found[record.topic, record.partition].append(record)
+        for name, run in groupby(records, attrgetter("topic", "partition")):
+            found[name] += run
         for name, some in found.items():
             partition = self._assignment.partitions.get(TopicPartition(*name))
             if partition is None or partition.position is None:
                 continue
+            first = some[0].offset
+            if first < partition.position:  # the client must never go back by itself
+                where = TopicPartition(*name).at(first)
+                msg = f"{where} came after {partition.position - 1}; the process must start again"
+                raise BrokerError(msg)
             partition.reached(some[-1].offset + 1)
             partition.held += some
             if partition.paused and not partition.stopped and self._held() > _MAX_HELD:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
+from confluent_kafka import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from confluent_kafka import Message
+    from collections.abc import Sequence
 
 __all__ = ["FetchedRecord", "records_of", "size_of"]
 
@@ -29,22 +29,23 @@ class FetchedRecord(msgspec.Struct, gc=False):
     headers: Sequence[tuple[str, bytes]]
 
 
-def records_of(messages: Iterable[Message]) -> list[FetchedRecord]:
+def records_of(messages: Sequence[Message]) -> list[FetchedRecord]:
     """Return the records of messages without an error.
 
-    Copying the parts costs less than calling the message for each of them where it is used.
+    Copying the parts costs less than calling the message for each of them where it is used, and
+    `map` calls a method for half the price of a loop.
     """
     return [
-        FetchedRecord(
-            one.topic(),  # type: ignore[arg-type] # a message without an error has a place
-            one.partition(),  # type: ignore[arg-type]
-            one.offset(),  # type: ignore[arg-type]
-            one.timestamp()[1],
-            one.key(),
-            one.value(),
-            one.headers() or (),  # type: ignore[arg-type] # as they were read
+        *map(
+            FetchedRecord,
+            map(Message.topic, messages),
+            map(Message.partition, messages),
+            map(Message.offset, messages),
+            map(itemgetter(1), map(Message.timestamp, messages)),
+            map(Message.key, messages),
+            map(Message.value, messages),
+            [one or () for one in map(Message.headers, messages)],
         )
-        for one in messages
     ]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.arrays import unmasked
+from abers.backends import core
 from abers.calibration.intervals import brier_merge, clamped
 
 if TYPE_CHECKING:
@@ -76,11 +77,14 @@ def _by_fold(p: ArrayLike) -> Floats:
 
 def _geometric_means(p0: ArrayLike, p1: ArrayLike) -> tuple[Floats, Floats]:
     """Return the geometric means over the folds of 1 - p0 and of p1."""
-    with np.errstate(divide="ignore"):  # the mean with a 0 is 0
-        logs = np.log(1.0 - _by_fold(p0)), np.log(_by_fold(p1))
-    # Added fold by fold: then a prediction by itself and one of many have the same sum.
-    for_0, for_1 = (np.exp(sum(each) / len(each)) for each in logs)
-    return for_0, for_1
+    return _geometric_mean(1.0 - _by_fold(p0)), _geometric_mean(_by_fold(p1))
+
+
+def _geometric_mean(by_fold: Floats) -> Floats:
+    """Return the geometric mean over the folds, equal to the bit on every machine."""
+    means = np.empty(by_fold.shape[1:])
+    core.geometric_means(by_fold.reshape(len(by_fold), -1), means.reshape(-1))
+    return means
 
 
 class CrossInterval(NamedTuple):

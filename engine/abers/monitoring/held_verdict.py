@@ -12,7 +12,8 @@ from abers.serialization import count, number, require, whole
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from abers.monitoring.forecast_groups import ForecastGroup
+    from abers.monitoring.forecast_groups import ForecastGroups
+    from abers.monitoring.level_sums import LevelSums
     from abers.monitoring.verdict import Words
 
 __all__ = ["HeldVerdict", "saved_time"]
@@ -45,11 +46,13 @@ class HeldVerdict(NamedTuple):
         """Return whether later groups, which are outside, say as much or something else."""
         return finding.rank >= self.finding.rank or not self.agrees(finding)
 
-    def is_outgrown(self, groups: Sequence[ForecastGroup]) -> bool:
-        """Return whether later labels would show it, and do not lean to it."""
-        one = groups[self.finding.group]
-        enough = one.labels >= _OUTGROWN * self.verdict.counted
-        return enough and not leans(one, self.finding.side)
+    def is_outgrown(self, block: ForecastGroups | LevelSums) -> bool:
+        """Return whether the labels of a later block would show it, and do not lean to it."""
+        fewest = _OUTGROWN * self.verdict.counted
+        if block.labels < fewest:  # as most often; a group has no more labels than its block
+            return False
+        one = block.groups()[self.finding.group]
+        return one.labels >= fewest and not leans(one, self.finding.side)
 
     def confirmed(self, time: int) -> Self:
         """Return it with the event time at which it was found last."""

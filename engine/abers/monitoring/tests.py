@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import TYPE_CHECKING, Any, Literal
 
 from abers.exceptions import ParameterError
@@ -265,14 +265,18 @@ class Martingale(SequentialTest):
 
     def update(self, factors: Sequence[float], times: Sequence[int]) -> list[tuple[int, Incident]]:
         """Take factors in their order; see `SequentialTest.update`."""
-        wealth, opened = self._wealth, []
-        for index, factor in enumerate(factors):
-            # An infinite product stays so: no factor is 0.
-            wealth += math.log(factor)
-            self.count += 1
-            if wealth >= self.log_threshold and (incident := self._cross(times[index], wealth)):
-                opened.append((index, incident))
-        self._wealth = wealth
+        # An infinite product stays so: no factor is 0.
+        products = [*accumulate(map(math.log, factors), initial=self._wealth)][1:]
+        if not products:
+            return []
+        before, self._wealth, opened = self.count, products[-1], []
+        if max(products) >= self.log_threshold:
+            crossings = [i for i, one in enumerate(products) if one >= self.log_threshold]
+            for index in (crossings[0], crossings[-1]):  # those between change nothing
+                self.count = before + index + 1
+                if incident := self._cross(times[index], products[index]):
+                    opened.append((index, incident))
+        self.count = before + len(products)
         return opened
 
 

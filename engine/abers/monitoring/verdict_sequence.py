@@ -321,7 +321,7 @@ class VerdictSequence:
             self._begin(self.until)
         elif finding.inside and not finding.outside:
             self.held, self.open, self._limit, self._rank = None, False, 0, 0
-        elif self.held and not finding.outside and self.held.is_outgrown(self.groups.groups()):
+        elif self.held and not finding.outside and self.held.is_outgrown(self.groups):
             self.held, self._limit, self._rank = None, 0, 0
 
     def _hold(self, finding: GroupFinding, *, ends: bool) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 if TYPE_CHECKING:
@@ -158,6 +159,37 @@ class Broker:
     def leaders(self) -> set[int]:
         """Return the nodes that lead a partition; -1 where no leader is known."""
         return {one["leader_id"] for one in self._partitions()} or {-1}
+
+    def leader(self, topic: str, partition: int) -> int:
+        """Return the node that leads a partition."""
+        return patiently(lambda: self._leader(topic, partition))
+
+    def _leader(self, topic: str, partition: int) -> int:
+        with self.admin() as admin:
+            (found,) = admin.describe_topics([topic])
+        return int(found["partitions"][partition]["leader_id"])
+
+    def coordinator(self, topic: str, name: str) -> int:
+        """Return the node that coordinates a group or a transactional id, by the log of either."""
+        value = 0
+        for letter in name:  # the hash code of Java's strings
+            value = (31 * value + ord(letter)) & 0xFFFFFFFF
+        with self.admin() as admin:
+            (found,) = admin.describe_topics([topic])
+        return self.leader(topic, (value & 0x7FFFFFFF) % len(found["partitions"]))
+
+    def configure(self, topic: str, config: dict[str, str]) -> None:
+        """Change the configuration of a topic."""
+        resource = ConfigResource(ConfigResourceType.TOPIC, topic, config)
+        with self.admin() as admin:
+            admin.alter_configs([resource])
+
+    def recreate(self, topic: str, partitions: int) -> None:
+        """Delete a topic, and create another of the same name."""
+        with self.admin() as admin:
+            admin.delete_topics([topic])
+            admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": -1}})
+            admin.wait_for_topics([topic], timeout_ms=1000 * PATIENCE)
 
     def _partitions(self) -> list[dict[str, Any]]:
         try:

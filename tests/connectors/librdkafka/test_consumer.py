@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.joining import Reading, member, settled
 
 from abers_connectors.librdkafka import consumer
+from abers_connectors.librdkafka.assignment import Assignment
 from abers_connectors.runtime.transport import FetchPosition, TopicPartition
 
 if TYPE_CHECKING:
@@ -69,4 +71,30 @@ def test_what_is_held_is_dropped_by_a_seek(
     while len(found) < 50:
         found += [one.offset for one in group.poll(0.1, 100).get(here, ())]
     assert found == [*range(50, 100)]
+    group.close()
+
+
+def test_a_seek_counts_although_the_broker_was_slow_at_the_assignment(
+    brokers: Callable[..., Broker], watchdog: Watchdog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition continues where it was sought, not where the client would have begun."""
+    broker = brokers()
+    topic = broker.create()
+    broker.produce(topic, [Message(bytes(50_000))] * 100)  # of many fetches
+    assigned = Assignment.assigned
+    with ExitStack() as hanging:
+
+        def slow(self: Assignment, *given: Any) -> None:  # noqa: ANN401 - of the client
+            hanging.enter_context(broker.hanging())
+            assigned(self, *given)
+
+        monkeypatch.setattr(Assignment, "assigned", slow)
+        group = member(broker, watchdog, "a", topic, client="librdkafka")
+        while not group.membership().assigned:
+            group.poll(0.1, 100)
+        group.seek(TopicPartition(topic, 0), 7)
+    found: list[int] = []
+    while len(found) < 93:
+        found += [one.offset for part in group.poll(0.1, 100).values() for one in part]
+    assert found == [*range(7, 100)]
     group.close()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from abers import CrossInterval, VennInterval
 from abers.calibration import brier_merge, cross_brier_merge, cross_ends, cross_log_merge
+from abers.reference.elementary import geometric_mean
 
 PAIRS = st.tuples(st.floats(0.0, 1.0, exclude_max=True), st.floats(2.0**-63, 1.0)).map(sorted)
 FOLDS = st.lists(PAIRS.filter(lambda pair: pair[0] < 1.0 and pair[1] > 0.0), min_size=1, max_size=9)
@@ -122,3 +123,12 @@ def test_brier_merge_of_arrays_is_that_of_each(pairs: list[list[float]]) -> None
     """`brier_merge` gives each interval's own merge, to the last bit."""
     p0, p1 = np.array(pairs).T
     assert brier_merge(p0, p1).tolist() == [VennInterval(*pair).merged_brier for pair in pairs]
+
+
+@given(FOLDS)
+def test_geometric_means_are_those_of_the_specification(pairs: list[list[float]]) -> None:
+    """The ends are equal to the bit to those of the reference, whatever the processor."""
+    found = interval(pairs)
+    for_0 = geometric_mean([1.0 - one for one in found.p0])
+    ends = sorted([1.0 - for_0, geometric_mean([*found.p1])])
+    assert [found.low, found.high] == ends

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.judge import committed, judge
+from tests.connectors.kafka.chaos.results import Result, record
 from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import Traffic
+
+from abers_connectors.exit_codes import UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,18 +105,32 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     stopped = {name: supervisor.retire(name) for name in [*supervisor.workers]}
     found = judge(application, traffic.ids, traffic.poison, task)
     exits = [code for one in supervisor.retired for code in one.exits]
+    counted = ", ".join(f"{count} {what}" for what, count in sorted(nemesis.done.items()))
     print(  # noqa: T201 - the summary is what the suite is for
-        "\nchaos: "
-        + ", ".join(f"{count} {what}" for what, count in sorted(nemesis.done.items()))
-        + f"; exits { ({code: exits.count(code) for code in sorted({*exits})}) }"
-        + f"\nchaos: {traffic.count:,} records written ({len(traffic.poison):,} no events), "
-        + f"{found.records:,} applied once, {found.predictions:,} predictions, "
-        + f"{found.dead_letters:,} dead letters, lost {found.lost}, "
-        + f"duplicates {found.duplicates}, state equal {found.states_equal} "
-        + f"({found.restored_from_snapshots} times from snapshots), "
-        + f"{time.monotonic() - began:.0f} s"
+        f"\nchaos: {counted}"
+        f"; exits { ({code: exits.count(code) for code in sorted({*exits})}) }"
+        f"\nchaos: {traffic.count:,} records written ({len(traffic.poison):,} no events), "
+        f"{found.records:,} applied once, {found.predictions:,} predictions, "
+        f"{found.dead_letters:,} dead letters, lost {found.lost}, "
+        f"duplicates {found.duplicates}, state equal {found.states_equal} "
+        f"({found.restored_from_snapshots} times from snapshots), "
+        f"{time.monotonic() - began:.0f} s"
+    )
+    config = application.config()
+    assert config.kafka is not None
+    killed = exits.count(-9) + nemesis.done["nodes killed"] + nemesis.done["broker restarts"]
+    record(
+        Result(
+            f"{config.task.kind}: {counted}",
+            config.kafka.client,
+            killed,
+            found.lost,
+            found.duplicates,
+            found.states_equal,
+            exits.count(UNAVAILABLE),
+        )
     )
     assert found.records == traffic.count
-    assert {*exits} <= {0, 75, -9}
+    assert {*exits} <= {0, UNAVAILABLE, -9}
     assert max(stopped.values()) < 10
     return found
