@@ -33,6 +33,8 @@ _ACCEPT = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q
 
 
 class OneRecord(NamedTuple):
+    """A record of observations."""
+
     value: bytes
     offset: int
     topic: str = "scores"

@@ -148,17 +148,17 @@ def test_what_becomes_of_bad_records(served: Served, schema_registry: str) -> No
     served.broker.produce(topic, [good, *(good._replace(value=one) for one in bad)])
     configure(served, "avro", schema_registry, "output.max_dead_letter_ratio = 1.0")
     served.serve()
-    letters = [
+    dead = [
         msgspec.json.decode(one.value)
         for one in served.broker.consume(served.topics["dead_letters"])
     ]
-    assert [(one["reason"], one["offset"]) for one in letters] == [
+    assert [(one["reason"], one["offset"]) for one in dead] == [
         ("unknown-schema", 1),
         ("bad-avro", 2),
         ("bad-wire-format", 3),
     ]
-    assert "has no schema 2000000000" in letters[0]["detail"]
-    assert letters[0]["base64"] == "AHc1lABhYmM="
+    assert "has no schema 2000000000" in dead[0]["detail"]
+    assert dead[0]["base64"] == "AHc1lABhYmM="
     assert len(served.broker.consume(served.topics["predictions"])) == 1
 
 
@@ -181,8 +181,8 @@ def test_the_registry_is_away(served: Served, schema_registry: str) -> None:
         away = 'schema_registry.on_unavailable = "dead-letter"\noutput.max_dead_letter_ratio = 1.0'
         served.configure(f'{inputs}schema_registry.url = "{url}"\n{away}')
         served.serve()
-    (letter,) = served.broker.consume(served.topics["dead_letters"])
-    found = msgspec.json.decode(letter.value)
+    (dead,) = served.broker.consume(served.topics["dead_letters"])
+    found = msgspec.json.decode(dead.value)
     assert found["reason"] == "registry-unavailable"
     assert f"schema {number} is not known" in found["detail"]
     assert "it answers 500" in found["detail"]

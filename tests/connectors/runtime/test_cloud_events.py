@@ -70,10 +70,10 @@ def test_a_cloud_event_becomes_an_observation(mode: str, record: Read) -> None:
 
 
 def test_a_cloud_event_without_data() -> None:
-    """It is a dead letter with all its headers, so that it can be sent again."""
+    """It is a dead record with all its headers, so that it can be sent again."""
     config = load(flags=TOPICS | {"input.fields": FIELDS["structured"]}, environ={})
     empty = STRUCTURED._replace(value=json.dumps(ATTRIBUTES).encode())
     decoded = Deserializer(config, partitions=1).decode([empty], [0])
-    (letter,) = Serializer(max_bytes=10_000).serialize(None, decoded, [empty])
-    assert (letter.sink, letter.reason) == ("dead_letters", "missing-field")
-    assert [*letter.headers[:2]] == STRUCTURED.headers
+    (record,) = Serializer(max_bytes=10_000).serialize(None, decoded, [empty])
+    assert (record.sink, record.reason) == ("dead_letters", "missing-field")
+    assert [*record.headers[:2]] == STRUCTURED.headers
