@@ -157,14 +157,14 @@ def test_a_later_version_of_a_schema(schema_registry: str) -> None:
 def test_a_score_that_is_no_number(schema_registry: str) -> None:
     """NaN and infinity, which JSON does not have, are bad scores and not missing ones."""
     number = registered(schema_registry, unique("s"), AVRO)
-    found = decoded(
-        schema_registry,
-        in_avro(number, id="a", score=math.nan, label=1),
-        in_avro(number, id="b", score=math.inf),
-        in_avro(number, id="c", score=0.5),
-    )
-    assert [event.id for event in found.events] == ["c"]
-    assert [reason for _, reason, _ in found.dead] == ["bad-score", "bad-score"]
+    for score in (math.nan, math.inf):
+        found = decoded(
+            schema_registry,
+            in_avro(number, id="a", score=score, label=1),
+            in_avro(number, id="b", score=0.5),
+        )
+        assert [event.id for event in found.events] == ["b"]
+        assert [reason for _, reason, _ in found.dead] == ["bad-score"]
 
 
 def test_nested_fields_and_metadata(schema_registry: str) -> None:
