@@ -108,6 +108,10 @@ class SchemaRegistry:
             login = f"{section.username}:{environ.get(REGISTRY_PASSWORD, '')}".encode()
             self._headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
 
+    def require(self) -> None:
+        """Raise a BrokerError if the registry is away, a ConfigError if it refuses the login."""
+        self.schema(1)  # which need not exist
+
     def schema(self, number: int) -> RegisteredSchema | None:
         """Return the schema of an id; None if the registry does not know it."""
         return self._find(f"/schemas/ids/{number}", RegisteredSchema)

@@ -162,7 +162,9 @@ def test_what_becomes_of_bad_records(served: Served, schema_registry: str) -> No
     assert len(served.broker.consume(served.topics["predictions"])) == 1
 
 
-def test_the_registry_is_away(served: Served, schema_registry: str) -> None:
+def test_the_registry_is_away(
+    served: Served, schema_registry: str, invoke: Callable[..., Ran]
+) -> None:
     """The service ends with 75 and a sentence, or goes on with dead letters, as configured.
 
     What ends it is not committed, so that nothing is lost.
@@ -172,6 +174,8 @@ def test_the_registry_is_away(served: Served, schema_registry: str) -> None:
     served.broker.produce(served.topics["observations"], in_format("avro", number, [seen]))
     inputs = 'input.format = "avro"\nschema_registry.timeout = "300ms"\n'
     served.configure(f'{inputs}schema_registry.url = "{NOWHERE}"')
+    ran = invoke("check", "abers.toml", "--connect")
+    assert (ran.code, f"the schema registry {NOWHERE} gave no answer" in ran.err) == (75, True)
     code, err = served.refused()
     assert code == 75, err
     sentence = f"the schema registry {NOWHERE} gave no answer to /schemas/ids/{number} within 0.3 s"

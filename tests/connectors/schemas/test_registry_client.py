@@ -40,6 +40,13 @@ def test_a_schema_is_registered_and_found(schema_registry: str) -> None:
     assert client(schema_registry).version(unique("none"), 1) is None
 
 
+def test_a_registry_that_answers(schema_registry: str) -> None:
+    """A registry that works passes, whatever it knows, and one that is away does not."""
+    client(schema_registry).require()
+    with pytest.raises(BrokerError, match="gave no answer"):
+        client(NOWHERE, timeout="10ms").require()
+
+
 def test_a_refused_schema(schema_registry: str) -> None:
     """The registry's own sentence says why it refuses a schema."""
     with pytest.raises(ConfigError, match=r"refuses the schema of s-value: .+"):
