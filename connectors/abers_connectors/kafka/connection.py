@@ -6,6 +6,7 @@ kafka-python is an extra, so it is imported when a client is opened.
 from __future__ import annotations
 
 import logging
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 TIMEOUT = 10.0  # seconds of a request of the admin client
+_CONNECT_TIMEOUT = 30_000  # ms until a consumer or a producer finds a broker that answers
+_ATTEMPT = 4_000  # ms of them for one broker
 _REFUSED = "ECONNREFUSED"  # no process listens there
 # A consumer commits nothing and starts nowhere by itself.
 _CONSUMER = {
@@ -49,32 +52,43 @@ def to_client(partition: TopicPartition) -> Any:  # noqa: ANN401 - the client ha
     return _client().TopicPartition(*partition)
 
 
+def _opened(name: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the client has no types
+    """Open a client.
+
+    It gives all of its time to one of the brokers, drawn at random, and that may hang.
+    """
+    limit = settings.get("bootstrap_timeout_ms", _CONNECT_TIMEOUT)
+    until = time.monotonic() + limit / 1000
+    attempt = {**settings, "bootstrap_timeout_ms": min(_ATTEMPT, limit)}
+    while True:
+        try:
+            return getattr(_client(), name)(**attempt)
+        except _client("kafka.errors").KafkaTimeoutError:
+            if time.monotonic() >= until:
+                raise
+
+
 def new_consumer(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: ANN401 - no types
     """Open a consumer of committed records, which commits and seeks only by explicit calls."""
-    return _client().KafkaConsumer(**{**_CONSUMER, **settings, **options})
+    return _opened("KafkaConsumer", {**_CONSUMER, **settings, **options})
 
 
 def new_producer(settings: Mapping[str, Any], compression: str, **options: Any) -> Any:  # noqa: ANN401 - no types
     """Open a producer, whose compression may be "none"."""
-    return _client().KafkaProducer(
-        compression_type=None if compression == "none" else compression,
-        allow_auto_create_topics=False,
-        metrics_enabled=False,
-        **settings,
-        **options,
-    )
+    own = {
+        "compression_type": None if compression == "none" else compression,
+        "allow_auto_create_topics": False,
+        "metrics_enabled": False,
+    }
+    return _opened("KafkaProducer", {**own, **settings, **options})
 
 
 @contextmanager
 def open_admin(settings: Mapping[str, Any]) -> Iterator[Any]:
     """Open an admin client in a `with` block, and translate its errors."""
     timeout = int(1000 * TIMEOUT)
-    with (
-        connection_errors(settings),
-        _client().KafkaAdminClient(
-            **settings, bootstrap_timeout_ms=timeout, request_timeout_ms=timeout
-        ) as admin,
-    ):
+    own = {"bootstrap_timeout_ms": timeout, "request_timeout_ms": timeout}
+    with connection_errors(settings), _opened("KafkaAdminClient", {**settings, **own}) as admin:
         yield admin
 
 
