@@ -32,7 +32,9 @@ _BATCH = 1_000  # observations, each with its label
 _ACCEPT = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
 
 
-class _Record(NamedTuple):
+class OneRecord(NamedTuple):
+    """A record of observations."""
+
     value: bytes
     offset: int
     topic: str = "scores"
@@ -90,7 +92,7 @@ def _worked(models: int) -> tuple[StreamTask, BatchResult]:
         event = {"id": f"{number}", "time": number, "model": f"model-{number % models:03}"}
         score = draw.random()
         values += [event | {"score": score}, event | {"label": int(draw.random() < score**2)}]
-    records = [_Record(json.dumps(value).encode(), row) for row, value in enumerate(values)]
+    records = [OneRecord(json.dumps(value).encode(), row) for row, value in enumerate(values)]
     taken = MergedRecords([*records], [0] * len(records))
     return task, task.process(
         taken, Deserializer(config, partitions=1), Serializer(max_bytes=1 << 20)

@@ -59,12 +59,13 @@ def without_data() -> str | None:
 
 def without_kafka() -> str | None:
     """Return what to install for the tests on a broker; the first time, its jars are fetched."""
-    if "KAFKA_BOOTSTRAP" in os.environ:
-        return None
-    script = ROOT / "scripts" / "kafka-broker"
-    words = [sys.executable, str(script), "--fetch"]
-    ran = subprocess.run(words, capture_output=True, text=True, check=False)
-    return ran.stderr.strip().splitlines()[-1] if ran.returncode else None
+    broker = [] if "KAFKA_BOOTSTRAP" in os.environ else ["kafka-broker"]
+    for name in (*broker, "schema-registry"):
+        words = [sys.executable, str(ROOT / "scripts" / name), "--fetch"]
+        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            return ran.stderr.strip().splitlines()[-1]
+    return None
 
 
 def without_promtool() -> str | None:

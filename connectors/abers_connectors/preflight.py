@@ -13,6 +13,7 @@ from abers_connectors.http.token import token_of
 from abers_connectors.kafka.login import login_problem
 from abers_connectors.kafka.requirements import missing_requirements
 from abers_connectors.replay.file_checks import file_problems, state_problems, unreadable
+from abers_connectors.schemas.registry_client import registry_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,6 +56,12 @@ def _service_problems(
             yield f"kafka.security.{key}: {problem}"
     if problem := login_problem(security, environ):
         yield problem
+    registry = config.schema_registry
+    if registry is not None and registry.username:
+        try:
+            registry_password(registry, environ)
+        except ConfigError as error:
+            yield from error.problems
 
 
 def _token_problems(http: HttpSection, environ: Mapping[str, str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ An `InputError` leaves the state as it was. ::
     ├── RecordError (also a ValueError)        a record of an input that cannot be used
     ├── ConfigError (also a ValueError)        a configuration with mistakes, all of them
     ├── DeadLettersError                       too many records cannot be used
-    ├── BrokerError                            a Kafka broker, or the place in the group, is lost
+    ├── BrokerError                            a broker, registry or place in the group is lost
     ├── BackendError (also an ImportError)     the backend asked for is not there
     └── MissingExtraError (also an ImportError)  an optional library is not installed
 """
@@ -112,7 +112,7 @@ class DeadLettersError(AbersError):
 
 
 class BrokerError(AbersError):
-    """A Kafka broker does not answer, or another process took over; try again later."""
+    """A broker or a schema registry does not answer, or another process took over; try again."""
 
 
 class BackendError(AbersError, ImportError):

@@ -69,6 +69,7 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## The stream processor",
         "## The journal of a service",
         "## Live monitors",
+        "## Record formats",
         "## The service on Kafka",
         "## Metrics",
         "## The live page",

@@ -18,6 +18,7 @@ from tests.connectors.kafka.fixtures import (  # noqa: F401 - fixtures and a hoo
     produce,
     pytest_collection_modifyitems,
     reader,
+    schema_registry,
     topics,
     watchdog,
 )

@@ -21,6 +21,7 @@ from abers_connectors.http.token import TOKEN
 from abers_connectors.preflight import run_problems
 from abers_connectors.replay.file_checks import unreadable
 from abers_connectors.replay.inputs import open_input
+from abers_connectors.schemas.registry_client import SchemaRegistry
 from abers_connectors.secret import is_exposed
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def check(
     """Check a configuration, the files or topics that it names, and a sample of records.
 
     The sample is a file or topic that is read like the first input, or like the second if it is the
-    second. With `connect` the brokers are asked about the topics. Anything that would stop a run
+    second. With `connect` the brokers are asked about the topics, and the schema registry for an
+    answer. Anything that would stop a run
     before its first record is a ConfigError.
     """
     config = load(path, flags=flags, environ=environ)
@@ -125,6 +127,8 @@ def _sample_source(config: Config, sample: str, environ: Mapping[str, str]) -> S
 def _asked(path: str, config: Config, environ: Mapping[str, str]) -> list[str]:
     from abers_connectors.kafka import topic_checks  # noqa: PLC0415 - only to ask brokers
 
+    if (registry := config.schema_registry) is not None:
+        SchemaRegistry(registry, environ).require()
     found = topic_checks.check(config, environ)
     lines = [f"{path}: {one}" for one in found]
     if any(one.fatal for one in found):

@@ -36,6 +36,12 @@ _LOST = {
     "earliest": "are skipped, up to the earliest remaining record",
     "latest": "are skipped, with all others up to the end",
 }
+_FORMATS = {
+    "json": "",
+    "avro": " in Avro",
+    "protobuf": " in Protobuf",
+    "json-schema": " in JSON with a schema",
+}
 _FIRST_STOPS = "the first one stops the run"
 
 
@@ -48,7 +54,7 @@ def described(config: Config) -> dict[str, str]:
         "task": _task(config),
         "scores": f"{_SCORES[config.task.scores]}, from {learner}",
         "calibrator": f"{kind}, {_learning(config, kind)}",
-        **(_files_read(config) if kafka is None else _topics_read(kafka)),
+        **(_files_read(config) if kafka is None else _topics_read(config, kafka)),
         **_records(config),
         **(_files_written(config.output) if kafka is None else _topics_written(config, kafka)),
         **_limits(config.limits, config.settings().jump),
@@ -126,14 +132,25 @@ def _labels(given: sections.InputSection) -> str:
     return f"each with its label, which comes {given.delay}"
 
 
-def _topics_read(kafka: sections.KafkaSection) -> dict[str, str]:
+def _topics_read(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
     found = {"brokers": f"{', '.join(kafka.bootstrap_servers)}, {_security(kafka.security)}"}
+    if (registry := config.schema_registry) is not None:
+        found["schemas"] = _registry(registry)
+    first, second = map(_FORMATS.get, config.topic_formats)
+    observations = f"topic {kafka.observations}{first}"
     if kafka.labels is None:
-        return found | {"observations": f"topic {kafka.observations}, with labels among them"}
+        return found | {"observations": f"{observations}, with labels among them"}
     return found | {
-        "observations": f"topic {kafka.observations}, without labels",
-        "labels": f"topic {kafka.labels}, merged by record timestamp",
+        "observations": f"{observations}, without labels",
+        "labels": f"topic {kafka.labels}{second}, merged by record timestamp",
     }
+
+
+def _registry(registry: sections.SchemaRegistrySection) -> str:
+    user = "" if registry.username is None else f", as {registry.username}"
+    away = "stops the run" if registry.on_unavailable == "stop" else "makes dead letters"
+    wait = duration(registry.timeout)
+    return f"{registry.url}{user}; no answer within {wait} {away}"
 
 
 def _security(security: sections.SecuritySection) -> str:
@@ -214,8 +231,13 @@ def _topics_written(config: Config, kafka: sections.KafkaSection) -> dict[str, s
     output = config.output
     topics = {name: getattr(kafka, name) for name in ("predictions", "outcomes", "alerts")}
     ending = _FIRST_STOPS if output.on_bad_record == "stop" else _most(output)
+    written = _FORMATS[output.format or "json"]
     return {
-        **{name: f"topic {topic}" for name, topic in topics.items() if topic is not None},
+        **{
+            name: f"topic {topic}{'' if name == 'alerts' else written}"
+            for name, topic in topics.items()
+            if topic is not None
+        },
         "bad records": f"topic {kafka.dead_letters}; {ending}",
         "changelog": f"topic {kafka.changelog}",
     }

@@ -24,7 +24,6 @@ __all__ = ["kafka_conflicts"]
 
 _FILES_ONLY = {
     **{path: f"with [kafka], set kafka.{path.split('.')[1]} instead" for path in INPUTS + OUTPUTS},
-    "input.format": "records in topics are JSON, so remove it",
     "input.delay": "labels in topics are records, so remove it",
 }
 _TOPICS_ONLY = ("state.shared", "state.retain", "http")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError, model_validator
@@ -47,6 +47,7 @@ class Config(Section):
     input: sections.InputSection = sections.InputSection()
     output: sections.OutputSection = sections.OutputSection()
     kafka: sections.KafkaSection | None = None
+    schema_registry: sections.SchemaRegistrySection | None = None
     limits: sections.LimitsSection = sections.LimitsSection()
     state: sections.StateSection = sections.StateSection()
     http: sections.HttpSection = sections.HttpSection()
@@ -82,6 +83,12 @@ class Config(Section):
     def second_input(self) -> bool:
         """Whether labels come from a file or a topic of their own."""
         return (self.input.labels if self.kafka is None else self.kafka.labels) is not None
+
+    @property
+    def topic_formats(self) -> tuple[sections.TopicFormat, sections.TopicFormat]:
+        """Formats of the records of both inputs, where they are topics."""
+        first = cast("sections.TopicFormat", self.input.format or "json")
+        return first, self.input.label_format or first
 
     def learner_name(self) -> str | None:
         """Return the name of the learner, by default the usual one of the task, or None."""

@@ -19,6 +19,7 @@ from abers.stream.settings import (
     Settings,
     ascend,
 )
+from abers_connectors.config.format_rules import format_conflicts
 from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.config.kafka_rules import kafka_conflicts
 from abers_connectors.config.label_rules import unlabelled
@@ -67,6 +68,7 @@ def conflicts(values: Mapping[str, Any]) -> Found:
         for check in (_check_inputs, _check_outputs, _files):
             yield from check(found)
     yield from kafka_conflicts(found)
+    yield from format_conflicts(found)
     yield from _learner(found)
 
 

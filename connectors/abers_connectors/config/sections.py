@@ -31,6 +31,7 @@ from abers_connectors.config.value_types import (
     Numbers,
     Pause,
     Port,
+    RegistryUrl,
     RunLength,
     Score,
     Section,
@@ -58,14 +59,21 @@ __all__ = [
     "MonitoringSection",
     "OffsetGapPolicy",
     "OutputSection",
+    "SchemaRegistrySection",
     "SecuritySection",
     "StateSection",
     "TaskSection",
+    "TopicFormat",
     "dead_letters_beside",
 ]
 
 _SECOND, _DAY = 1000, 86_400_000
 _Share = Annotated[float, Field(gt=0.0, lt=1.0)]
+
+
+FileFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+TopicFormat: TypeAlias = Literal["json", "avro", "protobuf", "json-schema"]
+"""Format of records in topics; the schemas of all but the first are in a schema registry."""
 
 
 class TaskSection(Section):
@@ -128,7 +136,8 @@ class InputSection(Section):
 
     observations: File | None = None
     labels: File | None = None
-    format: Literal["csv", "jsonl", "parquet"] | None = None
+    format: Literal[FileFormat, TopicFormat] | None = None
+    label_format: TopicFormat | None = None
     delay: Delay | None = None
     pos_label: LabelValues = ()
     unlabelled: LabelValue = DROP
@@ -144,6 +153,7 @@ class OutputSection(Section):
     predictions: File = "-"
     outcomes: File | None = None
     dead_letters: File | None = None
+    format: TopicFormat | None = None
     on_bad_record: Literal["dead-letter", "stop"] = "dead-letter"
     max_dead_letter_ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
 
@@ -282,6 +292,16 @@ class KafkaSection(Section):
     replication_factor: Annotated[int, Field(ge=1, le=32_767)] = 1
     partitions: Annotated[int, Field(ge=1, le=100_000)] | None = None
     security: SecuritySection = SecuritySection()
+
+
+class SchemaRegistrySection(Section):
+    """Section [schema_registry]: the schemas of Avro, Protobuf and JSON Schema; no passwords."""
+
+    url: RegistryUrl
+    username: Name | None = None
+    password_file: File | None = None
+    timeout: Wait = 10 * _SECOND
+    on_unavailable: Literal["stop", "dead-letter"] = "stop"
 
 
 class HttpSection(Section):

@@ -44,6 +44,7 @@ __all__ = [
     "Numbers",
     "Pause",
     "Port",
+    "RegistryUrl",
     "RunLength",
     "Score",
     "Section",
@@ -250,7 +251,16 @@ def _is_zone(name: str) -> bool:
     return True
 
 
+def _is_safe_url(value: object) -> bool:
+    """Return whether this is a URL, encrypted unless on this machine, without a login."""
+    if not _is_url(value):
+        return False
+    parts = urlsplit(str(value))
+    return parts.scheme == "https" or parts.hostname in _LOCAL
+
+
 def _is_url(value: object) -> bool:
+    """Return whether this is a URL without a login."""
     if not isinstance(value, str) or _GRAPHIC.fullmatch(value) is None:
         return False
     try:
@@ -258,8 +268,7 @@ def _is_url(value: object) -> bool:
         host, _ = parts.hostname, parts.port
     except ValueError:
         return False
-    local = parts.scheme == "http" and host in _LOCAL
-    return bool(host) and "@" not in parts.netloc and (local or parts.scheme == "https")
+    return bool(host) and "@" not in parts.netloc and parts.scheme in ("http", "https")
 
 
 _AT_MOST_AN_HOUR = _require(lambda span: span <= _HOUR, 'must be at most "1h"')
@@ -368,8 +377,15 @@ Port: TypeAlias = Annotated[int, Field(ge=0, le=65_535)]
 Url: TypeAlias = Annotated[
     str,
     _read_by(
-        lambda value: value if _is_url(value) else None,
+        lambda value: value if _is_safe_url(value) else None,
         "must be a URL that begins with https://, or with http:// on this machine, and has no "
         "user and password",
+    ),
+]
+RegistryUrl: TypeAlias = Annotated[
+    str,
+    _read_by(
+        lambda value: value if _is_url(value) and not urlsplit(value).query else None,
+        'must be a URL such as "https://registry:8081", without user, password and query',
     ),
 ]

@@ -10,9 +10,10 @@ import logging
 import time
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from abers.exceptions import BrokerError, ConfigError, StateError
+from abers.stream import make_task
 from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
 from abers_connectors.kafka.session import session_timeout
@@ -33,10 +34,11 @@ from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.transport import open_transport
 from abers_connectors.runtime.watchdog import Watchdog
 from abers_connectors.runtime.worker import Worker
+from abers_connectors.schemas.output_encoder import registered_encoder
 from abers_connectors.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import AlertsSection, KafkaSection
@@ -86,6 +88,7 @@ def open_worker(
             for topic in create_topics_if(config, partial(initial.check, snapshots)):
                 _log.info("topic %s is created", topic)
         partitions, topics = partition_count(reader, application), _output_topics(kafka)
+        encoders = _encoders(config, topics)
         outputs = _partition_counts(reader, topics.values())
         require_durable_changelog(config)
         initial.save(snapshots, partitions)
@@ -136,7 +139,9 @@ def open_worker(
             deserializer=Deserializer(
                 config, partitions=partitions, now=lambda: time.time_ns() // 1_000_000
             ),
-            serializer=Serializer(max_bytes=_MAX_BYTES, publish_from=kafka.publish_from),
+            serializer=Serializer(
+                max_bytes=_MAX_BYTES, publish_from=kafka.publish_from, encoders=encoders
+            ),
             topics=topics,
             limits=BatchLimits(
                 kafka.max_records,
@@ -238,6 +243,17 @@ def _trim(
         return lambda _: None
     settings = client_settings(kafka_section(config))
     return ChangelogTrimmer(application, snapshots, settings).trim
+
+
+def _encoders(config: Config, topics: Mapping[str, str]) -> dict[str, Callable[[Any], bytes]]:
+    """Return the encoders of outputs by sink; their schemas are registered."""
+    task = make_task(config.settings())
+    kinds = {"predictions": task.prediction, "outcomes": task.outcome}
+    return {
+        sink: registered_encoder(config, topics[sink], kind)
+        for sink, kind in kinds.items()
+        if sink in topics
+    }
 
 
 def _output_topics(kafka: KafkaSection) -> dict[str, str]:

@@ -86,12 +86,18 @@ class TopicTarget:
     """A topic; what was written before a failure stays there.
 
     Before the first write, `warn` is called with a sentence about everything that the topic will
-    not keep.
+    not keep. `encode` encodes a prediction.
     """
 
     def __init__(
-        self, topic: str, settings: Mapping[str, Any], compression: str, warn: Callable[[str], None]
+        self,
+        topic: str,
+        settings: Mapping[str, Any],
+        compression: str,
+        warn: Callable[[str], None],
+        encode: Callable[[Any], bytes] = msgspec.json.encode,
     ) -> None:
+        self._encode = encode
         self._topic, self._settings, self._warn = topic, settings, warn
         self._started = False
         with connection_errors(settings):
@@ -105,7 +111,9 @@ class TopicTarget:
             )
             self._count = len(self._producer.partitions_for(topic))
         largest = int(self._config.get("max.message.bytes", _MAX_REQUEST_BYTES))
-        self._serializer = Serializer(max_bytes=min(largest, _MAX_REQUEST_BYTES))
+        self._serializer = Serializer(
+            max_bytes=min(largest, _MAX_REQUEST_BYTES), encoders={"predictions": encode}
+        )
 
     def items(self, part: TaskOutputs) -> list[Item]:
         """Return records, each with its partition."""
@@ -118,7 +126,7 @@ class TopicTarget:
         predictions = part.outputs.predictions
         if part.decoded is None:  # a changelog has no keys and headers
             times = predictions.columns["time"].tolist()
-            values = map(msgspec.json.encode, predictions)
+            values = map(self._encode, predictions)
             return [
                 OutputRecord("predictions", None, value, (), at if at >= 0 else None)
                 for at, value in zip(times, values, strict=True)

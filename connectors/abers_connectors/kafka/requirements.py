@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from abers.exceptions import MissingExtraError, ParameterError
 from abers_connectors.extras import extra
 from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.schemas.record_reader import EXTRAS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,6 +42,8 @@ def missing_requirements(config: Config) -> Iterator[str]:
         needed.append((path, f'{path} = "{mechanism}"', *_MECHANISMS[mechanism]))
     if config.http.enabled:
         needed.append(("http", "a section [http]", "http", _SERVER))
+    for path, name in _formats(config):
+        needed.append((path, f'{path} = "{name}"', name, EXTRAS.get(name, ())))
     for path, feature, group, modules in needed:
         try:
             for module in modules:
@@ -52,3 +55,13 @@ def missing_requirements(config: Config) -> Iterator[str]:
             SnapshotStore(config.state.path, "abers")
         except (MissingExtraError, ParameterError) as error:
             yield f"state.path: {error}"
+
+
+def _formats(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield the keys of formats, and the formats that they name."""
+    first, second = config.topic_formats
+    yield "input.format", first
+    if config.input.label_format is not None:
+        yield "input.label_format", second
+    if config.output.format is not None:
+        yield "output.format", config.output.format

@@ -16,6 +16,7 @@ import msgspec
 import typer
 
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
+from abers.stream import make_task
 from abers_connectors import terminal
 from abers_connectors.config.model import load
 from abers_connectors.config.sections import dead_letters_beside
@@ -35,6 +36,7 @@ from abers_connectors.runtime.checkpoint import Checkpoint, initial_state_scope
 from abers_connectors.runtime.reprocessor import ChangelogReplayer, InputReprocessor
 from abers_connectors.runtime.serializer import Serializer
 from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.schemas.output_encoder import registered_encoder
 from abers_connectors.sinks.alarm_record import AlarmRecord
 from abers_connectors.sinks.base import LazySink, SinkOptions
 from abers_connectors.sinks.dead_letter import DeadLetterRecord
@@ -230,16 +232,7 @@ def _opened(
 ) -> Iterator[TopicReplay]:
     """Open a replay in a `with` block; its outputs are discarded if that fails."""
     with ExitStack() as left:
-        target: ReplayTarget = (
-            TopicTarget(
-                output.removeprefix(_TOPIC),
-                client_settings(kafka),
-                kafka.compression,
-                terminal.say,
-            )
-            if output.startswith(_TOPIC)
-            else FileTarget(output, config.settings())
-        )
+        target = _target(config, kafka, output)
         left.callback(target.discard)
         beside = _beside(output)
         derived = SinkOptions(derived=True)
@@ -256,6 +249,14 @@ def _opened(
             raise
         dead_letters.close()
         left.pop_all()
+
+
+def _target(config: Config, kafka: KafkaSection, output: str) -> ReplayTarget:
+    if not output.startswith(_TOPIC):
+        return FileTarget(output, config.settings())
+    topic, kind = output.removeprefix(_TOPIC), make_task(config.settings()).prediction
+    encode = registered_encoder(config, topic, kind)
+    return TopicTarget(topic, client_settings(kafka), kafka.compression, terminal.say, encode)
 
 
 def _require_files_apart(output: str, options: ReplayOptions) -> None:

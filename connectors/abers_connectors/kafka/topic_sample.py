@@ -50,7 +50,9 @@ class TopicSample:
         settings = client_settings(self._kafka, self._environ)
         history = TopicHistory([self.name], settings, timeout=self._kafka.stall_timeout / 1000)
         try:
-            deserializer = Deserializer(self._config, partitions=history.partition_count)
+            deserializer = Deserializer(
+                self._config, partitions=history.partition_count, environ=self._environ
+            )
             most = -(-_NEWEST // history.partition_count)
             ranges = {
                 one: OffsetRange(max(part.start, part.end - most), part.end)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,8 @@ class Assignment:
             consumer.incremental_assign(partitions)
         else:
             consumer.assign(partitions)
-            self.group_metadata = consumer.consumer_group_metadata()
+            with suppress(RuntimeError):  # a client that is closed meanwhile has none
+                self.group_metadata = consumer.consumer_group_metadata()
         consumer.pause(partitions)
         self._own(self._owned | _names(partitions))
 

@@ -64,6 +64,7 @@ def _schema_registry(raw: bytes) -> BadRecordError:
     schema = int.from_bytes(raw[1:_WIRE_HEAD])
     detail = (
         f"the record begins as a schema registry's clients write it (schema {schema}), "
-        "not as text; write it as JSON without a schema"
+        'not as text; set input.format = "avro", "protobuf" or "json-schema", or write it as JSON '
+        "without a schema"
     )
     return BadRecordError("schema-registry", detail)

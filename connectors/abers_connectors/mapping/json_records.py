@@ -26,10 +26,23 @@ if TYPE_CHECKING:
 
     Metadata = Mapping[str, list[Any]]
 
-__all__ = ["UNREADABLE", "JsonReader"]
+__all__ = ["UNREADABLE", "JsonReader", "events_by_record"]
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, AttributeError)
 """What `JsonReader.read` raises if the texts must be read one by one."""
+
+
+def events_by_record(
+    records: Iterable[Record], mapper: Mapper, numbers: Iterable[int], metadata: Metadata
+) -> Events:
+    """Return the events of records with their metadata, mapped one by one."""
+    if metadata:
+        rows = zip(*metadata.values(), strict=True)
+        records = (
+            {**record, **dict(zip(metadata, row, strict=True))}
+            for record, row in zip(records, rows, strict=True)
+        )
+    return events_of(list(map(mapper.row, records, numbers)))
 
 
 class JsonReader:
@@ -56,14 +69,7 @@ class JsonReader:
             text = _joined(raws)  # the decoder skips fields that are not read
             if (events := self._typed_events(text, raws, mapper, metadata or {})) is not None:
                 return events
-        records: Iterable[Record] = map(self.decode, raws)
-        if metadata:
-            rows = zip(*metadata.values(), strict=True)
-            records = (
-                {**record, **dict(zip(metadata, row, strict=True))}
-                for record, row in zip(records, rows, strict=True)
-            )
-        return events_of(list(map(mapper.row, records, numbers)))
+        return events_by_record(map(self.decode, raws), mapper, numbers, metadata or {})
 
     def read_one(
         self, raw: bytes, mapper: Mapper, number: int, metadata: Metadata | None = None

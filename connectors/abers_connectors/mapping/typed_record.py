@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from abers_connectors.mapping.columns import FieldColumns
-    from abers_connectors.mapping.fields import Fields
+    from abers_connectors.mapping.fields import Fields, Record
     from abers_connectors.mapping.values import ValueReaders
 
 __all__ = ["TypedRecord", "typed_record"]
@@ -37,6 +37,16 @@ class TypedRecord:
     ) -> None:
         self.record = record
         self._names, self._numbers = names, numbers
+
+    def convert(self, records: Sequence[Record]) -> list[Any] | None:
+        """Return records of the type; None if one does not fit, as one whose score is NaN."""
+        path = self._names.get("score")
+        if path is not None and any((one := record.get(path)) != one for record in records):
+            return None
+        try:
+            return msgspec.convert(records, list[self.record])  # type: ignore[name-defined]
+        except (msgspec.ValidationError, OverflowError):
+            return None
 
     def columns(self, records: Sequence[Any]) -> FieldColumns:
         """Return the columns of records of the type `record`."""

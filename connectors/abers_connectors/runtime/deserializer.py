@@ -6,6 +6,7 @@ bad. So a bad record costs a little time, and the result of the others does not 
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -15,17 +16,20 @@ import numpy as np
 from abers.stream import Events
 from abers.stream.columns import column, objects
 from abers_connectors.mapping import mapper
-from abers_connectors.mapping.bad_record import BadRecordError, checked, not_utf8, too_large
+from abers_connectors.mapping.bad_record import BadRecordError, not_utf8, too_large
 from abers_connectors.mapping.fields import is_of_record
-from abers_connectors.mapping.json_records import UNREADABLE, JsonReader
+from abers_connectors.mapping.json_records import UNREADABLE
 from abers_connectors.mapping.rows import events_of
+from abers_connectors.schemas.record_reader import record_reader
+from abers_connectors.schemas.registry_client import SchemaRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from abers_connectors.config.model import Config
     from abers_connectors.mapping.mapper import Mapper
     from abers_connectors.runtime.transport import Record
+    from abers_connectors.schemas.record_reader import RecordReader
 
 __all__ = ["DecodedBatch", "Deserializer"]
 
@@ -58,19 +62,44 @@ class Deserializer:
     If the inputs have several `partitions`, a record needs a key, which brings a label to the
     partition of its observation. `now` is the wall clock in milliseconds, for a service whose
     records have just arrived: a producer with a wrong clock gives the record the same wrong time as
-    the event. The changelog keeps what was rejected because of it.
+    the event. The changelog keeps what was rejected because of it. The password of the schema
+    registry is in the environment.
     """
 
     def __init__(
-        self, config: Config, *, partitions: int, now: Callable[[], int] | None = None
+        self,
+        config: Config,
+        *,
+        partitions: int,
+        now: Callable[[], int] | None = None,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
-        reads = config.reads()
-        self._inputs = (
-            _RecordReader(mapper.mixed(config.fields(), reads)),
-            _RecordReader(mapper.labels(config.label_fields(), reads)),
+        reads, section = config.reads(), config.schema_registry
+        registry = None if section is None else SchemaRegistry(section, environ)
+        stop = section is not None and section.on_unavailable == "stop"
+        mappers = (
+            mapper.mixed(config.fields(), reads),
+            mapper.labels(config.label_fields(), reads),
         )
+        first, second = (
+            _InputReader(one, record_reader(name, one, registry, stop=stop))
+            for one, name in zip(mappers, config.topic_formats, strict=True)
+        )
+        self._inputs = first, second
         self._limit = config.input.max_record_bytes
         self._keyed, self._now = partitions > 1, now
+
+    def prepare(self, records: Sequence[Record], inputs: Sequence[int]) -> None:
+        """Look up the schemas of records, so that `decode` waits for no registry.
+
+        Raises a BrokerError if the registry is away and the configuration says stop.
+        """
+        for number, one in enumerate(self._inputs):
+            one.prepare(
+                record.value
+                for record, which in zip(records, inputs, strict=True)
+                if which == number and record.value is not None
+            )
 
     def decode(self, records: Sequence[Record], inputs: Sequence[int]) -> DecodedBatch:
         """Decode records in the order of processing; inputs are 0 (observations) or 1 (labels)."""
@@ -99,12 +128,12 @@ class Deserializer:
         return DecodedBatch(_recorded(events, stamps), order, sorted(dead), tombstones)
 
 
-class _RecordReader:
+class _InputReader:
     """Decodes the records of one input."""
 
-    def __init__(self, mapper: Mapper) -> None:
-        self._mapper = mapper
-        self._json = JsonReader(mapper.typed, "a record")
+    def __init__(self, mapper: Mapper, reader: RecordReader) -> None:
+        self._mapper, self._reader = mapper, reader
+        self.prepare = reader.prepare
         self._parts = {path: _part(path) for path in sorted(mapper.reads) if is_of_record(path)}
 
     def read(
@@ -131,15 +160,12 @@ class _RecordReader:
     def _all(self, records: list[Record]) -> Events:
         parts = {path: [*map(part, records)] for path, part in self._parts.items()}
         raws: list[Any] = [record.value for record in records]
-        return self._json.read(raws, self._mapper, map(attrgetter("offset"), records), parts)
+        return self._reader.read(raws, self._mapper, map(attrgetter("offset"), records), parts)
 
     def _one(self, record: Record) -> Events:
         parts = {path: [part(record)] for path, part in self._parts.items()}
-        event = checked(
-            record.value or b"",
-            lambda raw: self._json.read_one(raw, self._mapper, record.offset, parts),
-        )
-        return events_of([event])
+        raw = record.value or b""
+        return events_of([self._reader.read_one(raw, self._mapper, record.offset, parts)])
 
 
 def _part(path: str) -> Callable[[Record], Any]:

@@ -1,8 +1,9 @@
 """Serializer of outputs to the records that are written.
 
 An output keeps the key, the headers and the timestamp of the record that caused it, so that both
-can be joined. An assumed label has no record, so its outcome has only a timestamp. Every record
-fits its topic: one that the brokers reject would come again after every restart.
+can be joined; but not the headers that describe the value of that record. An assumed label has no
+record, so its outcome has only a timestamp. Every record fits its topic: one that the brokers
+reject would come again after every restart.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from abers_connectors.sinks.alarm_record import AlarmRecord
 from abers_connectors.sinks.dead_letter import TIMED_OUT, DeadLetterRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -65,10 +66,17 @@ class Serializer:
     """Serializes outputs to records of at most `max_bytes`, with their keys and headers.
 
     Predictions, outcomes and alarms of events before the time `publish_from` are left out.
+    `encoders` encode the rows of sinks; those of all others are JSON.
     """
 
-    def __init__(self, *, max_bytes: int, publish_from: int | None = None) -> None:
-        self._max_bytes = max_bytes - _BATCH_OVERHEAD
+    def __init__(
+        self,
+        *,
+        max_bytes: int,
+        publish_from: int | None = None,
+        encoders: Mapping[str, Callable[[Any], bytes]] | None = None,
+    ) -> None:
+        self._max_bytes, self._encoders = max_bytes - _BATCH_OVERHEAD, encoders or {}
         self._publish_from = publish_from
 
     def serialize(
@@ -123,7 +131,8 @@ class Serializer:
             kept = outputs.columns["time"] >= self._publish_from
             outputs, rows = outputs.take(kept), rows[kept]
         assumed = outputs.columns.get("assumed", np.zeros(len(rows), bool)).tolist()
-        for row, value, own in zip(rows.tolist(), map(_encode, outputs), assumed, strict=True):
+        values = map(self._encoders.get(sink, _encode), outputs)
+        for row, value, own in zip(rows.tolist(), values, assumed, strict=True):
             yield self._output(sink, value, causes[row], assumed=own)
 
     def _output(
@@ -136,6 +145,8 @@ class Serializer:
         key, headers, timestamp = cause.key, cause.headers, cause.timestamp
         if assumed:
             key, headers = None, ()
+        if headers:
+            headers = [one for one in headers if not _describes_value(one[0])]
         size = len(value) + (_overhead(key, headers) if headers else len(key or b""))
         if size <= self._max_bytes:
             return OutputRecord(sink, key, value, headers, timestamp if timestamp >= 0 else None)
@@ -158,6 +169,15 @@ class Serializer:
             key = None
         timestamp = cause.timestamp if cause.timestamp >= 0 else None
         return OutputRecord("dead_letters", key, value, headers, timestamp, letter.reason)
+
+
+def _describes_value(header: str) -> bool:
+    """Return whether a header is of the value, as those of CloudEvents are, and not of the record.
+
+    >>> _describes_value("ce_type"), _describes_value("content-type"), _describes_value("trace")
+    (True, True, False)
+    """
+    return header.startswith("ce_") or header == "content-type"
 
 
 def _overhead(key: bytes | None, headers: Headers) -> int:

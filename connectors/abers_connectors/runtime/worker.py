@@ -242,6 +242,8 @@ class Worker:
         Raises a TransactionError if the transaction was aborted.
         """
         began = self._clock()
+        for _, part in batch:  # the brokers abort a transaction that waits for a schema registry
+            self._deserializer.prepare(part.records, part.inputs)
         self._producer.begin()
         tasks = [self._tasks[partition] for partition, _ in batch]
         written = [self._write(task, part) for task, (_, part) in zip(tasks, batch, strict=True)]

@@ -24,12 +24,15 @@ SERVICE = EXAMPLE.with_name("abers.kafka.toml")
 STREAM = InputSection(observations="-", format="jsonl")
 
 LINE = re.compile(r"(?P<shown># )?(?P<line>(?P<key>\w+) = .+)")
-OF_TOPICS = re.compile(r"kafka\.|http\.|state\.(shared|retain)")
+OF_TOPICS = re.compile(
+    r"kafka\.|schema_registry\.|http\.|state\.(shared|retain)|input\.label_format|output\.format"
+)
 TOPICS = {
     "kafka.bootstrap_servers": "localhost:9092",
     "kafka.observations": "scores",
     "kafka.predictions": "predictions",
 }
+REGISTRY = {"schema_registry.url": "http://localhost:8081", "input.format": "avro"}
 
 
 PASSWORD = {"mechanism": "PLAIN", "username": "u"}
@@ -89,7 +92,7 @@ def service(**flags: Any) -> Config:  # noqa: ANN401
 
 def test_it_has_every_key() -> None:
     """The example has every key there is, and no other, in the order of the models."""
-    config = service().model_copy(update={"learner": LearnerSection()})
+    config = service(**REGISTRY).model_copy(update={"learner": LearnerSection()})
     assert [one.path for one in entries()] == list(keys(config))
 
 
@@ -98,7 +101,10 @@ def test_it_has_the_defaults() -> None:
     assert load(EXAMPLE, environ={}) == Config(input=STREAM)
     shown = {one.path for one in entries() if one.shown and not OF_TOPICS.match(one.path)}
     config = Config(input=STREAM, learner=LearnerSection()).model_copy(
-        update={"kafka": service().kafka}
+        update={
+            "kafka": service().kafka,
+            "schema_registry": service(**REGISTRY).schema_registry,
+        }
     )
     without = {path for path, value in keys(config).items() if value is None}
     assert shown == {path for path in without if not OF_TOPICS.match(path)}
@@ -108,12 +114,15 @@ def test_it_has_the_defaults() -> None:
 def test_what_belongs_to_topics(entry: Entry) -> None:
     """A key of topics is only shown, with its default, or else with something that can be used."""
     assert entry.shown
-    default = at(service(), entry.path)
+    more = REGISTRY if entry.path.startswith("schema_registry") else {}
+    if entry.path == "input.label_format":
+        more = {"kafka.labels": "labels"}
+    default = at(service(**more), entry.path)
     section, _, key = entry.path.rpartition(".")
     secured = section == "kafka.security" and (default is None or key in LOGINS)
     needed = {"certfile": "c.pem", "protocol": "SASL_SSL"} | LOGINS.get(key, PASSWORD)
     least = {f"{section}.{name}": value for name, value in needed.items()} if secured else {}
-    config = service(**least | {entry.path: entry.value})
+    config = service(**more | least | {entry.path: entry.value})
     assert at(config, entry.path) == default or default is None
     assert at(config, entry.path) is not None
 

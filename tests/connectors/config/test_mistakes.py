@@ -114,7 +114,7 @@ MISTAKES = {
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, snapshot_every, shared, '
     "retain, key_file",
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
-    "kafka, limits, state, http, monitoring, alerts",
+    "kafka, schema_registry, limits, state, http, monitoring, alerts",
     # wrong types
     "input.fields.id = 5": "input.fields.id: 5 is not a string; put it in quotes",
     "input.fields.id = ''": (
@@ -161,7 +161,8 @@ MISTAKES = {
         'output.on_bad_record: "ignore" is not one of "dead-letter", "stop"'
     ),
     "input.format = 'CSV'": (
-        'input.format: "CSV" is not one of "csv", "jsonl", "parquet"; did you mean "csv"?'
+        'input.format: "CSV" is not one of "csv", "jsonl", "parquet", "json", "avro", '
+        '"protobuf", "json-schema"; did you mean "csv"?'
     ),
     "task.scores = 5": 'task.scores: 5 is not one of "any", "probability", "logit"',
     "task.classes = true": "task.classes: true is not a list; write [true]",
@@ -439,6 +440,16 @@ MISTAKES = {
         '"Europe/Berlin" or "UTC" (where the system has no time zones, install the package tzdata)'
     ),
     "input.label_fields = {id = 'a'}": "input.label_fields: needs a second input; set input.labels",
+    "input.format = 'avro'": (
+        'input.format: "avro" applies only to topics, in a section [kafka]; for files write '
+        '"csv", "jsonl", "parquet"'
+    ),
+    "output.format = 'avro'": (
+        "output.format: applies only to topics, in a section [kafka]; remove it"
+    ),
+    "schema_registry.url = 'https://registry'": (
+        "schema_registry: applies only to topics, in a section [kafka]; remove it"
+    ),
     "input.format = 'csv'": (
         'input.format: "csv" contradicts the file name stream.jsonl; remove input.format'
     ),
@@ -636,7 +647,7 @@ def test_mistakes_in_the_environment(messages: Callable[..., list[str]]) -> None
         "environment: ABERS_LIMTS__ALLOWED_LATENESS: unknown key; did you mean ABERS_LIMITS?",
         (
             "environment: ABERS_OUTPUT__A\\nB: unknown key; [output] has predictions, "
-            "outcomes, dead_letters, on_bad_record, max_dead_letter_ratio"
+            "outcomes, dead_letters, format, on_bad_record, max_dead_letter_ratio"
         ),
         (
             'environment: ABERS_TASK__KIND__X: {"x": 5} is not one of "binary", "multiclass", '

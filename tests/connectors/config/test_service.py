@@ -410,7 +410,26 @@ MISTAKES = {
         "output.dead_letters: applies only to files; with [kafka], set kafka.dead_letters instead"
     ),
     "input.format = 'csv'": (
-        "input.format: applies only to files; records in topics are JSON, so remove it"
+        'input.format: "csv" applies only to files; for topics write "json", "avro", "protobuf", '
+        '"json-schema"'
+    ),
+    "input.format = 'avro'": (
+        'input.format: "avro" needs a schema registry; set schema_registry.url'
+    ),
+    "output.format = 'protobuf'": (
+        'output.format: "protobuf" needs a schema registry; set schema_registry.url'
+    ),
+    "input.label_format = 'json'": "input.label_format: needs a second input; set kafka.labels",
+    "schema_registry.url = 'https://registry'": (
+        'schema_registry: is asked only for "avro", "protobuf", "json-schema"; set input.format, '
+        "or remove it"
+    ),
+    "input.format = 'avro'\nschema_registry.url = 'https://u:p@registry'": (
+        'schema_registry.url: must be a URL such as "https://registry:8081", without user, '
+        "password and query"
+    ),
+    "input.format = 'avro'\nschema_registry = {url = 'http://registry', timeout = '60s'}": (
+        "schema_registry.timeout: must be shorter than kafka.stall_timeout"
     ),
     "input.delay = 5": (
         "input.delay: applies only to files; labels in topics are records, so remove it"

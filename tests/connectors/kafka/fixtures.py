@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.connectors.kafka.brokers import PATIENCE, Broker
+from tests.connectors.kafka.brokers import PATIENCE, SCRIPT, Broker
 
 from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.runtime.watchdog import Watchdog
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
 # First, so that `-m kafka` knows of the marks.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use a broker with `kafka`."""
+    """Mark the tests that use a broker or a schema registry with `kafka`."""
+    servers = {"broker", "brokers", "schema_registry"}
     for item in items:
-        if isinstance(item, pytest.Function) and {"broker", "brokers"} & {*item.fixturenames}:
+        if isinstance(item, pytest.Function) and servers & {*item.fixturenames}:
             item.add_marker("kafka")
 
 
@@ -35,6 +38,18 @@ def broker() -> Iterator[Broker]:
     started.settle()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="session")
+def schema_registry() -> Iterator[str]:
+    """Return the URL of the schema registry of all tests."""
+    script = SCRIPT.with_name("schema-registry")
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready, _, url = process.stdout.readline().strip().partition(" ")
+        assert ready == "ready", "scripts/schema-registry has said why"
+        yield url
+        process.terminate()
 
 
 @pytest.fixture

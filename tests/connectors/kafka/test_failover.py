@@ -246,7 +246,7 @@ def commit_is_late(scene: Scene) -> None:
 def outputs_are_refused(scene: Scene) -> None:
     """Let the topic of predictions refuse every record for a while."""
     topic = scene.application.topics["predictions"]
-    scene.broker.configure(topic, {"max.message.bytes": "64"})
+    scene.broker.configure(topic, {"max.message.bytes": "128"})  # markers fit
     scene.wait(3)
     scene.broker.configure(topic, {"max.message.bytes": str(1 << 20)})
     scene.since = time.monotonic()

@@ -52,6 +52,19 @@ def test_a_paused_partition_holds_what_was_fetched(
     group.close()
 
 
+def test_a_member_that_never_polls_closes(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """A client that is closed before its first poll, and is assigned partitions then, ends."""
+    topic = topics()
+    group = member(broker, watchdog, "a", topic, client="librdkafka")
+    name, state = f"group-of-{topic}", ""
+    while state != "Stable":
+        with broker.admin() as admin:
+            state = admin.describe_groups([name])[name]["group_state"]
+    group.close()
+
+
 def test_what_is_held_is_dropped_by_a_seek(
     broker: Broker, topics: Callable[..., str], watchdog: Watchdog
 ) -> None:

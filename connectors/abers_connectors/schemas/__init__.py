@@ -1,0 +1,1 @@
+"""Record formats whose schemas are in a schema registry."""

@@ -1,0 +1,113 @@
+"""Records in Avro, decoded with the schema that they were written with.
+
+Values become those of JSON. Times become milliseconds, dates and local times ISO text, decimals
+numbers, bytes Base64. Fields that are not read are skipped if they are the greater part.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from fastavro import parse_schema, read, schemaless_reader
+
+from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.schemas.avro_schema import GUARD, expanded, projected
+from abers_connectors.schemas.references import imported
+from abers_connectors.schemas.schema_cache import UnusableSchemaError
+from abers_connectors.schemas.wire_format import HEAD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from abers_connectors.mapping.fields import Record
+    from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
+
+__all__ = ["avro_decoder"]
+
+_MAX_DECIMAL_BYTES = 64
+_LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time has no zone
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def avro_decoder(
+    schema: RegisteredSchema, registry: SchemaRegistry, reads: frozenset[str]
+) -> Callable[[bytes], Record]:
+    """Return a decoder of records; `reads` are the top-level fields that are wanted."""
+    parts = imported(schema, registry)
+    pair = projected(schema.schema, parts, reads)
+    whole = expanded(schema.schema, parts)
+    guard = b"" if pair is None else b"\0"
+    try:
+        writer, reader = map(parse_schema, pair) if pair else (parse_schema(whole), None)
+    except Exception as error:  # noqa: BLE001 - the library has no common error
+        msg = f"is not a valid Avro schema: {error}"
+        raise UnusableSchemaError(msg) from None
+
+    def decode(raw: bytes) -> Record:
+        body = io.BytesIO(raw + guard)
+        body.seek(HEAD)
+        try:
+            found: Any = schemaless_reader(body, writer, reader)
+        except EOFError:  # whose message may have the address of an object
+            _refuse("ends too early")
+        except Exception as error:  # noqa: BLE001 - many kinds
+            _refuse(f"cannot be decoded ({error or type(error).__name__})")
+        if left := len(raw) + len(guard) - body.tell():
+            _refuse(f"ends {left} bytes before the record")
+        if type(found) is not dict:
+            _refuse(f"is a {type(found).__name__} and not a record")
+        found.pop(GUARD, None)
+        return found
+
+    return decode
+
+
+def _refuse(problem: str) -> NoReturn:
+    detail = f"by its schema the Avro body {problem}; write it with the schema whose id it has"
+    raise BadRecordError("bad-avro", detail) from None
+
+
+def _decimal(data: bytes, schema: Mapping[str, Any] | None, *_: object) -> float:
+    if len(data) > _MAX_DECIMAL_BYTES:
+        msg = f"a decimal has {len(data)} bytes"
+        raise ValueError(msg)
+    scale = int((schema or {}).get("scale", 0))
+    return int.from_bytes(data, signed=True) / int(10**scale)
+
+
+def _local(microseconds: int) -> str:
+    return (_LOCAL_EPOCH + microseconds * _MICROSECOND).isoformat()
+
+
+def _time_of_day(microseconds: int) -> str:
+    return (datetime.min.replace(tzinfo=UTC) + microseconds * _MICROSECOND).time().isoformat()
+
+
+def _date(days: int, *_: object) -> str:
+    return (date(1970, 1, 1) + timedelta(days)).isoformat()
+
+
+def _base64(data: bytes, *_: object) -> str:
+    return base64.b64encode(data).decode()
+
+
+# Names of our own, which `avro_schema` writes into schemas: nobody else's are changed.
+read.LOGICAL_READERS.update(
+    {
+        "bytes-abers-decimal": _decimal,
+        "fixed-abers-decimal": _decimal,
+        "bytes-abers-base64": _base64,
+        "fixed-abers-base64": _base64,
+        "int-abers-date": _date,
+        "long-abers-timestamp-micros": lambda value, *_: value // 1000,
+        "long-abers-timestamp-nanos": lambda value, *_: value // 1_000_000,
+        "long-abers-local-timestamp-millis": lambda value, *_: _local(1000 * value),
+        "long-abers-local-timestamp-micros": lambda value, *_: _local(value),
+        "long-abers-local-timestamp-nanos": lambda value, *_: _local(value // 1000),
+        "int-abers-time-millis": lambda value, *_: _time_of_day(1000 * value),
+        "long-abers-time-micros": lambda value, *_: _time_of_day(value),
+    }
+)

@@ -1,0 +1,200 @@
+"""Avro schemas as abers decodes with them: self-contained, bounded, and with logical types of ours.
+
+A few bytes must not become a great many values, nor a value that is nested without bound. So types
+that take no bytes, and types that contain themselves, are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
+
+from abers_connectors.schemas.schema_cache import UnusableSchemaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+__all__ = ["GUARD", "expanded", "projected"]
+
+GUARD = "abers_guard"
+"""Last field of a projection, of one byte: it is read only if all before it is complete."""
+
+_PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
+_NAMED = {"record", "error", "enum", "fixed"}
+_MAX_SCALE = 400
+_MAX_DEPTH = 100  # as deep as Protobuf's parsers go
+_OURS = {
+    "date",
+    "time-millis",
+    "time-micros",
+    "timestamp-micros",
+    "timestamp-nanos",
+    "local-timestamp-millis",
+    "local-timestamp-micros",
+    "local-timestamp-nanos",
+}
+"""Logical types of integers that are converted; milliseconds since 1970 stay what they are."""
+
+
+def expanded(text: str, imported: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
+    """Return a schema with all types that it imports, by name, defined where they are first used.
+
+    >>> expanded('{"type": "array", "items": "bytes"}', {})
+    {'type': 'array', 'items': {'type': 'bytes', 'logicalType': 'abers-base64'}}
+    """
+    return _checked(lambda: _Expansion(imported).expand(msgspec.json.decode(text), ""))
+
+
+def projected(text: str, imported: Mapping[str, str], only: Collection[str]) -> Any:  # noqa: ANN401 - JSON
+    """Return writer's and reader's schema, with the guard, to decode only some fields of a record.
+
+    It is None if most of the fields are wanted, or the schema is not that of a record.
+    """
+
+    def pair() -> Any:  # noqa: ANN401 - JSON
+        schema = msgspec.json.decode(text)
+        if not isinstance(schema, dict) or schema.get("type") != "record":
+            return None
+        kept = [field for field in schema["fields"] if field["name"] in only]
+        if 2 * len(kept) >= len(schema["fields"]):
+            return None
+        guard = {"name": GUARD, "type": {"type": "fixed", "name": GUARD, "size": 1}}
+        return tuple(
+            _Expansion(imported).expand({**schema, "fields": [*fields, guard]}, "")
+            for fields in (schema["fields"], kept)
+        )
+
+    return _checked(pair)
+
+
+def _checked(made: Callable[[], Any]) -> Any:  # noqa: ANN401 - JSON
+    try:
+        return made()
+    except (msgspec.DecodeError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        msg = f"is not a valid Avro schema: {error!r}"
+        raise UnusableSchemaError(msg) from None
+
+
+class _Expansion:
+    """Rewrites a schema, and remembers the named types that are defined."""
+
+    def __init__(self, imported: Mapping[str, str]) -> None:
+        self._known: dict[str, tuple[Any, str]] = {}  # definition and enclosing namespace, by name
+        self._defined: set[str] = set()
+        self._open: list[str] = []  # records that are being defined, outermost first
+        self._depth = 0
+        for text in imported.values():
+            self._collect(msgspec.json.decode(text), "")
+
+    def _collect(self, schema: Any, space: str) -> None:  # noqa: ANN401 - JSON
+        """Note the definitions of named types in an imported schema."""
+        if isinstance(schema, list):
+            for one in schema:
+                self._collect(one, space)
+        elif isinstance(schema, dict):
+            if schema.get("type") in _NAMED:
+                name, inner = _full_name(schema, space)
+                self._known[name] = (schema, space)
+                space = inner
+            for field in schema.get("fields", ()):
+                self._collect(field["type"], space)
+            for key in ("items", "values", "type"):
+                if key in schema:
+                    self._collect(schema[key], space)
+
+    def expand(self, schema: Any, space: str, *, within_union: bool = False) -> Any:  # noqa: ANN401 - JSON
+        """Return a type, seen from a namespace."""
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            msg = f"is nested deeper than {_MAX_DEPTH} types"
+            raise UnusableSchemaError(msg)
+        found = self._expanded(schema, space, within_union=within_union)
+        self._depth -= 1
+        return found
+
+    def _expanded(self, schema: Any, space: str, *, within_union: bool) -> Any:  # noqa: ANN401 - JSON
+        if isinstance(schema, list):
+            return [self.expand(one, space, within_union=True) for one in schema]
+        if isinstance(schema, str):
+            return self._by_name(schema, space, within_union=within_union)
+        kind = schema["type"]
+        if kind in _NAMED:
+            return self._named(schema, space)
+        if kind in ("array", "map"):
+            key = "items" if kind == "array" else "values"
+            return {"type": kind, key: self.expand(schema[key], space)}
+        if isinstance(kind, str) and kind in _PRIMITIVES:
+            return _primitive(kind, schema, within_union=within_union)
+        return self.expand(kind, space, within_union=within_union)
+
+    def _by_name(self, name: str, space: str, *, within_union: bool) -> Any:  # noqa: ANN401 - JSON
+        if name in _PRIMITIVES:
+            return _primitive(name, {}, within_union=within_union)
+        full = name if "." in name or not space else f"{space}.{name}"
+        for one in (full, name):  # a name may be of no namespace
+            if one in self._open:
+                msg = f"contains itself, by the type {one}; abers reads no recursive records"
+                raise UnusableSchemaError(msg)
+            if one in self._defined:
+                return one
+            if one in self._known:
+                return self.expand(*self._known[one], within_union=within_union)
+        msg = f"names the type {full}, which is not defined"
+        raise UnusableSchemaError(msg)
+
+    def _named(self, schema: Mapping[str, Any], space: str) -> dict[str, Any]:
+        kind = schema["type"]
+        name, inner = _full_name(schema, space)
+        found: dict[str, Any] = {"type": "record" if kind == "error" else kind, "name": name}
+        if kind == "enum":
+            found |= {key: schema[key] for key in ("symbols", "default") if key in schema}
+        elif kind == "fixed":
+            if schema["size"] < 1:
+                _refuse_empty(f"fixed {name}")
+            found |= {"size": schema["size"], **_of_bytes(schema)}
+        else:
+            if not schema["fields"]:
+                _refuse_empty(f"record {name}")
+            self._open.append(name)
+            found["fields"] = [
+                {"name": one["name"], "type": self.expand(one["type"], inner)}
+                for one in schema["fields"]
+            ]
+            self._open.pop()
+        self._defined.add(name)
+        return found
+
+
+def _full_name(schema: Mapping[str, Any], space: str) -> tuple[str, str]:
+    """Return the full name of a type, and the namespace of what it contains."""
+    name = schema["name"]
+    if "." not in name and (own := schema.get("namespace", space)):
+        name = f"{own}.{name}"
+    return name, name.rpartition(".")[0]
+
+
+def _primitive(kind: str, schema: Mapping[str, Any], *, within_union: bool) -> Any:  # noqa: ANN401 - JSON
+    if kind == "null" and not within_union:
+        _refuse_empty("null")
+    if kind == "bytes":
+        return {"type": kind, **_of_bytes(schema)}
+    logical = schema.get("logicalType")
+    if logical in _OURS and kind in ("int", "long"):
+        return {"type": kind, "logicalType": f"abers-{logical}"}
+    return kind
+
+
+def _of_bytes(schema: Mapping[str, Any]) -> dict[str, Any]:
+    scale = schema.get("scale", 0)
+    if schema.get("logicalType") == "decimal" and 0 <= scale <= _MAX_SCALE:
+        return {"logicalType": "abers-decimal", "scale": scale}
+    return {"logicalType": "abers-base64"}
+
+
+def _refuse_empty(what: str) -> NoReturn:
+    msg = (
+        f"has a type that takes no bytes ({what}), so that a few bytes may be any number of "
+        "values; remove it, or put it into a union"
+    )
+    raise UnusableSchemaError(msg)

@@ -1,0 +1,256 @@
+"""Client of a schema registry with Confluent's interface.
+
+Every question has a deadline, however slowly the registry answers, and the answer a largest size. A
+registry that is away, fails or does not answer as a registry is asked again until the deadline. Its
+password comes from the environment or a file, and no message shows it.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import time
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from threading import Timer
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+import abers
+from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.secret import read_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from abers_connectors.config.sections import SchemaRegistrySection
+    from abers_connectors.secret import Secret
+
+__all__ = [
+    "REGISTRY_PASSWORD",
+    "RegisteredSchema",
+    "SchemaReference",
+    "SchemaRegistry",
+    "registry_password",
+]
+
+REGISTRY_PASSWORD = "ABERS_SCHEMA_REGISTRY_PASSWORD"  # noqa: S105 - the name of the variable
+"""Environment variable of the password of `schema_registry.username`."""
+
+T = TypeVar("T")
+
+_MAX_BYTES = 4 << 20  # of an answer
+_PAUSE = 0.25  # seconds between two attempts
+_SHARE = 0.5  # of the time-out that one attempt may take, so that there is another one
+_MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
+_CONTENT = {"Content-Type": _MEDIA_TYPE}
+_OK, _NOT_FOUND, _ERROR = 200, 404, 500
+_NO_LOGIN = {401, 403}
+_RETRIED = {408, 429}  # beside all errors of a server
+_MISSING = range(40400, 40500)  # codes in the body, which no other server's 404 has
+_MAX_CHARACTERS = 1000  # of what the registry says
+
+
+class SchemaReference(msgspec.Struct, frozen=True):
+    """A schema that another one imports, by the name that it has there."""
+
+    name: str
+    subject: str
+    version: int
+
+
+class RegisteredSchema(msgspec.Struct, frozen=True, rename="camel"):
+    """A schema as the registry has it."""
+
+    schema: str
+    schema_type: str = "AVRO"
+    references: tuple[SchemaReference, ...] = ()
+
+
+class _Identity(msgspec.Struct, frozen=True):
+    id: int
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """What a registry says of a request that it rejects."""
+
+    error_code: int
+    message: str = ""
+
+
+class _Answer(NamedTuple):
+    status: int
+    body: bytes
+
+
+class _Refusal(NamedTuple):
+    """An answer of a registry that works: it does not have, or does not do, what was asked."""
+
+    status: int
+    message: str
+
+
+class _FaultError(Exception):
+    """An answer that is none of a registry that works."""
+
+
+def registry_password(section: SchemaRegistrySection, environ: Mapping[str, str]) -> Secret:
+    """Return the password of the user; a ConfigError if there is none."""
+    key = "schema_registry.password_file"
+    found = read_secret(REGISTRY_PASSWORD, key, section.password_file, environ)
+    if found is None:
+        msg = (
+            f"schema_registry.username: set the user's password in {REGISTRY_PASSWORD}, or name a "
+            f"file that has it in {key}"
+        )
+        raise ConfigError([msg])
+    return found
+
+
+class SchemaRegistry:
+    """The registry of a configuration."""
+
+    def __init__(
+        self, section: SchemaRegistrySection, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        parts = urlsplit(section.url)
+        self._secure, self._host, self._port = (
+            parts.scheme == "https",
+            parts.hostname or "",
+            parts.port,
+        )
+        self._prefix, self._timeout = parts.path.rstrip("/"), section.timeout / 1000
+        self.name = f"{parts.scheme}://{parts.netloc}{self._prefix}"
+        self._headers = {"Accept": _MEDIA_TYPE, "User-Agent": f"abers/{abers.__version__}"}
+        if section.username is not None:
+            password = registry_password(section, environ).reveal()
+            login = base64.b64encode(f"{section.username}:{password}".encode()).decode()
+            self._headers["Authorization"] = f"Basic {login}"
+
+    def require(self) -> None:
+        """Raise a BrokerError if the registry is away, a ConfigError if it refuses the login."""
+        self.schema(1)  # which need not exist
+
+    def schema(self, number: int) -> RegisteredSchema | None:
+        """Return the schema of an id; None if the registry does not know it."""
+        return self._find(f"/schemas/ids/{number}", RegisteredSchema)
+
+    def version(self, subject: str, version: int) -> RegisteredSchema | None:
+        """Return a version of a subject; None if the registry does not know it."""
+        return self._find(f"{_path(subject)}/versions/{version}", RegisteredSchema)
+
+    def register(self, subject: str, schema: RegisteredSchema) -> int:
+        """Return the id of a schema, which is registered under a subject if it is not yet.
+
+        A ConfigError has the sentence of a registry that refuses it, as one that does not fit the
+        earlier versions.
+        """
+        body = msgspec.json.encode(schema)
+        # Whoever may write there may have registered it before.
+        if (known := self._find(_path(subject), _Identity, body)) is not None:
+            return known.id
+        found = self._ask("POST", f"{_path(subject)}/versions", _Identity, body)
+        if isinstance(found, _Refusal):
+            msg = f"the schema registry refuses the schema of {subject}: {found.message}"
+            raise ConfigError([msg])
+        return found.id
+
+    def _find(self, path: str, kind: type[T], body: bytes | None = None) -> T | None:
+        """Return what is at a path, or matches a body; None if there is nothing."""
+        found = self._ask("GET" if body is None else "POST", path, kind, body)
+        if not isinstance(found, _Refusal):
+            return found
+        if found.status == _NOT_FOUND:
+            return None
+        msg = f"the schema registry {self.name} answers {found.status} to {path}: {found.message}"
+        raise ConfigError([msg])
+
+    def _ask(self, method: str, path: str, kind: type[T], body: bytes | None) -> T | _Refusal:
+        """Ask until a working registry answers; a BrokerError is raised if none does in time.
+
+        A registry that refuses the login is a ConfigError.
+        """
+        until = time.monotonic() + self._timeout
+        while True:
+            seconds = max(_PAUSE, min(until - time.monotonic(), _SHARE * self._timeout))
+            try:
+                found = _read(self._attempt(method, path, body, seconds), kind)
+            except (OSError, HTTPException, ValueError, _FaultError) as error:
+                why = _reason(error)
+            else:
+                if isinstance(found, _Refusal) and found.status in _NO_LOGIN:
+                    raise ConfigError([self._no_login(found.status)])
+                return found
+            if time.monotonic() + _PAUSE > until:
+                break
+            time.sleep(_PAUSE)
+        msg = (
+            f"the schema registry {self.name} gave no answer to {path} within "
+            f"{self._timeout:g} s (schema_registry.timeout): {why}"
+        )
+        raise BrokerError(msg)
+
+    def _no_login(self, status: int) -> str:
+        return (
+            f"schema_registry.username: {self.name} answers {status}; name a user who may read, "
+            f"and for outputs write, and check the password in {REGISTRY_PASSWORD} or "
+            "schema_registry.password_file"
+        )
+
+    def _attempt(self, method: str, path: str, body: bytes | None, seconds: float) -> _Answer:
+        kind = HTTPSConnection if self._secure else HTTPConnection
+        connection = kind(self._host, self._port, timeout=seconds)
+        try:
+            connection.connect()
+            # The time-out is that of each packet, and a registry may send one byte after another.
+            cut = Timer(seconds, _cut, [connection.sock])
+            cut.daemon = True
+            cut.start()
+            try:
+                headers = self._headers if body is None else self._headers | _CONTENT
+                connection.request(method, self._prefix + path, body, headers)
+                with connection.getresponse() as response:
+                    return _Answer(response.status, response.read(_MAX_BYTES + 1))
+            finally:
+                cut.cancel()
+        finally:
+            connection.close()
+
+
+def _path(subject: str) -> str:
+    return f"/subjects/{quote(subject, safe='')}"
+
+
+def _cut(connected: socket.socket) -> None:
+    """End a connection, and with it whatever waits for it."""
+    with suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
+
+
+def _read(answer: _Answer, kind: type[T]) -> T | _Refusal:
+    """Decode an answer; a fault is one that no registry that works gives."""
+    status, body = answer
+    if status in _NO_LOGIN:
+        return _Refusal(status, "")
+    if status >= _ERROR or status in _RETRIED:
+        why = f"it answers {status}"
+        raise _FaultError(why)
+    if len(body) > _MAX_BYTES:
+        why = f"its answer has more than {_MAX_BYTES:,} bytes"
+        raise _FaultError(why)
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if status == _OK:
+            return msgspec.json.decode(body, type=kind)
+        problem = msgspec.json.decode(body, type=_Problem)
+        if status != _NOT_FOUND or problem.error_code in _MISSING:
+            return _Refusal(status, problem.message[:_MAX_CHARACTERS])
+    why = f"it answers {status}, but not as a registry; check schema_registry.url"
+    raise _FaultError(why)
+
+
+def _reason(error: Exception) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text or type(error).__name__

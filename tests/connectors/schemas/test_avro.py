@@ -1,0 +1,222 @@
+"""Avro becomes the values that JSON has; a bad body or schema costs only its own records."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.connectors.kafka.brokers import unique
+from tests.connectors.schemas.registries import NOWHERE, avro, avro_schema, client, registered
+
+from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.schemas.avro import avro_decoder
+from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference
+from abers_connectors.schemas.schema_cache import UnusableSchemaError
+
+MOMENT = dt.datetime(2026, 1, 31, 12, 30, 15, 250_000, dt.UTC)
+MILLISECONDS = 1_769_862_615_250
+
+
+def decoded(schema: Any, value: Any, reads: frozenset[str] | None = None) -> Any:  # noqa: ANN401
+    """Write a value by a schema, and decode it."""
+    names = reads or frozenset(field["name"] for field in schema["fields"])
+    decode = avro_decoder(RegisteredSchema(json.dumps(schema)), client(NOWHERE), names)
+    return decode(avro(7, schema, value))
+
+
+def logical(kind: str, name: str, **more: int) -> dict[str, Any]:
+    """Return a logical type."""
+    return {"type": kind, "logicalType": name, **more}
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "read"),
+    [
+        ("string", "é", "é"),
+        ("long", -(2**63), -(2**63)),
+        ("double", 0.1, 0.1),
+        ("boolean", True, True),
+        ("bytes", b"\xff\0", "/wA="),
+        (["null", "double"], None, None),
+        (["null", "string", "long"], 5, 5),
+        ({"type": "enum", "name": "E", "symbols": ["a", "b"]}, "b", "b"),
+        ({"type": "fixed", "name": "F", "size": 2}, b"ab", "YWI="),
+        ({"type": "array", "items": "double"}, [0.5, 1.0], [0.5, 1.0]),
+        ({"type": "map", "values": ["null", "long"]}, {"a": 1, "b": None}, {"a": 1, "b": None}),
+        (avro_schema(("in", "long"), name="Inner"), {"in": 3}, {"in": 3}),
+        (logical("long", "timestamp-millis"), MOMENT, MILLISECONDS),
+        (logical("long", "timestamp-micros"), MOMENT, MILLISECONDS),
+        (logical("long", "timestamp-nanos"), MILLISECONDS * 10**6, MILLISECONDS),
+        (
+            logical("long", "local-timestamp-millis"),
+            MOMENT.replace(tzinfo=None),
+            "2026-01-31T12:30:15.250000",
+        ),
+        (
+            logical("long", "local-timestamp-micros"),
+            MOMENT.replace(tzinfo=None),
+            "2026-01-31T12:30:15.250000",
+        ),
+        (logical("int", "date"), MOMENT.date(), "2026-01-31"),
+        (logical("int", "time-millis"), MOMENT.time(), "12:30:15.250000"),
+        (logical("long", "time-micros"), MOMENT.time(), "12:30:15.250000"),
+        (logical("bytes", "decimal", precision=9, scale=2), Decimal("-12.34"), -12.34),
+        (logical("string", "uuid"), uuid.UUID(int=5), "00000000-0000-0000-0000-000000000005"),
+        (logical("int", "unheard-of"), 5, 5),
+    ],
+)
+def test_values_become_those_of_json(kind: Any, written: Any, read: Any) -> None:  # noqa: ANN401
+    """Each type, logical types and unions included."""
+    found = decoded(avro_schema(("f", kind)), {"f": written})
+    assert found == {"f": read}
+    assert type(found["f"]) is type(read)
+
+
+def test_a_union_of_records() -> None:
+    """A topic may have records of several types."""
+    types = [avro_schema(("a", "long"), name="A"), avro_schema(("b", "long"), name="B")]
+    decode = avro_decoder(RegisteredSchema(json.dumps(types)), client(NOWHERE), frozenset("a"))
+    assert decode(avro(7, types, ("B", {"b": 5}))) == {"b": 5}
+
+
+def test_named_types_are_used_again() -> None:
+    """A type that is defined once is found by its name, in its namespace or another."""
+    inner = avro_schema(("v", "long"), name="Inner")
+    schema = avro_schema(
+        ("a", inner), ("b", "Inner"), ("c", ["null", "x.y.Inner"]), namespace="x.y"
+    )
+    value = {"a": {"v": 1}, "b": {"v": 2}, "c": {"v": 3}}
+    assert decoded(schema, value) == value
+    # Where its definition is not wanted, the type is still known.
+    wide = avro_schema(("a", inner), *((f"n{n}", "long") for n in range(9)), ("b", "Inner"))
+    full = {"a": {"v": 1}, "b": {"v": 2}} | {f"n{n}": n for n in range(9)}
+    assert decoded(wide, full, frozenset({"a", "n3"})) == {"a": {"v": 1}, "n3": 3}
+
+
+def test_fields_that_are_not_read_are_skipped() -> None:
+    """If they are more than the others, they are not in the result."""
+    schema = avro_schema(("a", "long"), ("b", {"type": "array", "items": "long"}), ("c", "string"))
+    value = {"a": 1, "b": [1, 2], "c": "x"}
+    assert decoded(schema, value, frozenset("c")) == {"c": "x"}
+    assert decoded(schema, value, frozenset("ac")) == value
+    assert decoded(schema, value, frozenset("z")) == {}
+
+
+def test_imported_schemas(schema_registry: str) -> None:
+    """Types of other subjects are found, those that these import too."""
+    subject, shared = unique("event"), unique("shared")
+    leaf = avro_schema(("v", "long"), name="Leaf", namespace="a.b")
+    registered(schema_registry, f"{shared}.leaf", leaf)
+    to_leaf = SchemaReference("a.b.Leaf", f"{shared}.leaf", 1)
+    middle = avro_schema(("leaf", "Leaf"), name="Middle", namespace="a.b")
+    registered(schema_registry, f"{shared}.middle", middle, references=(to_leaf,))
+    whole = avro_schema(("m", "a.b.Middle"), ("n", ["null", "a.b.Leaf"]))
+    to_middle = SchemaReference("a.b.Middle", f"{shared}.middle", 1)
+    number = registered(schema_registry, subject, whole, references=(to_middle, to_leaf))
+    schema = client(schema_registry).schema(number)
+    assert schema is not None
+    decode = avro_decoder(schema, client(schema_registry), frozenset("mn"))
+    inline = avro_schema(
+        ("m", middle | {"fields": [{"name": "leaf", "type": leaf}]}), ("n", "null")
+    )
+    inline["fields"][1]["type"] = ["null", "a.b.Leaf"]
+    value = {"m": {"leaf": {"v": 4}}, "n": {"v": 5}}
+    assert decode(avro(number, inline, value)) == value
+
+
+def test_a_missing_import(schema_registry: str) -> None:
+    """A schema whose import is gone cannot be used."""
+    missing = RegisteredSchema('"long"', references=(SchemaReference("a", unique("none"), 3),))
+    with pytest.raises(UnusableSchemaError, match="imports a, and there is no version 3 of none"):
+        avro_decoder(missing, client(schema_registry), frozenset())
+
+
+NESTED = avro_schema(("next", ["null", "Event"]))
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ("{", "is not a valid Avro schema"),
+        ('{"type": "record"}', "is not a valid Avro schema"),
+        ("[" * 100_000, "is not a valid Avro schema"),
+        ('{"type": "array", "items": ' * 100 + '"long"' + "}" * 100, "is nested deeper than 100"),
+        (json.dumps(avro_schema(("a", "Nothing"))), "names the type Nothing, which is not defined"),
+        # A few bytes of data would be a value that is nested without bound, or has no end.
+        (json.dumps(NESTED), "contains itself, by the type Event"),
+        (json.dumps(avro_schema(("a", {"type": "array", "items": "null"}))), "takes no bytes"),
+        (json.dumps(avro_schema(("a", {"type": "fixed", "name": "F", "size": 0}))), "no bytes"),
+        (json.dumps(avro_schema(("a", avro_schema(name="Empty")))), "takes no bytes .record Empty"),
+    ],
+)
+def test_a_schema_that_cannot_be_used(schema: str, why: str) -> None:
+    """It is refused before any record is decoded."""
+    with pytest.raises(UnusableSchemaError, match=why):
+        avro_decoder(RegisteredSchema(schema), client(NOWHERE), frozenset("a"))
+
+
+SCHEMA = avro_schema(
+    ("id", "string"),
+    ("score", ["null", "double"]),
+    ("tags", {"type": "array", "items": "string"}),
+    ("kind", {"type": "enum", "name": "K", "symbols": ["a", "b"]}),
+    ("price", logical("bytes", "decimal", precision=9, scale=2)),
+)
+DECODE, DECODE_ID = (
+    avro_decoder(RegisteredSchema(json.dumps(SCHEMA)), client(NOWHERE), frozenset(reads))
+    for reads in (("id", "score", "tags"), ("id",))
+)
+VALUE = {"id": "a", "score": 0.5, "tags": ["x"], "kind": "b", "price": Decimal("1.5")}
+GOOD = avro(7, SCHEMA, VALUE)
+
+
+def test_a_cut_body_is_a_bad_record() -> None:
+    """A body that ends anywhere but at its end is refused, also in fields that are not read."""
+    assert DECODE(GOOD)["score"] == 0.5
+    assert DECODE_ID(GOOD) == {"id": "a"}
+    for decode in (DECODE, DECODE_ID):
+        for size in range(5, len(GOOD)):
+            with pytest.raises(BadRecordError, match="by its schema the Avro body") as found:
+                decode(GOOD[:size])
+            assert found.value.reason == "bad-avro"
+        with pytest.raises(BadRecordError, match="ends 1 bytes before the record"):
+            decode(GOOD + b"\0")
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_record_or_a_bad_one(body: bytes) -> None:
+    """No bytes do anything else than to be decoded, or to be refused with the same words."""
+    found = []
+    for _ in range(2):
+        try:
+            DECODE_ID(GOOD[:5] + body)
+        except BadRecordError as error:
+            found.append(error.detail)
+        try:
+            found.append(str(DECODE(GOOD[:5] + body)))
+        except BadRecordError as error:
+            found.append(error.detail)
+    assert found[: len(found) // 2] == found[len(found) // 2 :]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x80" * 8 + b"\x40",  # a text of 2^61 bytes
+        b"\x02a\0" + b"\x80" * 8 + b"\x40",  # as many texts
+        b"\x02a\x08",  # the fifth type of two
+        b"\x02a\0\0\x20",  # the ninth of two symbols
+        b"\x02\xff\0\0\0\0",  # not UTF-8
+        b"\x02a\0\0\0" + b"\x80\x10" + b"\1" * 1024,  # a decimal of 1024 bytes
+    ],
+)
+def test_a_hostile_body_is_a_bad_record(body: bytes) -> None:
+    """Lengths beyond the record, indexes beyond the types, and text that is none are refused."""
+    with pytest.raises(BadRecordError, match="by its schema the Avro body"):
+        DECODE(GOOD[:5] + body)
