@@ -313,6 +313,7 @@ class HttpSection(Section):
     hosts: Names = ()
     check_host: bool = False
     token_file: File | None = None
+    max_models: Count = 100
 
 
 class AlertsSection(Section):

@@ -70,7 +70,7 @@ def open_worker(
 
     kafka = kafka_section(config)
     stall_timeout = kafka.stall_timeout / 1000
-    status = Status(stall_timeout, supervisor.alive)
+    status = Status(stall_timeout, supervisor.alive, max_models=config.http.max_models)
     page = ServicePage(kafka.application_id, status)
     with ExitStack() as stack:
         if config.http.enabled:

@@ -18,6 +18,7 @@ import numpy as np
 
 from abers.monitoring import evidence_numbers, others_total, strongest, verdicts_total
 from abers_connectors.runtime.counters import Counters, TaskGauges
+from abers_connectors.runtime.named_models import OTHERS, NamedModels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ INPUTS = ("observations", "labels")
 """The inputs of an application, by their numbers in the changelog."""
 
 _MAX_HINTS = 20
+_MAX_MODELS = 100  # as by http.max_models
+_STRONGEST = 10  # models without counts of their own that have evidence in metrics
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,9 @@ class StatusView:
     counts: Counters
     gauges: dict[int, TaskGauges]  # by partition
     lags: dict[tuple[str, int], int]  # records behind, by topic and partition
-    evidence: Mapping[str, Sequence[Evidence]]  # by model; of each test the strongest segment
-    numbers: Mapping[str, Sequence[Number]]  # of other monitors, by model; over all segments
+    # By model, see `Status.update_evidence`: of each test the strongest segment,
+    evidence: Mapping[str, Sequence[Evidence]]
+    numbers: Mapping[str, Sequence[Number]]  # and of other monitors the numbers over all segments
     now: float  # wall-clock time in milliseconds since 1970
 
     def gauges_of_monitors(self) -> Iterator[tuple[str, Number]]:
@@ -62,16 +66,18 @@ class Status:
     """Status of a service.
 
     After `stall_timeout` seconds without progress the loop counts as hung, and after
-    `session_timeout` seconds without a heartbeat the brokers reassign the partitions. `on_progress`
-    is called whenever the loop makes progress. `clock` is monotonic.
+    `session_timeout` seconds without a heartbeat the brokers reassign the partitions. The first
+    `max_models` models have counts of their own, see `NamedModels`. `on_progress` is called
+    whenever the loop makes progress. `clock` is monotonic.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is independent
         self,
         stall_timeout: float,
         on_progress: Callable[[], None] = lambda: None,
         *,
         session_timeout: float = math.inf,
+        max_models: int = _MAX_MODELS,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
@@ -92,6 +98,7 @@ class Status:
         self._hints: dict[str, None] = {}
         self._last_abort: list[str] = []
         self._counts = Counters()
+        self._names = NamedModels(max_models)
         self._retired: set[str] = set()
         self._gauges: dict[int, TaskGauges] = {}
         self._lags: dict[tuple[str, int], int] = {}
@@ -137,13 +144,14 @@ class Status:
             self._update_gauges(task)
             if result.outputs is not None:
                 self._retired.update(result.outputs.retired)
+                shown = self._names.name
                 counts.alarms.update(
-                    (one.model, one.view, one.test) for _, one in result.outputs.alarms
+                    (shown(one.model), one.view, one.test) for _, one in result.outputs.alarms
                 )
                 settled = result.outputs.settled_batch
                 if settled is not None:
                     counts.label_delay.add_many(np.maximum(settled.delays, 0) / 1000)
-                    models = [model for model, _ in task.processor.keys]
+                    models = [shown(model) for model, _ in task.processor.keys]
                     counts.model_totals.add(models, settled.keys, settled.scored)
 
     def _update_gauges(self, task: StreamTask) -> None:
@@ -179,9 +187,10 @@ class Status:
             self._lags.update(lags)
 
     def update_evidence(self, tasks: Iterable[StreamTask]) -> None:
-        """Update the evidence of all models; call it between batches.
+        """Update the evidence of models; call it between batches.
 
-        The totals of retired models that no task has any more are dropped.
+        They are those with counts of their own, and of the others the few with the strongest
+        evidence. The totals of retired models that no task has any more are dropped.
         """
         found: dict[str, list[TaskMonitor]] = {}
         known: set[str] = set()
@@ -191,17 +200,22 @@ class Status:
             for (model, _), monitor in zip(keys, monitors, strict=False):
                 found.setdefault(model, []).append(monitor)
         evidence = {model: strongest([one.tests for one in many]) for model, many in found.items()}
+        others = [model for model in evidence if self._names.name(model) == OTHERS]
+        others.sort(key=lambda model: _margin(evidence[model]))
+        for model in others[:-_STRONGEST]:
+            del evidence[model]
         numbers = {
             model: [
-                *(number for one in others_total(many) for number in one.summary()),
-                *verdicts_total(many),
+                *(number for one in others_total(found[model]) for number in one.summary()),
+                *verdicts_total(found[model]),
             ]
-            for model, many in found.items()
+            for model in evidence
         }
         with self._lock:
             self._evidence, self._numbers = evidence, numbers
             gone, self._retired = self._retired - known, set()
             self._counts.model_totals.drop(gone)
+            self._names.drop(gone)
             for one in [one for one in self._counts.alarms if one[0] in gone]:
                 del self._counts.alarms[one]
 
@@ -242,3 +256,8 @@ class Status:
                 self._numbers,
                 self._wall() * 1000,
             )
+
+
+def _margin(tests: Sequence[Evidence]) -> float:
+    """Return how far the strongest evidence is above its threshold, as a logarithm."""
+    return max((one.log_wealth - one.log_threshold for one in tests), default=-math.inf)

@@ -7,6 +7,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.reads import Read, turning
@@ -228,6 +229,38 @@ def test_evidence_without_tests() -> None:
         status.update_evidence([task])
         assert not any(status.view().evidence.values())
         assert status.view().counts.alarms == {}
+
+
+# Many models
+
+
+def test_models_beyond_the_limit_are_counted_together() -> None:
+    """The first models have totals of their own; all others share a row, and nothing is lost."""
+    time = 1_700_000_000_000
+    status, task, whole = Status(60.0, max_models=2), Served(0), Status(60.0)
+    for number, model in enumerate("abcdabcd"):
+        work = task.take(*labelled(model, time + number, times=50))
+        status.batch_committed(task, work)
+        whole.batch_committed(task, work)
+    found, every = (one.view().counts.model_totals for one in (status, whole))
+    assert [*found.rows] == ["a", "b", "other"]
+    for key, table in every.tables.items():
+        assert (found.tables[key][:2] == table[:2]).all()
+        assert found.tables[key][2] == pytest.approx(table[2:].sum(axis=0))
+
+
+def test_evidence_of_models_beyond_the_limit() -> None:
+    """Of the models without totals of their own, those with the strongest evidence are named."""
+    status, task = Status(60.0, max_models=1), Served(0)
+    status.batch_committed(task, task.take(*labelled("first", 1_700_000_000_000)))
+    for number in range(12):
+        task.take(*labelled(f"calm-{number}", 1_700_000_000_001 + number))
+    status.batch_committed(task, task.take(*turning("wrong")))
+    status.update_evidence([task])
+    view = status.view()
+    assert len(view.evidence) == 11
+    assert {"first", "wrong"} <= view.evidence.keys() == view.numbers.keys()
+    assert view.counts.alarms == {("other", "calibrated", "change-tolerance"): 1}
 
 
 # Retired models
