@@ -39,6 +39,7 @@ _CONSUMER = {
     "auto_offset_reset": "none",
     "allow_auto_create_topics": False,
     "fetch_max_wait_ms": 100,  # the longest wait for a resumed partition
+    "request_timeout_ms": 10_000,  # after which a broker that does not answer counts as gone
     "metrics_enabled": False,
 }
 

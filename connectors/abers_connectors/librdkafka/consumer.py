@@ -50,6 +50,7 @@ _SETTINGS: dict[str, Any] = {
     # The end of a partition counts markers of transactions, which are no messages.
     "enable.partition.eof": True,
     "fetch.wait.max.ms": 100,  # the longest wait for a resumed partition
+    "socket.timeout.ms": 10_000,  # after which a broker that does not answer counts as gone
     # What is fetched waits in one queue. By default fetching rests for a second when it is full.
     "fetch.queue.backoff.ms": 10,
     "queued.min.messages": 20_000,
