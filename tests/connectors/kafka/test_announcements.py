@@ -166,8 +166,10 @@ def test_what_hinders_a_service(
     assert {(line["level"], line["app"]) for line in lines} == {("critical", "abers")}
     assert [line["message"] for line in lines] == [
         "abers.toml: kafka.security.cafile: ca: no such file",
-        "abers.toml: kafka.security.username: set its password in the environment variable "
-        "ABERS_KAFKA_PASSWORD, or name a file that has it in kafka.security.password_file",
+        (
+            "abers.toml: kafka.security.username: set its password in the environment variable "
+            "ABERS_KAFKA_PASSWORD, or name a file that has it in kafka.security.password_file"
+        ),
     ]
 
 
