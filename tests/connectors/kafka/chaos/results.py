@@ -60,12 +60,10 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def record(result: Result) -> None:
-    """Print a result, and add it to the file of results if there is one."""
-    line = msgspec.json.encode(result)
-    print(line.decode())  # noqa: T201 - what the campaigns are for
+    """Add a result to the file of results, if there is one."""
     if _FILE in os.environ:
         with Path(os.environ[_FILE]).open("ab") as file:
-            file.write(line + b"\n")
+            file.write(msgspec.json.encode(result) + b"\n")
 
 
 def table(results: Sequence[Result]) -> str:
