@@ -81,11 +81,12 @@ inline double logistic(double x) {
 
 inline double logit(double p) { return logarithm(p / (1.0 - p)); }
 
-// Of `count` values, `stride` apart, of which each is 0 or normal and positive.
+// Of `count` values, `stride` apart, of which each is NaN, 0, or normal and positive.
 inline double geometric_mean(const double* values, std::size_t count, std::size_t stride) {
   double total = 0.0;
   for (std::size_t i = 0; i < count; ++i) {
     const double value = values[i * stride];
+    if (std::isnan(value)) return value;
     if (value <= 0.0) return 0.0;
     total += logarithm(value);
   }

@@ -79,9 +79,11 @@ def logit(p: float) -> float:
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """Return the geometric mean of numbers of which each is 0 or normal and positive."""
+    """Return the geometric mean of numbers of which each is NaN, 0, or normal and positive."""
     total = 0.0
     for value in values:
+        if math.isnan(value):
+            return value
         if value <= 0.0:
             return 0.0
         total += logarithm(value)
