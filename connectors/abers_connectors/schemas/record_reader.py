@@ -6,6 +6,7 @@ one raises its own error.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from abers_connectors.extras import extra
@@ -81,11 +82,7 @@ class _SchemaRecords:
 
     def prepare(self, raws: Iterable[bytes]) -> None:
         """Look up the schemas that are not known yet."""
-        for head in {raw[:HEAD] for raw in raws}:
-            try:
-                self._cache.get(schema_id(head))
-            except BadRecordError:
-                continue  # raised again for each of its records
+        _look_up(self._cache, raws)
 
     def read(
         self, raws: Sequence[bytes], mapper: Mapper, numbers: Iterable[int], metadata: Metadata
@@ -115,11 +112,7 @@ class _JsonSchemaRecords(_JsonRecords):
 
     def prepare(self, raws: Iterable[bytes]) -> None:
         """Look up the schemas that are not known yet."""
-        for head in {raw[:HEAD] for raw in raws}:
-            try:
-                self._cache.get(schema_id(head))
-            except BadRecordError:
-                continue  # raised again for each of its records
+        _look_up(self._cache, raws)
 
     def read(
         self,
@@ -139,6 +132,12 @@ class _JsonSchemaRecords(_JsonRecords):
         """Return the row of a record, or raise a BadRecordError."""
         self._cache.get(schema_id(raw))
         return super().read_one(raw[HEAD:], mapper, number, metadata)
+
+
+def _look_up(cache: SchemaCache[Any], raws: Iterable[bytes]) -> None:
+    for head in {raw[:HEAD] for raw in raws}:
+        with suppress(BadRecordError):  # raised again for each of its records
+            cache.get(schema_id(head))
 
 
 def record_reader(

@@ -132,3 +132,11 @@ def test_geometric_means_are_those_of_the_specification(pairs: list[list[float]]
     for_0 = geometric_mean([1.0 - one for one in found.p0])
     ends = sorted([1.0 - for_0, geometric_mean([*found.p1])])
     assert [found.low, found.high] == ends
+
+
+def test_a_missing_probability_has_no_merge() -> None:
+    """NaN in a fold makes the merge NaN, on both backends, and no other row changes."""
+    p = np.array([[0.1, np.nan], [0.2, 0.2]])
+    found = cross_log_merge(p, p)
+    assert np.isnan(found[0])
+    assert found[1] == pytest.approx(0.2)
