@@ -18,17 +18,26 @@ from abers_connectors.runtime.transport import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FENCED", "retried", "translated_errors"]
+__all__ = ["FENCED", "fenced_producer", "retried", "translated_errors"]
 
 T = TypeVar("T")
 
-# A newer process of the same identity has fenced this one.
-FENCED = (
+_FENCED_PRODUCER = (
     errors.ProducerFencedError,
     errors.InvalidProducerEpochError,
-    errors.FencedInstanceIdError,
     errors.TransactionCoordinatorFencedError,
 )
+FENCED = (*_FENCED_PRODUCER, errors.FencedInstanceIdError)
+"""Errors after which a producer cannot abort its transaction."""
+
+
+def fenced_producer(doing: str, name: str) -> str:
+    """Return the message that a producer was fenced, by the name of the error."""
+    return (
+        f"{doing}: another process took the place of this one, or a broker failed while it ended "
+        f"a transaction ({name}); start again, and if that repeats look for a second process with "
+        "the same kafka.group_instance_id"
+    )
 
 
 @contextmanager
@@ -40,7 +49,9 @@ def translated_errors(doing: str) -> Iterator[None]:
         names = ", ".join(TopicPartition(*one).at(at) for one, at in dict(error.args[0]).items())
         msg = f"{names}: the topic has no such offset; records were deleted before they were read"
         raise BrokerError(msg) from error
-    except FENCED as error:
+    except _FENCED_PRODUCER as error:
+        raise BrokerError(fenced_producer(doing, type(error).__name__)) from error
+    except errors.FencedInstanceIdError as error:
         msg = (
             f"{doing}: another process took the place of this one ({type(error).__name__}); "
             "no two processes may have the same kafka.group_instance_id"

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException
 
 from abers.exceptions import BrokerError, ConfigError
+from abers_connectors.kafka.client_errors import fenced_producer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["TRANSIENT", "error_of", "translated_error", "translated_errors"]
 
-# Another process has this process's name in the group, or its transactional id.
-_FENCED = {"_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"}
+# Another process has this process's transactional id. Or the coordinator failed while it ended a
+# transaction: a client repeats that request, and brokers that raised the epoch refuse it.
+_FENCED_PRODUCER = {"_FENCED", "INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"}
 _FORBIDDEN = {
     "CLUSTER_AUTHORIZATION_FAILED",
     "GROUP_AUTHORIZATION_FAILED",
@@ -61,9 +63,11 @@ def error_of(raised: KafkaException) -> KafkaError:
 
 def translated_error(error: KafkaError, doing: str) -> BrokerError | ConfigError:
     """Translate an error of the client; `doing` is the phrase for its action, "reading"."""
+    if error.name() in _FENCED_PRODUCER:
+        return BrokerError(fenced_producer(doing, error.name()))
     # The error of a consumer that was fenced says so only in its text.
     fenced = error.name() == "_FATAL" and "fenced" in error.str()
-    if fenced or error.name() in _FENCED:
+    if fenced or error.name() == "FENCED_INSTANCE_ID":
         msg = (
             f"{doing}: another process took the place of this one ({error.name()}); "
             "no two processes may have the same kafka.group_instance_id"

@@ -6,7 +6,9 @@ call. Then librdkafka takes the id. That is repeated after a failed transaction,
 first transaction after a connection was lost.
 
 A transaction that can be aborted is, before the error is raised. A commit whose outcome is unclear
-is repeated until the coordinator answers, or the watchdog ends the process.
+is repeated until the coordinator answers, or the watchdog ends the process. It also does if the
+offsets are not taken before the brokers abort the transaction: librdkafka (2.16) forgets to answer
+if it changes the coordinator while that request waits.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from abers_connectors.librdkafka.client_errors import (
 from abers_connectors.librdkafka.leaders import Leaders
 from abers_connectors.librdkafka.statistics import ConnectionWatch
 from abers_connectors.runtime.transport import TransactionError
+from abers_connectors.runtime.watchdog import Limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -58,7 +61,7 @@ class LibrdkafkaProducer:
         repair_settings: Mapping[str, Any],
         watchdog: Watchdog,
     ) -> None:
-        self._watchdog = watchdog
+        self._watchdog, self._limit = watchdog, Limit(timeout, "kafka.transaction_timeout")
         self._repair = partial(
             TransactionalProducer,
             transactional_id,
@@ -145,7 +148,8 @@ class LibrdkafkaProducer:
         client = [ClientPartition(*one, offset) for one, offset in offsets.items()]
         with self._aborting("committing"):
             send_offsets = self._producer.send_offsets_to_transaction
-            self._repeated("send offsets", partial(send_offsets, client, group_metadata))
+            send = partial(send_offsets, client, group_metadata)
+            self._repeated("send offsets", send, self._limit)
             self._repeated("commit", self._producer.commit_transaction)
 
     def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
@@ -170,9 +174,9 @@ class LibrdkafkaProducer:
             self._producer.purge()
             self._producer.close()
 
-    def _repeated(self, name: str, call: Callable[[], object]) -> None:
+    def _repeated(self, name: str, call: Callable[[], object], limit: Limit | None = None) -> None:
         """Repeat a call while the client asks for it; the watchdog ends that."""
-        with self._watchdog.call(name):
+        with self._watchdog.call(name, limit):
             while True:
                 try:
                     call()

@@ -10,14 +10,29 @@ import os
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Watchdog"]
+__all__ = ["Limit", "Watchdog"]
 
 _CHECKS = 20  # per timeout
+
+
+class Limit(NamedTuple):
+    """Seconds that a call may take, and the key of the configuration that says so."""
+
+    seconds: float
+    key: str
+
+
+class _Call(NamedTuple):
+    """A call that is watched."""
+
+    name: str
+    begun: float
+    limit: Limit
 
 
 class Watchdog:
@@ -31,15 +46,16 @@ class Watchdog:
         self, seconds: float, log: Callable[[str], None], end: Callable[[int], object] = os._exit
     ) -> None:
         self.seconds, self._log, self._end = seconds, log, end
-        self._call: tuple[str, float] | None = None
+        self._call: _Call | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._thread.start()
 
     @contextmanager
-    def call(self, name: str) -> Iterator[None]:
-        """Watch the body of a `with` block."""
-        self._call = (name, time.monotonic() + self.seconds)
+    def call(self, name: str, limit: Limit | None = None) -> Iterator[None]:
+        """Watch the body of a `with` block, which may have a limit of its own."""
+        own = Limit(self.seconds, "kafka.stall_timeout")
+        self._call = _Call(name, time.monotonic(), limit or own)
         try:
             yield
         finally:
@@ -53,10 +69,10 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._closed.wait(self.seconds / _CHECKS):
             call = self._call
-            if call is not None and time.monotonic() > call[1]:
+            if call is not None and time.monotonic() > call.begun + call.limit.seconds:
                 self._log(
-                    f"the broker did not answer {call[0]} within {self.seconds:g} s "
-                    "(kafka.stall_timeout); ending, to be restarted"
+                    f"the broker did not answer {call.name} within {call.limit.seconds:g} s "
+                    f"({call.limit.key}); ending, to be restarted"
                 )
                 self._end(os.EX_TEMPFAIL)
                 return

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.kafka.chaos.apart import attacked_apart
+from tests.connectors.kafka.clients import CLIENTS
 
-from abers_connectors.runtime.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.kafka
 @pytest.mark.long
-@pytest.mark.parametrize("client", TRANSPORTS)
+@pytest.mark.parametrize("client", CLIENTS)
 def test_everything_happens_once_for_long(client: str, tmp_path: Path) -> None:
     """Workers are killed 22 times while a hundred thousand observations flow."""
     said = attacked_apart("long", tmp_path, client)
@@ -25,7 +25,7 @@ def test_everything_happens_once_for_long(client: str, tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.long
-@pytest.mark.parametrize("client", TRANSPORTS)
+@pytest.mark.parametrize("client", CLIENTS)
 def test_everything_happens_once_whatever_node_dies(client: str, tmp_path: Path) -> None:
     """One of three brokers is killed nine times, and workers too, while records flow."""
     said = attacked_apart("failover", tmp_path, client)
@@ -35,7 +35,7 @@ def test_everything_happens_once_whatever_node_dies(client: str, tmp_path: Path)
 
 @pytest.mark.kafka
 @pytest.mark.long
-@pytest.mark.parametrize("client", TRANSPORTS)
+@pytest.mark.parametrize("client", CLIENTS)
 def test_everything_happens_once_whatever_is_predicted(client: str, tmp_path: Path) -> None:
     """Each other task, and a learner, survives the faults of the short campaign."""
     said = attacked_apart("tasks-long", tmp_path, client)

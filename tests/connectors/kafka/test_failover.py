@@ -17,9 +17,9 @@ from tests.connectors.kafka.chaos.campaign import SECTIONS
 from tests.connectors.kafka.chaos.judge import judge
 from tests.connectors.kafka.chaos.results import Result, record
 from tests.connectors.kafka.chaos.workers import Supervisor, Worker
+from tests.connectors.kafka.clients import CLIENTS
 
 from abers_connectors.exit_codes import CONFIG, UNAVAILABLE
-from abers_connectors.runtime.transport import TRANSPORTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PARTITIONS, NODES = 3, 3
 # After so long the controller takes a broker for dead; a busy machine keeps its brokers alive.
-SESSION = "broker.session.timeout.ms=6000"
+SESSION = ("broker.session.timeout.ms=3000", "broker.heartbeat.interval.ms=500")
 TRANSACTION = 20  # seconds, in which others lead what a dead broker has led
 PATIENT = {
     "stall_timeout": "60s",
@@ -36,13 +36,13 @@ PATIENT = {
 }
 START = 1_700_000_000_000
 
-on_each_client = pytest.mark.parametrize("client", TRANSPORTS)
+on_each_client = pytest.mark.parametrize("client", CLIENTS)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Broker]:
     """Return three brokers."""
-    started = Broker.started("--nodes", str(NODES), "--properties", SESSION)
+    started = Broker.started("--nodes", str(NODES), "--properties", *SESSION)
     started.settle()
     yield started
     started.stop()
@@ -272,7 +272,7 @@ FAULTS: dict[str, Callable[[Scene], None]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_predictions_go_on_after(fault: str, client: str, cluster: Broker, tmp_path: Path) -> None:
     """Every observation has one prediction, the state is equal, and a process ends only with 75."""
-    sections = SECTIONS | {"kafka": {"client": client}}
+    sections = SECTIONS | {"kafka": CLIENTS[client]}
     application = Application(cluster, tmp_path, PARTITIONS, **sections)
     supervisor = Supervisor(application)
     worker = supervisor.add("0", **PATIENT)
@@ -312,7 +312,7 @@ def test_an_input_that_was_made_anew_is_refused(
     client: str, cluster: Broker, tmp_path: Path
 ) -> None:
     """A process that finds another topic under the name of its input ends with 78."""
-    application = Application(cluster, tmp_path, PARTITIONS, kafka={"client": client}, **SECTIONS)
+    application = Application(cluster, tmp_path, PARTITIONS, kafka=CLIENTS[client], **SECTIONS)
     worker, seen = Worker(application, "0", **PATIENT), Seen(application)
     try:
         with Flow(application) as flow:

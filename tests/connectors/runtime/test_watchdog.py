@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from abers_connectors.runtime.watchdog import Watchdog
+from abers_connectors.runtime.watchdog import Limit, Watchdog
 
 
 def test_late_call_ends_the_process() -> None:
@@ -23,6 +23,20 @@ def test_late_call_ends_the_process() -> None:
     (sentence,) = logged
     assert sentence.startswith(
         "the broker did not answer commit within 0.05 s (kafka.stall_timeout)"
+    )
+
+
+def test_a_call_may_have_a_shorter_limit() -> None:
+    """The process ends after the shorter limit, and the message names its key."""
+    logged: list[str] = []
+    over = threading.Event()
+    watchdog = Watchdog(60, logged.append, lambda _: over.set())
+    with watchdog.call("send offsets", Limit(0.05, "kafka.transaction_timeout")):
+        assert over.wait(30)
+    watchdog.close()
+    (sentence,) = logged
+    assert sentence.startswith(
+        "the broker did not answer send offsets within 0.05 s (kafka.transaction_timeout)"
     )
 
 
