@@ -8,7 +8,6 @@ import pytest
 from tests.connectors.kafka.chaos.apart import attacked_apart
 from tests.connectors.kafka.clients import CLIENTS
 
-
 if TYPE_CHECKING:
     from pathlib import Path
 

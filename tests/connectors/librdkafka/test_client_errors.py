@@ -18,6 +18,11 @@ from abers_connectors.librdkafka.client_errors import translated_errors
             r"no two processes may have the same kafka\.group_instance_id",
         ),
         (
+            KafkaError(KafkaError.INVALID_PRODUCER_EPOCH),
+            BrokerError,
+            "took the place of this one, or a broker failed while it ended a transaction",
+        ),
+        (
             KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED),
             ConfigError,
             "reading: a permission is missing",
@@ -35,5 +40,6 @@ def test_errors_become_those_of_abers(
 
 def test_the_names_of_errors_are_the_clients() -> None:
     """Each error that the code names exists under this name."""
-    for name in (*client_errors.TRANSIENT, *client_errors._FENCED, *client_errors._FORBIDDEN):  # noqa: SLF001
+    names = client_errors.TRANSIENT | client_errors._FENCED_PRODUCER | client_errors._FORBIDDEN  # noqa: SLF001
+    for name in names:
         assert KafkaError(getattr(KafkaError, name)).name() == name
