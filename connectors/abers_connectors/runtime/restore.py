@@ -7,6 +7,8 @@ it. If state and offsets disagree, nothing is processed.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import BrokerError, SettingsError, StateError
@@ -25,6 +27,8 @@ __all__ = ["REBUILD", "CheckedSnapshot", "RestoredTask", "Restorer"]
 
 REBUILD = "`abers state rebuild CONFIG --from-inputs`"
 """The recommended command where a state is lost."""
+
+_TICK = 0.01  # seconds
 
 
 class RestoredTask(NamedTuple):
@@ -139,7 +143,8 @@ class Restorer:
         for name, blob in snapshots.newest(partition, tick, failed) if snapshots else ():
             try:
                 offset = SnapshotStore.offset(name)
-                task = StreamTask.from_snapshot(self._application, blob, partition, offset)
+                load = partial(StreamTask.from_snapshot, self._application, blob, partition, offset)
+                task = _in_background(load, tick)
             except StateError as error:
                 yield CheckedSnapshot(name, None, self._unfit(name, blob, error))
                 continue
@@ -242,6 +247,15 @@ class Restorer:
                 f"{REBUILD}"
             )
             raise StateError(msg)
+
+
+def _in_background(load: Callable[[], StreamTask], tick: Callable[[], None]) -> StreamTask:
+    """Load a task in a thread, so that the caller goes on meanwhile."""
+    with ThreadPoolExecutor(1, thread_name_prefix="restore") as thread:
+        task = thread.submit(load)
+        while not wait([task], _TICK).done:
+            tick()
+    return task.result()
 
 
 def _lost(log: TopicPartition, offsets: OffsetRange, committed: Sequence[int | None]) -> StateError:

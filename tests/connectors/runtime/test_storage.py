@@ -16,34 +16,26 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.spec import AbstractBufferedFile
-from tests.connectors.kafka.reads import Read
+from tests.connectors.runtime.restorers import APPLICATION, BATCH, Log, restorer, still
 
-from abers.exceptions import BrokerError, StateError
-from abers.stream import Settings
+from abers.exceptions import BrokerError
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
-from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
-from abers_connectors.runtime.changelog import ChangelogRecord, encode
 from abers_connectors.runtime.checkpoint import Checkpoint
 from abers_connectors.runtime.maintenance import Maintenance
 from abers_connectors.runtime.partition_status import PartitionStatus
-from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.status import Status
 from abers_connectors.runtime.storage import Storage, StorageError, StorageTimeoutError
 from abers_connectors.runtime.task import StreamTask
-from abers_connectors.runtime.transport import OffsetRange, TopicPartition
+from abers_connectors.runtime.transport import OffsetRange
 from abers_connectors.systemd import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from abers_connectors.runtime.transport import Consumer, Producer
 
-APPLICATION = Application(
-    "app", ["observations"], "changelog", Settings(), outcomes=False, key=None
-)
 CALLS = ["ls", "_open", "mv", "rm_file", "makedirs"]
 TIMEOUT = 60.0
 
@@ -288,50 +280,6 @@ def test_status_with_a_failing_storage() -> None:
 # Restoring
 
 
-class Log:
-    """A reader of a changelog of one batch, with the offset that was committed with it."""
-
-    def __init__(self, start: int, end: int, applied: ChangelogRecord) -> None:
-        self._bounds, self._applied = OffsetRange(start, end), applied
-
-    def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:
-        """Return the ids of topics."""
-        return tuple(f"id of {topic}" for topic in topics)
-
-    def committed(self, partition: TopicPartition) -> int:
-        """Return the offset after the batch."""
-        del partition
-        return self._applied.next_offsets[0]
-
-    def offset_range(self, partition: TopicPartition) -> OffsetRange:
-        """Return the offsets of the changelog."""
-        del partition
-        return self._bounds
-
-    def read(self, partition: TopicPartition, start: int, end: int) -> Iterator[list[Read]]:
-        """Yield the batch for each offset."""
-        del partition
-        for offset in range(start, end):
-            (value,) = encode(self._applied)
-            yield [Read(value, offset=offset)]
-
-
-def still() -> None:
-    """Do nothing."""
-
-
-def restorer(log: Log, snapshots: SnapshotStore, say: Callable[[str], None]) -> Restorer:
-    """Return a restorer from a changelog and snapshots."""
-
-    def begin(number: int) -> StreamTask:
-        raise AssertionError(number)
-
-    return Restorer(APPLICATION, log, snapshots, begin, lambda _: False, warn=say)  # type: ignore[arg-type]
-
-
-BATCH = ChangelogRecord("0", 0, (5, -1), b"", b"", [], None)
-
-
 @pytest.mark.parametrize("call", ["ls", "_open"])
 def test_a_restore_continues_with_the_changelog(call: str, failing: set[str]) -> None:
     """A complete changelog is enough if the storage fails with an error of its own."""
@@ -343,27 +291,6 @@ def test_a_restore_continues_with_the_changelog(call: str, failing: set[str]) ->
     assert not fresh
     assert len(warnings) == 1
     assert "ClientError" in warnings[0]
-
-
-def kept(*topic_ids: str) -> StreamTask:
-    """Return the task of the batch, with the ids of the topics that it has read."""
-    checkpoint = Checkpoint("app", 0, 1, 1, (5, -1), topic_ids)
-    return StreamTask(APPLICATION.new_processor(), checkpoint)
-
-
-@pytest.mark.parametrize("ids", [(), ("",), ("id of observations",), ("id of observations", "b")])
-def test_a_restore_of_known_topics(ids: tuple[str, ...], tmp_path: Path) -> None:
-    """Ids that are unknown, equal, or of an input that is no longer there, stop no restore."""
-    restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
-    task, _ = restoring.restore(0, kept(*ids), still)
-    assert task.checkpoint.topic_ids == ("id of observations",)
-
-
-def test_a_restore_of_another_topic(tmp_path: Path) -> None:
-    """A state that has read another topic is refused, and both ids are named."""
-    restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
-    with pytest.raises(StateError, match=r"is not the one .* another id.*id of observations"):
-        restoring.restore(0, kept("another id"), still)
 
 
 def test_a_restore_with_a_storage_that_hangs(hanging: set[str]) -> None:
@@ -387,14 +314,3 @@ def test_a_needed_snapshot_that_cannot_be_read(failing: set[str]) -> None:
         BrokerError, match=r"cannot be listed: ClientError.*changelog\[0\] has @3 to"
     ):
         restoring.restore(0, None, still)
-
-
-def test_a_slow_download_ticks() -> None:
-    """A restore ticks for each piece of a large snapshot."""
-    snapshots, ticks = SnapshotStore(f"memory://{uuid4().hex}", "app"), list[int]()
-    snapshots.save(0, 1, bytes(4 << 20))
-    task, _ = restorer(Log(0, 1, BATCH), snapshots, lambda _: None).restore(
-        0, None, lambda: ticks.append(1)
-    )
-    assert task.checkpoint.batch == 1
-    assert len(ticks) >= 4 + 1  # one for each MiB, and one for the changelog

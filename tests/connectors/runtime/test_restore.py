@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from tests.connectors.runtime.restorers import APPLICATION, BATCH, Log, restorer, still
+
+from abers.exceptions import StateError
+from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.snapshots import SnapshotStore
+from abers_connectors.runtime.task import StreamTask
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PATIENCE = 60.0  # seconds
+
+
+def kept(*topic_ids: str) -> StreamTask:
+    """Return the task of the batch, with the ids of the topics that it has read."""
+    checkpoint = Checkpoint("app", 0, 1, 1, (5, -1), topic_ids)
+    return StreamTask(APPLICATION.new_processor(), checkpoint)
+
+
+@pytest.mark.parametrize("ids", [(), ("",), ("id of observations",), ("id of observations", "b")])
+def test_a_restore_of_known_topics(ids: tuple[str, ...], tmp_path: Path) -> None:
+    """Ids that are unknown, equal, or of an input that is no longer there, stop no restore."""
+    restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
+    task, _ = restoring.restore(0, kept(*ids), still)
+    assert task.checkpoint.topic_ids == ("id of observations",)
+
+
+def test_a_restore_of_another_topic(tmp_path: Path) -> None:
+    """A state that has read another topic is refused, and both ids are named."""
+    restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
+    with pytest.raises(StateError, match=r"is not the one .* another id.*id of observations"):
+        restoring.restore(0, kept("another id"), still)
+
+
+def test_a_slow_download_ticks() -> None:
+    """A restore ticks for each piece of a large snapshot."""
+    snapshots, ticks = SnapshotStore(f"memory://{uuid4().hex}", "app"), list[int]()
+    snapshots.save(0, 1, bytes(4 << 20))
+    task, _ = restorer(Log(0, 1, BATCH), snapshots, lambda _: None).restore(
+        0, None, lambda: ticks.append(1)
+    )
+    assert task.checkpoint.batch == 1
+    assert len(ticks) >= 4 + 1  # one for each MiB, and one for the changelog
+
+
+def test_the_load_of_a_snapshot_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a snapshot is loaded, the caller goes on."""
+    snapshots, ticked = SnapshotStore(f"memory://{uuid4().hex}", "app"), threading.Event()
+    snapshots.save(0, 1, b"a snapshot")
+    loading = threading.Event()
+
+    def load(*_: object) -> StreamTask:
+        loading.set()
+        assert ticked.wait(PATIENCE)
+        return kept()
+
+    def tick() -> None:
+        if loading.is_set():
+            ticked.set()
+
+    monkeypatch.setattr(StreamTask, "from_snapshot", load)
+    task, _ = restorer(Log(0, 1, BATCH), snapshots, print).restore(0, None, tick)
+    assert task.checkpoint.next_offsets == (5, -1)
+
+
+def test_a_caller_that_stops_while_a_snapshot_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the caller ends the restore."""
+    snapshots, stopped = SnapshotStore(f"memory://{uuid4().hex}", "app"), threading.Event()
+    snapshots.save(0, 1, b"a snapshot")
+    loading = threading.Event()
+
+    def load(*_: object) -> StreamTask:
+        loading.set()
+        assert stopped.wait(PATIENCE)
+        return kept()
+
+    def tick() -> None:
+        if loading.is_set():
+            stopped.set()
+            raise InterruptedError
+
+    monkeypatch.setattr(StreamTask, "from_snapshot", load)
+    with pytest.raises(InterruptedError):
+        restorer(Log(0, 1, BATCH), snapshots, print).restore(0, None, tick)
