@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from abers_connectors.config.raw_values import INPUTS, OUTPUTS
-from abers_connectors.config.sections import KafkaSection
+from abers_connectors.config.sections import KafkaSection, default_client
 from abers_connectors.config.security_rules import security_conflicts
 from abers_connectors.config.units import milliseconds
 from abers_connectors.config.value_types import shown
@@ -93,7 +93,7 @@ def _group_protocol(values: RawValues) -> Found:
     path, name = "kafka.group_protocol", "consumer"
     if values.get(path) != name:
         return
-    if values.get("kafka.client") != "librdkafka":
+    if (values.get("kafka.client") or default_client()) != "librdkafka":
         yield path, f'{shown(name)} needs kafka.client = "librdkafka"'
     if values.get("kafka.session_timeout") is not None:
         why = f"with {shown(name)} the brokers set the consumer.session.timeout.ms of the group"

@@ -6,6 +6,7 @@ or from files that keys name, so a configuration can be shown to anybody.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -65,6 +66,7 @@ __all__ = [
     "TaskSection",
     "TopicFormat",
     "dead_letters_beside",
+    "default_client",
 ]
 
 _SECOND, _DAY = 1000, 86_400_000
@@ -262,11 +264,19 @@ OffsetGapPolicy: TypeAlias = Literal["stop", "earliest", "latest"]
 """What to do if the next record of an input was deleted before it was read."""
 
 
+_Client: TypeAlias = Literal["kafka-python", "librdkafka"]
+
+
+def default_client() -> _Client:
+    """Return librdkafka where it is installed."""
+    return "librdkafka" if find_spec("confluent_kafka") else "kafka-python"
+
+
 class KafkaSection(Section):
     """Section [kafka]: the topics, and how to read and write them; durations in wall-clock time."""
 
     bootstrap_servers: Bootstrap
-    client: Literal["kafka-python", "librdkafka"] = "kafka-python"
+    client: _Client = Field(default_factory=default_client)
     group_protocol: Literal["classic", "consumer"] = "classic"
     application_id: Label = "abers"
     group_instance_id: Label = "0"

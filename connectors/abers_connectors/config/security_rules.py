@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abers_connectors.config.sections import PASSWORD_MECHANISMS
+from abers_connectors.config.sections import PASSWORD_MECHANISMS, default_client
 from abers_connectors.config.value_types import shown
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def _login(values: RawValues, protocol: str) -> Found:
         need = f"mechanism {shown(mechanism)} needs one, such as {shown(example)}"
         yield _path(name), f"is missing; {need}"
     yield from _bearer(values, mechanism, protocol)
-    if mechanism == "GSSAPI" and values.get("kafka.client") == "librdkafka":
+    client = values.get("kafka.client") or default_client()
+    if mechanism == "GSSAPI" and client == "librdkafka":
         remedy = f"set kafka.client = {shown('kafka-python')}"
         yield _path("mechanism"), f"the package of librdkafka has no {shown(mechanism)}; {remedy}"
 

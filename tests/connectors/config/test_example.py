@@ -122,6 +122,8 @@ def test_what_belongs_to_topics(entry: Entry) -> None:
     secured = section == "kafka.security" and (default is None or key in LOGINS)
     needed = {"certfile": "c.pem", "protocol": "SASL_SSL"} | LOGINS.get(key, PASSWORD)
     least = {f"{section}.{name}": value for name, value in needed.items()} if secured else {}
+    if needed.get("mechanism") == "GSSAPI":
+        least["kafka.client"] = "kafka-python"
     config = service(**more | least | {entry.path: entry.value})
     assert at(config, entry.path) == default or default is None
     assert at(config, entry.path) is not None

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.exceptions import ConfigError
+from abers_connectors.config import sections
 from abers_connectors.config.description import described
 from abers_connectors.config.model import Config, load
 from abers_connectors.config.sections import (
@@ -244,7 +245,7 @@ def test_meaning() -> None:
         "duplicates": "known for 7 days, among the last 1,000,000 finished ids",
         "models": "at most 1,000, and as many segments in all",
         "lengths": "ids of at most 256 bytes; models, segments and classes of at most 256",
-        "application": "abers, instance 0, client kafka-python, group protocol classic",
+        "application": "abers, instance 0, client librdkafka, group protocol classic",
         "starts": "at the earliest records, or at its committed offsets",
         "lost records": "stop the run",
         "batches": "at most 2,000 records or 4,194,304 bytes, or what arrives within "
@@ -259,6 +260,7 @@ def test_meaning() -> None:
     }
 
 
+SSL = "protocol = 'SASL_SSL'"
 LOGINS = {
     "mechanism = 'OAUTHBEARER', token_endpoint_url = 'https://login.example.com/t?x', "
     "client_id = 'c'": "kafka:9092, encrypted, as client c of login.example.com by OAUTHBEARER",
@@ -315,7 +317,11 @@ LOGINS = {
             "kafka:9092, encrypted, host names not checked, with the certificate c.pem",
         ),
         *(
-            (f"kafka.security = {{protocol = 'SASL_SSL', {login}}}", "brokers", words)
+            (
+                f"kafka = {{client = 'kafka-python', security = {{{SSL}, {login}}}}}",
+                "brokers",
+                words,
+            )
             for login, words in LOGINS.items()
         ),
     ],
@@ -375,7 +381,7 @@ MISTAKES = {
     "kafka.session_timeout = 0": (
         'kafka.session_timeout: must be longer than zero; write "250ms", "5s", "5m", "2h" or "7d"'
     ),
-    "kafka.group_protocol = 'consumer'": (
+    "kafka = {client = 'kafka-python', group_protocol = 'consumer'}": (
         'kafka.group_protocol: "consumer" needs kafka.client = "librdkafka"'
     ),
     "kafka = {client = 'librdkafka', group_protocol = 'consumer', session_timeout = '9s'}": (
@@ -475,7 +481,10 @@ MISTAKES = {
     "kafka.security = {protocol = 'SASL_SSL', mechanism = 'PLAIN'}": (
         'kafka.security.username: is missing; mechanism "PLAIN" needs one, such as "abers"'
     ),
-    "kafka.security = {protocol = 'SASL_SSL', mechanism = 'GSSAPI', username = 'u'}": (
+    (
+        "kafka = {client = 'kafka-python', security = {protocol = 'SASL_SSL', "
+        "mechanism = 'GSSAPI', username = 'u'}}"
+    ): (
         'kafka.security.username: applies only to "PLAIN" and "SCRAM-SHA-256" and "SCRAM-SHA-512"; '
         "remove it"
     ),
@@ -516,7 +525,7 @@ MISTAKES = {
         "kafka.security = {protocol = 'SASL_PLAINTEXT', mechanism = 'AWS_MSK_IAM', "
         "aws_region = 'r'}"
     ): 'kafka.security.protocol: must be "SASL_SSL" for "AWS_MSK_IAM"',
-    ("kafka = {client = 'librdkafka', security = {protocol = 'SASL_SSL', mechanism = 'GSSAPI'}}"): (
+    "kafka.security = {protocol = 'SASL_SSL', mechanism = 'GSSAPI'}": (
         'kafka.security.mechanism: the package of librdkafka has no "GSSAPI"; set '
         'kafka.client = "kafka-python"'
     ),
@@ -525,6 +534,22 @@ MISTAKES = {
         '"SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"'
     ),
 }
+
+
+def kafka_client(**keys: Any) -> str:  # noqa: ANN401
+    """Return the client of a configuration, which exists."""
+    kafka = loaded(**keys).kafka
+    assert kafka is not None
+    return kafka.client
+
+
+def test_librdkafka_is_the_default_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without librdkafka the client is kafka-python, and the consumer protocol is refused."""
+    assert kafka_client() == kafka_client(group_protocol="consumer") == "librdkafka"
+    monkeypatch.setattr(sections, "find_spec", lambda _: None)
+    assert kafka_client() == "kafka-python"
+    with pytest.raises(ConfigError, match=r'"consumer" needs kafka\.client = "librdkafka"'):
+        loaded(group_protocol="consumer")
 
 
 @pytest.mark.parametrize(("text", "line"), MISTAKES.items())

@@ -11,7 +11,9 @@ from abers_connectors.config.model import Config
 from abers_connectors.config.sections import HttpSection, KafkaSection, SecuritySection
 from abers_connectors.kafka.requirements import missing_requirements
 
-KAFKA = KafkaSection(bootstrap_servers=("a:1",), observations="i", predictions="o")
+KAFKA = KafkaSection(
+    client="kafka-python", bootstrap_servers=("a:1",), observations="i", predictions="o"
+)
 FAST = KAFKA.model_copy(update={"client": "librdkafka"})
 
 
