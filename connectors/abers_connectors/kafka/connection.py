@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TIMEOUT",
     "connection_errors",
+    "new_admin",
     "new_consumer",
     "new_producer",
     "open_admin",
@@ -84,12 +85,17 @@ def new_producer(settings: Mapping[str, Any], compression: str, **options: Any) 
     return _opened("KafkaProducer", {**own, **settings, **options})
 
 
+def new_admin(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: ANN401 - no types
+    """Open an admin client."""
+    own = {"request_timeout_ms": int(1000 * TIMEOUT)}
+    return _opened("KafkaAdminClient", {**own, **settings, **options})
+
+
 @contextmanager
 def open_admin(settings: Mapping[str, Any]) -> Iterator[Any]:
     """Open an admin client in a `with` block, and translate its errors."""
-    timeout = int(1000 * TIMEOUT)
-    own = {"bootstrap_timeout_ms": timeout, "request_timeout_ms": timeout}
-    with connection_errors(settings), _opened("KafkaAdminClient", {**settings, **own}) as admin:
+    limit = int(1000 * TIMEOUT)
+    with connection_errors(settings), new_admin(settings, bootstrap_timeout_ms=limit) as admin:
         yield admin
 
 

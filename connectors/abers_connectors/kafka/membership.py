@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
 from abers_connectors.kafka.client_errors import translated_errors
+from abers_connectors.kafka.connection import new_admin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,5 +23,5 @@ def remove_member(
     """Remove a member, so that its partitions are assigned to others at once."""
     with watchdog.call("leave"), translated_errors("leaving the group"):
         member = MemberToRemove(group_instance_id=instance)
-        with KafkaAdminClient(**settings) as admin:
+        with new_admin(settings) as admin:
             admin.remove_group_members(group, [member])

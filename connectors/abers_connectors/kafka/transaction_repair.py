@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kafka import KafkaAdminClient, TopicPartition, errors
+from kafka import TopicPartition, errors
 from kafka.admin import TransactionState
 
 from abers.exceptions import StateError
 from abers_connectors.kafka.client_errors import retried
+from abers_connectors.kafka.connection import new_admin
 from abers_connectors.kafka.workarounds import add_partitions
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def last_transaction_committed(
     each partition of the topics has a leader. A StateError is raised if a partition missed the end,
     and the brokers no longer know what it was.
     """
-    with KafkaAdminClient(**settings) as admin:
+    with new_admin(settings) as admin:
         admin.wait_for_topics([*topics], int(1000 * seconds))
         try:
             found = retried(lambda: _described(transactional_id, settings), seconds)
@@ -52,7 +53,7 @@ def last_transaction_committed(
 
 def _described(transactional_id: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - has no types
     """Describe a transaction by a client of its own: a client never forgets a coordinator."""
-    with KafkaAdminClient(**settings) as admin:
+    with new_admin(settings) as admin:
         return admin.describe_transactions([transactional_id])[transactional_id]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
 OPENERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "admin": connection.open_admin,
+    "admin": connection.new_admin,
+    "admin, with errors of abers": connection.open_admin,
     "consumer": lambda settings: closing(connection.new_consumer(settings)),
     "producer": lambda settings: closing(connection.new_producer(settings, "none")),
 }
@@ -69,3 +72,10 @@ def test_a_broker_that_hangs_keeps_no_client_from_another(
     while not hanging.accepted:  # the client draws its first broker
         with OPENERS[name](settings) as client:
             assert client is not None
+
+
+def test_clients_are_opened_in_one_place() -> None:
+    """No other module opens a client, which would wait for a broker that hangs."""
+    package = Path(connection.__file__).parents[1]
+    modules = [one for one in package.rglob("*.py") if one != Path(connection.__file__)]
+    assert [one for one in modules if re.search(r"\bKafka\w+\(\*", one.read_text())] == []
