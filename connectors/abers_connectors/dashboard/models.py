@@ -1,18 +1,21 @@
 """Models of a stream, with their segments: how they are found, ordered and named.
 
-Wherever models are listed, the one with most labels is first, and each has the same name, however
-many processors share the stream.
+Wherever models are listed, those with an active alarm are first, then those with the strongest
+evidence against their predictions. Each has the same name, however many processors share the
+stream.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers.monitoring import ALARM_TEST
+from abers_connectors.dashboard.power import evidence_text
 from abers_connectors.replay.score_text import score_cell, score_labels
 from abers_connectors.replay.summary import finite
+from abers_connectors.runtime.model_index import Key, ModelStatus, model_status, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +28,7 @@ __all__ = [
     "Key",
     "ModelStatus",
     "calibrated_means",
+    "described",
     "key_id",
     "key_name",
     "listed_name",
@@ -32,17 +36,6 @@ __all__ = [
     "model_statuses",
     "model_table",
 ]
-
-Key: TypeAlias = tuple[str, str]
-"""Model and segment."""
-
-
-class ModelStatus(msgspec.Struct, frozen=True):
-    """Model and segment as an entry of a list."""
-
-    key: Key
-    labels: int  # number of predictions scored
-    active: bool  # whether its alarm is active
 
 
 def model_monitors(processors: Iterable[Processor]) -> dict[Key, list[TaskMonitor]]:
@@ -55,16 +48,11 @@ def model_monitors(processors: Iterable[Processor]) -> dict[Key, list[TaskMonito
 
 
 def model_statuses(models: Mapping[Key, Sequence[TaskMonitor]]) -> list[ModelStatus]:
-    """Return the status of each model, the one with most labels first."""
-    some = (
-        ModelStatus(
-            key,
-            sum(one.count for one in monitors),
-            any(test.active for one in monitors for test in one.tests if test.name == ALARM_TEST),
-        )
+    """Return the status of each model, the worst first."""
+    return worst_first(
+        reduce(ModelStatus.joined, [model_status(key, one) for one in monitors])
         for key, monitors in models.items()
     )
-    return sorted(some, key=lambda one: (-one.labels, one.key))
 
 
 def calibrated_means(monitors: Sequence[TaskMonitor]) -> Means | None:
@@ -86,6 +74,13 @@ def key_name(key: Key) -> str:
 def listed_name(key: Key, *, active: bool) -> str:
     """Return the name of a key in a list, with a mark if its alarm is active."""
     return (key_name(key) or "default") + (" (alarm)" if active else "")
+
+
+def described(one: ModelStatus) -> str:
+    """Return the name of a model in a long list, with its strongest evidence and its labels."""
+    evidence = f", evidence {evidence_text(one.log_wealth, one.log_threshold)}" if one.test else ""
+    noun = "label" if one.labels == 1 else "labels"
+    return f"{listed_name(one.key, active=one.active)}{evidence}, {one.labels:,} {noun}"
 
 
 def model_table(

@@ -15,6 +15,7 @@ from abers_connectors.dashboard.model_history import joined_history
 from abers_connectors.dashboard.model_view import ModelView
 from abers_connectors.dashboard.models import model_monitors, model_statuses
 from abers_connectors.dashboard.reference_period import ReferencePeriod
+from abers_connectors.runtime.model_index import ModelIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,10 +54,11 @@ class ObservedModel(NamedTuple):
 class Observer:
     """Reads the models of processors; their scores and histories are those of the processors.
 
-    A reference period is drawn beside them.
+    A reference period is drawn beside them. The index has all models as of its last update.
     """
 
-    def __init__(self, reference: Period | None = None) -> None:
+    def __init__(self, reference: Period | None = None, index: ModelIndex | None = None) -> None:
+        self.index = ModelIndex() if index is None else index
         self._reference = None if reference is None else ReferencePeriod(reference)
         self._processors: dict[int, Processor] = {}
         self._bands: dict[Key, BandCache] = {}
@@ -85,8 +87,12 @@ class Observer:
         pairs = [processor.waiting for processor in self._processors.values()]
         return sum(pending for pending, _ in pairs), sum(early for _, early in pairs)
 
+    def update(self) -> None:
+        """Update the index, at a bounded cost."""
+        self.index.update(self._processors)
+
     def models(self) -> list[ModelStatus]:
-        """Return the models, the one with most labels first."""
+        """Return the models as they are now, the worst first: slow with many."""
         return model_statuses(model_monitors(self._processors.values()))
 
     def view(self, key: Key) -> ModelView | None:
@@ -99,7 +105,7 @@ class Observer:
         return self._model(found, [key]).view(self._bands.setdefault(key, BandCache()))
 
     def first(self) -> dict[Key, ObservedModel]:
-        """Return the models of a report, the one with most labels first."""
+        """Return the models of a report, the worst first."""
         keys = [one.key for one in self.models()[:_MODELS]]
         return {key: self._model(self._found(key), [key]) for key in keys}
 

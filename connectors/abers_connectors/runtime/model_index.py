@@ -49,8 +49,11 @@ class ModelStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def margin(self) -> float:
-        """How far the strongest evidence is above its threshold, as a logarithm."""
-        return self.log_wealth - self.log_threshold
+        """How far the strongest evidence is above its threshold, as a logarithm.
+
+        Evidence below 1 is none, so models without any are equal.
+        """
+        return max(self.log_wealth, 0.0) - self.log_threshold if self.test else -math.inf
 
     def joined(self, other: ModelStatus) -> ModelStatus:
         """Return the status of the same model in two processors."""
@@ -87,8 +90,8 @@ def worst_first(statuses: Iterable[ModelStatus]) -> list[ModelStatus]:
 
     Examples
     --------
-    >>> calm = ModelStatus(key=("calm", ""), labels=9, log_wealth=1.0, log_threshold=5.0)
-    >>> odd = ModelStatus(key=("odd", ""), labels=2, log_wealth=4.0, log_threshold=5.0)
+    >>> calm = ModelStatus(key=("calm", ""), labels=9, test="change", log_wealth=1.0)
+    >>> odd = ModelStatus(key=("odd", ""), labels=2, test="change", log_wealth=4.0)
     >>> alarmed = ModelStatus(key=("alarmed", ""), labels=7, active=True)
     >>> [one.key[0] for one in worst_first([calm, odd, alarmed])]
     ['alarmed', 'odd', 'calm']
