@@ -5,7 +5,7 @@
 const byId = (id) => document.getElementById(id);
 const select = byId("model");
 const search = byId("search");
-const LONG = 12; // rows of a list of many models
+const LONG = 10; // rows of a list of many models
 
 function draw(figure, { data, layout }, more = {}) {
   Plotly.react(figure, data, { ...layout, ...more }, { responsive: true, displayModeBar: false });
