@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import islice
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,11 +12,9 @@ from abers_connectors.dashboard.document import Choice
 from abers_connectors.dashboard.models import described, key_id, key_name, listed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from abers_connectors.dashboard.models import ModelStatus
 
-__all__ = ["LISTED", "LONGEST", "ModelList", "choices", "listed_sentence", "model_list"]
+__all__ = ["LISTED", "LONGEST", "ListedModel", "ModelList", "choices", "listed_sentence", "model_list"]
 
 LISTED = 20
 """Models that a page lists; of more it lists the worst, and has a field to search the others."""
@@ -26,13 +24,8 @@ LONGEST = 10_000
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """Model and segment in a list, with its strongest evidence; the evidence is null without tests.
+    """Model and segment with its strongest evidence, in numbers; evidence is null without tests."""
 
-    The name describes the model to a person.
-    """
-
-    id: str
-    name: str
     model: str
     segment: str
     labels: int
@@ -47,18 +40,21 @@ class ListedModel(msgspec.Struct, frozen=True):
     def of(cls, one: ModelStatus) -> ListedModel:
         """Return the entry of a model."""
         tens = [value / math.log(10.0) for value in (one.log_wealth, one.log_threshold)]
-        name, evidence = described(one), tens if one.test else [None, None]
-        counts = (one.labels, one.active, one.alarms)
-        return cls(key_id(one.key), name, *one.key, *counts, one.view, one.test, *evidence)
+        evidence = tens if one.test else [None, None]
+        return cls(*one.key, one.labels, one.active, one.alarms, one.view, one.test, *evidence)
 
 
 class ModelList(msgspec.Struct, frozen=True):
-    """Part of the list of all models, and a sentence that says which."""
+    """Part of the list of all models, for programs and for a page.
+
+    The choices are the same models for a page, and `listed` is its sentence that says which.
+    """
 
     total: int  # number of all models
     found: int  # number of those that the search finds
+    models: Sequence[ListedModel]
+    choices: Sequence[Choice]
     listed: str
-    models: list[ListedModel]
 
 
 def model_list(
@@ -71,22 +67,23 @@ def model_list(
     >>> from abers_connectors.runtime.model_index import ModelStatus
     >>> models = [ModelStatus(key=(name, ""), labels=3) for name in ("fraud-uk", "fraud-de", "spam")]
     >>> found = model_list(models, "FRAUD", limit=1)
-    >>> [one.name for one in found.models], found.listed
-    (['fraud-uk, 3 labels'], '2 of 3 models have this in their names; the first is listed.')
+    >>> [one.model for one in found.models], found.listed
+    (['fraud-uk'], '2 of 3 models have this in their names; the first is listed.')
     """
     part = search.casefold()
     found = [one for one in models if part in key_name(one.key).casefold()] if part else models
-    some = [ListedModel.of(one) for one in islice(found, offset, offset + limit)]
-    sentence = _found_sentence(len(models), len(found), len(some))
-    if not search:
-        sentence = listed_sentence(len(models))
-    return ModelList(len(models), len(found), sentence, some)
+    some = found[offset : offset + limit]
+    sentence = listed_sentence(len(models))
+    if search:
+        sentence = _found_sentence(len(models), len(found), len(some))
+    listed = [*map(ListedModel.of, some)]
+    return ModelList(len(models), len(found), listed, [*map(_described, some)], sentence)
 
 
 def choices(models: Sequence[ModelStatus]) -> list[Choice]:
     """Return the models that a page lists; where there are more, with what makes them the worst."""
     if len(models) > LISTED:
-        return [Choice(key_id(one.key), described(one)) for one in models[:LISTED]]
+        return [*map(_described, models[:LISTED])]
     return [Choice(key_id(one.key), listed_name(one.key, active=one.active)) for one in models]
 
 
@@ -98,6 +95,10 @@ def listed_sentence(total: int) -> str:
         f"The {LISTED} worst of {total:,} models: those with an active alarm, then those with the "
         "strongest evidence against their predictions. Type a part of a name to find any other."
     )
+
+
+def _described(one: ModelStatus) -> Choice:
+    return Choice(key_id(one.key), described(one))
 
 
 def _found_sentence(total: int, found: int, listed: int) -> str:

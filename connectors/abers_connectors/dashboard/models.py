@@ -29,6 +29,7 @@ __all__ = [
     "ModelStatus",
     "calibrated_means",
     "described",
+    "evidence_cell",
     "key_id",
     "key_name",
     "listed_name",
@@ -78,17 +79,24 @@ def listed_name(key: Key, *, active: bool) -> str:
 
 def described(one: ModelStatus) -> str:
     """Return the name of a model in a long list, with its strongest evidence and its labels."""
-    evidence = f", evidence {evidence_text(one.log_wealth, one.log_threshold)}" if one.test else ""
+    evidence = evidence_cell(one)
     noun = "label" if one.labels == 1 else "labels"
-    return f"{listed_name(one.key, active=one.active)}{evidence}, {one.labels:,} {noun}"
+    beside = [f"evidence {evidence}"] if evidence else []
+    return ", ".join((listed_name(one.key, active=one.active), *beside, f"{one.labels:,} {noun}"))
+
+
+def evidence_cell(one: ModelStatus) -> str:
+    """Return the strongest evidence against a model, and its threshold; empty without tests."""
+    return evidence_text(one.log_wealth, one.log_threshold) if one.test else ""
 
 
 def model_table(
-    models: Sequence[tuple[str, int, Means | None]],
+    models: Sequence[tuple[str, int, Means | None]], evidence: Sequence[str] = ()
 ) -> tuple[list[str], list[list[str]]]:
     """Return the column names and the rows of a table of models.
 
-    Each has a name, the number of predictions scored, and calibrated means.
+    Each has a name, the number of predictions scored, and calibrated means. If there is evidence of
+    any, it has a column.
 
     Examples
     --------
@@ -102,4 +110,9 @@ def model_table(
         [title, f"{labels:,}", *(score_cell(means, name, labels) for name in names)]
         for title, labels, means in models
     ]
-    return ["model", "labels", *names.values()], rows
+    columns = ["model", "labels", *names.values()]
+    if any(evidence):
+        columns.insert(2, "evidence")
+        for row, one in zip(rows, evidence, strict=True):
+            row.insert(2, one)
+    return columns, rows

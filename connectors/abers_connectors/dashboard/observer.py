@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ObservedModel", "Observer"]
 
-_MODELS = 100  # of a report
 _BANDS = 100  # models whose bands are kept
 _DELAYS = 1_000  # labels whose delays are kept, of all models
 
@@ -93,7 +92,7 @@ class Observer:
 
     def models(self) -> list[ModelStatus]:
         """Return the models as they are now, the worst first: slow with many."""
-        return model_statuses(model_monitors(self._processors.values()))
+        return model_statuses(self.monitors())
 
     def view(self, key: Key) -> ModelView | None:
         """Return what a page shows of a model and segment; None if there is no such model."""
@@ -104,10 +103,13 @@ class Observer:
             del self._bands[next(iter(self._bands))]
         return self._model(found, [key]).view(self._bands.setdefault(key, BandCache()))
 
-    def first(self) -> dict[Key, ObservedModel]:
-        """Return the models of a report, the worst first."""
-        keys = [one.key for one in self.models()[:_MODELS]]
-        return {key: self._model(self._found(key), [key]) for key in keys}
+    def monitors(self) -> dict[Key, list[TaskMonitor]]:
+        """Return the monitors of each model, one a processor that has it."""
+        return model_monitors(self._processors.values())
+
+    def observed(self, key: Key) -> ObservedModel:
+        """Return a model that there is."""
+        return self._model(self._found(key), [key])
 
     def whole(self) -> ObservedModel:
         """Return all models together, of which there is at least one."""

@@ -150,8 +150,8 @@ async function find() {
   const text = search.value;
   try {
     const answer = await fetch(`/live/models?search=${encodeURIComponent(text)}`);
-    const { models, listed } = await answer.json();
-    options(models, listed);
+    const { choices, listed } = await answer.json();
+    options(choices, listed);
   } catch {
     // The page says that the connection is lost, and the next document asks again.
   }
