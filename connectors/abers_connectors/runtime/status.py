@@ -20,6 +20,7 @@ from abers.monitoring import evidence_numbers, others_total, strongest, verdicts
 from abers_connectors.runtime.counters import Counters, TaskGauges
 from abers_connectors.runtime.model_index import ModelIndex
 from abers_connectors.runtime.named_models import OTHERS, NamedModels
+from abers_connectors.runtime.state_size import state_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ class StatusView:
     hints: list[str]  # warnings for the operator, a sentence each
     counts: Counters
     gauges: dict[int, TaskGauges]  # by partition
+    sizes: dict[int, int]  # estimated bytes of memory of each state, by partition
     lags: dict[tuple[str, int], int]  # records behind, by topic and partition
     # By model, see `Status.update_evidence`: of each test the strongest segment,
     evidence: Mapping[str, Sequence[Evidence]]
@@ -104,6 +106,7 @@ class Status:
         """All models of the tasks."""
         self._retired: set[str] = set()
         self._gauges: dict[int, TaskGauges] = {}
+        self._sizes: dict[int, int] = {}
         self._lags: dict[tuple[str, int], int] = {}
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
         self._numbers: Mapping[str, Sequence[Number]] = {}
@@ -123,7 +126,7 @@ class Status:
             self._counts.assignments += 1
             self._gauges = {one: gauge for one, gauge in self._gauges.items() if one in mine}
             self._lags = {one: lag for one, lag in self._lags.items() if one[1] in mine}
-            self._evidence, self._numbers = {}, {}
+            self._evidence, self._numbers, self._sizes = {}, {}, {}
         self.models.update({})
 
     def restored(self, task: StreamTask) -> None:
@@ -192,10 +195,10 @@ class Status:
             self._lags.update(lags)
 
     def update_evidence(self, tasks: Sequence[StreamTask]) -> None:
-        """Update the index of all models, and the evidence of some; call it between batches.
+        """Update sizes, the index of all models, and the evidence of some, between two batches.
 
-        These are the models with counts of their own, and of the others the few with the strongest
-        evidence. The totals of retired models that no task has any more are dropped.
+        It is that of the models with counts of their own, and of the others the few with the
+        strongest evidence. The totals of retired models that no task has any more are dropped.
         """
         processors = {task.checkpoint.partition: task.processor for task in tasks}
         self.models.update(processors)
@@ -215,8 +218,9 @@ class Status:
             ]
             for model, many in found.items()
         }
+        sizes = {number: state_bytes(processor) for number, processor in processors.items()}
         with self._lock:
-            self._evidence, self._numbers = evidence, numbers
+            self._evidence, self._numbers, self._sizes = evidence, numbers, sizes
             gone, self._retired = self._retired - known, set()
             self._counts.model_totals.drop(gone)
             self._names.drop(gone)
@@ -266,6 +270,7 @@ class Status:
                 [*self._hints, *self._last_abort, *([] if reason is None else [reason])],
                 copy(self._counts),
                 dict(self._gauges),
+                self._sizes,
                 dict(self._lags),
                 self._evidence,
                 self._numbers,

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError
-from abers.reference.pending_store import EARLY, PENDING
+from abers.reference.pending_store import EARLY, FINISHED, PENDING
 from abers.stream import journal, journal_replay, snapshot
 from abers.stream.columns import Events
 from abers.stream.events import Label, Observation
@@ -117,6 +117,12 @@ class Processor:
         """Number of observations that wait for labels, and of labels that wait for observations."""
         store = self._state.join.store
         return store.count(PENDING), store.count(EARLY)
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Number of labels that all calibrators hold, and of finished ids that are remembered."""
+        calibrators = self._state.calibration.calibrators
+        return sum(map(len, calibrators)), self._state.join.store.count(FINISHED)
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:
