@@ -1,7 +1,7 @@
 """Memory of many models with few labels each, beside the estimate of the metrics.
 
-Run as `python -m benchmarks.model_memory MODELS LABELS any|merged|protected` in a process of its own;
-prints one JSON object, in bytes a model.
+Run as `python -m benchmarks.model_memory MODELS LABELS KIND` in a process of its own, where KIND is
+any, merged or protected; prints one JSON object, in bytes a model.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from abers.stream import Events, Label, Observation, Processor, Settings
 from abers_connectors.runtime.state_size import state_bytes
@@ -25,7 +25,8 @@ def settings_of(kind: str, models: int) -> Settings:
     """Return settings of a kind of scores or probabilities, for so many models."""
     if kind == "any":
         return Settings(max_models=models)
-    return Settings(scores="probability", probability=kind, max_models=models)
+    probability: Literal["protected", "merged"] = "merged" if kind == "merged" else "protected"
+    return Settings(scores="probability", probability=probability, max_models=models)
 
 
 def learn(processor: Processor, models: int, labels: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,9 +11,19 @@ from abers_connectors.dashboard.document import Choice
 from abers_connectors.dashboard.models import described, key_id, key_name, listed_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers_connectors.dashboard.models import ModelStatus
 
-__all__ = ["LISTED", "LONGEST", "ListedModel", "ModelList", "choices", "listed_sentence", "model_list"]
+__all__ = [
+    "LISTED",
+    "LONGEST",
+    "ListedModel",
+    "ModelList",
+    "choices",
+    "listed_sentence",
+    "model_list",
+]
 
 LISTED = 20
 """Models that a page lists; of more it lists the worst, and has a field to search the others."""
@@ -65,7 +74,8 @@ def model_list(
     Examples
     --------
     >>> from abers_connectors.runtime.model_index import ModelStatus
-    >>> models = [ModelStatus(key=(name, ""), labels=3) for name in ("fraud-uk", "fraud-de", "spam")]
+    >>> names = ("fraud-uk", "fraud-de", "spam")
+    >>> models = [ModelStatus(key=(name, ""), labels=3) for name in names]
     >>> found = model_list(models, "FRAUD", limit=1)
     >>> [one.model for one in found.models], found.listed
     (['fraud-uk'], '2 of 3 models have this in their names; the first is listed.')

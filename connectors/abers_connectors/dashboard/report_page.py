@@ -174,10 +174,9 @@ def _part_id(key: Key) -> str:
 def _models(run: FinishedReplay, statuses: Sequence[ModelStatus]) -> Iterator[Card]:
     if statuses:
         some, monitors = statuses[:_ROWS], run.observer.monitors()
-        rows = [
-            (listed_name(one.key, active=one.active), one.labels, calibrated_means(monitors[one.key]))
-            for one in some
-        ]
+        names = [listed_name(one.key, active=one.active) for one in some]
+        means = [calibrated_means(monitors[one.key]) for one in some]
+        rows = [*zip(names, (one.labels for one in some), means, strict=True)]
         table = Table(*model_table(rows, [*map(evidence_cell, some)]))
         yield Card("models", "Models", "Calibrated scores of each model, the worst first.", table)
 

@@ -12,7 +12,7 @@ from tests.connectors.browsing import PATIENCE, opened
 from tests.connectors.dashboard.pages import Listening, Worked, asked
 from tests.connectors.dashboard.replays import command
 
-from abers.stream import Events, Label, Observation, Settings
+from abers.stream import Label, Observation, Settings
 from abers_connectors.config.sections import HttpSection
 from abers_connectors.dashboard.server import serving
 from abers_connectors.runtime.checkpoint import Checkpoint
@@ -110,7 +110,7 @@ def test_the_list_needs_the_token(many: Worked, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_service_without_readers(many: Worked) -> None:
-    """The list of a service is there although nobody looks at its page."""
+    """The list of a service is there although its page has no reader."""
     from abers_connectors.dashboard.stream_pages import ServicePage  # noqa: PLC0415 - needs extras
 
     status = Status(60.0)
@@ -131,9 +131,7 @@ def test_a_model_is_found(browser: Browser, many: Worked, scheme: str, width: in
     size: Any = {"width": width, "height": 740}
     with ExitStack() as stack:
         url = stack.enter_context(serving(HttpSection(port=0), None, many.feed))
-        page, noted = stack.enter_context(
-            opened(browser, url, viewport=size, color_scheme=scheme)
-        )
+        page, noted = stack.enter_context(opened(browser, url, viewport=size, color_scheme=scheme))
         expect(page.locator("#version")).to_contain_text("abers", timeout=PATIENCE)
         many.tick()
         listed = page.locator("#model option")
