@@ -102,7 +102,7 @@ def worst_first(statuses: Iterable[ModelStatus]) -> list[ModelStatus]:
 _Models: TypeAlias = "Mapping[tuple[int, Key], tuple[TaskMonitor, ModelHistory]]"
 
 
-class _Entry(NamedTuple):
+class _IndexedModel(NamedTuple):
     """A model in one processor, as of its last update."""
 
     monitor: TaskMonitor
@@ -121,7 +121,7 @@ class ModelIndex:
         self.statuses: Sequence[ModelStatus] = ()
         """Status of each model; never changed, only replaced."""
         self._renewed = renewed
-        self._entries: dict[tuple[int, Key], _Entry] = {}
+        self._entries: dict[tuple[int, Key], _IndexedModel] = {}
         self._next = 0
         self._sorted: tuple[Sequence[ModelStatus], Sequence[ModelStatus]] = ((), ())
 
@@ -159,7 +159,7 @@ class ModelIndex:
         for one, (monitor, _) in models.items() if new else ():
             if one in new:
                 status = ModelStatus(key=one[1], labels=monitor.count)
-                entries[one] = _Entry(monitor, (), status)
+                entries[one] = _IndexedModel(monitor, (), status)
         return bool(gone or new)
 
     def _renew(self, models: _Models) -> bool:
@@ -175,7 +175,7 @@ class ModelIndex:
             entry = self._entries[one]
             if entry.monitor is monitor and entry.marks == marks:
                 continue
-            self._entries[one] = _Entry(monitor, marks, model_status(one[1], monitor))
+            self._entries[one] = _IndexedModel(monitor, marks, model_status(one[1], monitor))
             renewed += 1
             if renewed == self._renewed:
                 break
