@@ -137,7 +137,7 @@ def test_a_model_is_found(browser: Browser, many: Worked, scheme: str, width: in
         listed = page.locator("#model option")
         expect(listed).to_have_count(20, timeout=PATIENCE)
         expect(listed.first).to_contain_text(WRONG)
-        page.get_by_label("Find a model").fill("m29")
+        page.get_by_label("Search by name").fill("m29")
         expect(listed).to_have_count(10, timeout=PATIENCE)
         page.get_by_label("Model", exact=True).select_option('["m295",""]')
         many.tick()
@@ -163,7 +163,7 @@ def test_a_report_is_searched(
     with opened(browser, (tmp_path / "r.html").as_uri(), offline=True) as (page, noted):
         listed = page.locator("#model option")
         assert listed.count() == 31
-        page.get_by_label("Find a model").fill("M2")
+        page.get_by_label("Search by name").fill("M2")
         expect(listed).to_have_count(10)
         page.get_by_label("Model", exact=True).select_option(index=3)
         expect(page.locator("[data-part]:not([hidden])")).to_have_attribute("aria-label", "m23")
