@@ -26,10 +26,17 @@ if TYPE_CHECKING:
     from abers_connectors.runtime.task import BatchResult
     from benchmarks.plan import Plan
 
-COUNTING, SCRAPE = "counting", "scrape"
-MODELS = (1, 100)
+COUNTING, SCRAPE, UPDATE = "counting", "scrape", "update"
+MODELS = (1, 100, 10_000)
 _BATCH = 1_000  # observations, each with its label
+_SETTLING = 20  # updates after which the index has the evidence of all models
 _ACCEPT = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+
+
+_HEAD = [
+    *("models", "lines", "KiB", "counting, µs an event", "a scrape, ms", "an update, ms"),
+    "of the evidence of all",
+]
 
 
 class OneRecord(NamedTuple):
@@ -54,41 +61,53 @@ def scrape(plan: Plan) -> Section:
         return Section(title, "Not measured: prometheus-client is not installed.", {})
     rows, values = [], dict[Key, Spread]()
     for models in MODELS:
+        count = max(_BATCH, models)
         status, (task, work) = Status(60.0), _worked(models)
         status.batch_committed(task, work)
-        status.update_evidence([task])
+        for _ in range(_SETTLING):
+            status.update_evidence([task])
         registry = registry_of(status)
         text, _ = exposition(registry, _ACCEPT)
         found = in_turns(
             plan.rounds,
             {
                 COUNTING: lambda: (
-                    1e6 * seconds(partial(status.batch_committed, task, work)) / (2 * _BATCH)  # noqa: B023 - used within the turn
+                    1e6 * seconds(partial(status.batch_committed, task, work)) / (2 * count)  # noqa: B023 - used within the turn
                 ),
                 SCRAPE: lambda: 1e3 * seconds(partial(exposition, registry, _ACCEPT)),  # noqa: B023
+                UPDATE: lambda: 1e3 * seconds(partial(status.update_evidence, [task])),  # noqa: B023
             },
         )
         values |= {(name, "models", models): spread for name, spread in found.items()}
         lines = text.count(b"\n")
-        rows.append([size(models), size(lines), digits(len(text) / 1024), *found.values()])
+        share = found[UPDATE].median / (1e3 * seconds(partial(_all_evidence, task)))
+        row = [size(models), size(lines), digits(len(text) / 1024), *found.values()]
+        rows.append([*row, digits(share)])
     body = (
-        f"A service has committed a batch of {size(_BATCH)} observations and their labels, raw"
-        " scores scored beside calibrated ones. Counting them is what `Status.batch_committed`"
-        " takes, an event; a scrape is everything from the counters to bytes.\n\n"
-        + table(["models", "lines", "KiB", "counting, µs an event", "a scrape, ms"], rows)
+        f"A service has committed {size(_BATCH)} observations and their labels, or one for each of"
+        " more models, raw scores scored beside calibrated ones. `http.max_models` has its default."
+        " Counting them is what `Status.batch_committed` takes, an event; a scrape is everything"
+        " from the counters to bytes. An update, once a second, finds models with changes, and"
+        " makes the evidence of those with metrics; the last column divides it by the time that"
+        " the evidence of all models takes.\n\n" + table(_HEAD, rows)
     )
     return Section(title, body, values)
 
 
+def _all_evidence(task: StreamTask) -> list[object]:
+    return [one.tests for one in task.processor.monitors]
+
+
 def _worked(models: int) -> tuple[StreamTask, BatchResult]:
     """Process a batch in a stream task."""
-    flags = {"input.observations": "-", "input.format": "jsonl", "task.scores": "probability"}
+    flags: dict[str, object] = {"input.observations": "-", "input.format": "jsonl"}
+    flags |= {"task.scores": "probability", "limits.max_models": models}
     config, draw = load(flags=flags, environ={}), random.Random(11)  # noqa: S311 - no secret
     task = StreamTask(
         Processor(config.settings(), outcomes=False), Checkpoint("x", 0, 0, 0, (0, 0))
     )
     values = []
-    for number in range(_BATCH):
+    for number in range(max(_BATCH, models)):
         event = {"id": f"{number}", "time": number, "model": f"model-{number % models:03}"}
         score = draw.random()
         values += [event | {"score": score}, event | {"label": int(draw.random() < score**2)}]

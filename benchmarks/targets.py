@@ -253,6 +253,11 @@ TARGETS = (
         _time("late", f"{MEDIAN} {FAST}", 500, unit="ms"),
     ),
     Target("metrics, a scrape of 100 models: 50 ms", 50, _time(SCRAPE, "models", 100, unit="ms")),
+    Target(
+        "metrics, a scrape of 10 000 models: 100 ms",
+        100,
+        _time(SCRAPE, "models", _10K, unit="ms"),
+    ),
     Target("metrics, counting an event: 4 µs", 4, _time(COUNTING, "models", 1)),
     *(
         Target(

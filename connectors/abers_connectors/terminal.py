@@ -240,7 +240,7 @@ def show_models(processors: Collection[Processor]) -> None:
     )
     _show_rows("each model, calibrated", columns, rows, console())
     if more := len(found) - len(rows):
-        say(f"Models not listed, with no more labels than these: {more:,}.")
+        say(f"Models not listed, with less evidence against them than these: {more:,}.")
 
 
 def _show_rows(

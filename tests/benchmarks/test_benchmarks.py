@@ -158,6 +158,7 @@ def everything(value: float) -> dict[Key, Spread]:
     }
     values["late", f"{MEDIAN} {FAST}", 500] = spread
     values |= {(COUNTING, "models", 1): spread, (SCRAPE, "models", 100): spread}
+    values[SCRAPE, "models", 10_000] = spread
     values |= {(LOOKED, whom, count): spread for whom, count in CROWDS}
     values |= {("late", name, 500): spread for name in (MEDIAN, TAIL)}
     return values

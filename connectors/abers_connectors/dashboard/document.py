@@ -13,7 +13,7 @@ import msgspec
 import abers
 from abers import plotting
 from abers.monitoring import event_time
-from abers_connectors.dashboard.power import HIGHEST, power
+from abers_connectors.dashboard.power import evidence_text
 from abers_connectors.replay.evidence_text import VIEWS, status_text
 from abers_connectors.replay.score_text import left_out, number, score_cell, score_labels
 
@@ -85,8 +85,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     The phase is "waiting", "live" or "ended", and the status a sentence about it. Alarm and hints
     are sentences to announce. `models` is a list to choose from, `choose` its label, and `model`
-    the id of what is shown; `empty` says why there are no cards. The title is that of the stream,
-    and in a part of a report that of the model.
+    the id of what is shown; `listed` says which models a long list has, `shown` which is shown.
+    `empty` says why there are no cards. The title is that of the stream, and in a part of a report
+    that of the model.
     """
 
     title: str
@@ -96,6 +97,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     hints: Sequence[str] = ()
     choose: str = "Model"
     models: Sequence[Choice] = ()
+    listed: str = ""
+    shown: str = ""
     model: str | None = None
     tiles: Sequence[Tile] = ()
     cards: Sequence[Card] = ()
@@ -159,17 +162,13 @@ def _tests(tests: Iterable[Evidence]) -> Table:
     rows = [
         [
             f"{VIEWS[one.view]}: {one.name.replace('-', ' ')}",
-            f"{_evidence(power(one.log_wealth))} of {power(one.log_threshold):.2f}",
+            evidence_text(one.log_wealth, one.log_threshold),
             status_text(one),
             f"{one.incidents:,}",
         ]
         for one in tests
     ]
     return Table(["test", "evidence of threshold", "status", "incidents"], rows)
-
-
-def _evidence(height: float) -> str:
-    return f"{height:z.2f}" if height < HIGHEST else f"{HIGHEST:.0f} or more"
 
 
 def _alarms(alarms: Sequence[tuple[int, Alarm]]) -> Iterator[str]:

@@ -69,20 +69,23 @@ class _Reader(NamedTuple):
 
 
 class _Published(NamedTuple):
-    """Models and frames that the server may show: never changed, only replaced."""
+    """Models, the worst first, and frames that the server may show: only replaced as a whole."""
 
     models: Sequence[ModelStatus]
+    first: Key | None  # of the model with most labels
     known: frozenset[Key]
     frames: Mapping[Key | None, Frame]
 
     @classmethod
     def of(cls, models: Sequence[ModelStatus]) -> _Published:
-        return cls(models, frozenset(one.key for one in models), {})
+        most = min(models, key=lambda one: (-one.labels, one.key), default=None)
+        first = None if most is None else most.key
+        return cls(models, first, frozenset(one.key for one in models), {})
 
     def resolve(self, key: Key | None) -> Key | None:
         """Return the model that a reader sees; None if no model has the name."""
         if key is None:
-            return self.models[0].key if self.models else None
+            return self.first
         return key if key in self.known else None
 
 
@@ -140,7 +143,7 @@ class Feed:
         """Make the frame of the model that waits longest; False if none is due."""
         with self.budget.spent():
             listeners = self._waiting()
-            published = _Published.of(self._observer.models())
+            published = self._listed()
             keys = {published.resolve(one.key) for one in listeners}
             # A new one may be shown at once, but not before those that wait longer.
             self._turns = {key: self._turns.get(key, now) for key in keys}
@@ -154,6 +157,12 @@ class Feed:
             self._published = published._replace(frames=frames | {key: frame})
         self._wake([one for one in listeners if published.resolve(one.key) == key])
         return True
+
+    def _listed(self) -> _Published:
+        """Return the models as they are now, of which only a few are renewed each time."""
+        self._observer.update()
+        models = self._observer.index.worst_first()
+        return self._published if models is self._published.models else _Published.of(models)
 
     def _frame(self, key: Key | None, models: Sequence[ModelStatus], watched: int) -> Frame:
         """Return the next frame, with the view of a model if there is a key."""
@@ -186,6 +195,11 @@ class Feed:
     def listeners(self) -> int:
         """Number of readers."""
         return len(self._listeners)
+
+    @property
+    def models(self) -> Sequence[ModelStatus]:
+        """All models, the worst first, as of the last update."""
+        return self._observer.index.worst_first() if self._final is None else self._final.models
 
     @property
     def frames(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers_connectors.dashboard.document import Choice, Document, Tile, cards, triggered
-from abers_connectors.dashboard.models import key_id, key_name, listed_name
+from abers_connectors.dashboard.document import Document, Tile, cards, triggered
+from abers_connectors.dashboard.model_list import choices, listed_sentence
+from abers_connectors.dashboard.models import key_id, key_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +18,7 @@ __all__ = ["live_document", "waiting_document"]
 
 _SLOW = 1.5  # seconds between two frames from which a page says so
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86_400.0
+_NAMED = 5  # models with an active alarm that a sentence names
 _MANY = 10.0  # from which a number needs no decimal place
 
 
@@ -37,9 +39,9 @@ def live_document(title: str, frame: Frame) -> Document:
         status=_status(frame),
         alarm=_alarm(frame, view),
         hints=frame.counts.hints,
-        models=[
-            Choice(key_id(one.key), listed_name(one.key, active=one.active)) for one in frame.models
-        ],
+        models=choices(frame.models),
+        listed=listed_sentence(len(frame.models)),
+        shown="" if frame.key is None else f"Shown: {key_name(frame.key)}.",
         model=None if frame.key is None else key_id(frame.key),
         tiles=[*_tiles(frame)],
         cards=[*cards(view)] if view is not None and view.labels else [],
@@ -80,7 +82,10 @@ def _alarm(frame: Frame, view: ModelView | None) -> list[str]:
     active = [key_name(one.key) or "the model" for one in frame.models if one.active]
     if not active:
         return []
-    sentence = f"Alarm: the scores or the predictions of {', '.join(active)} are miscalibrated."
+    named = ", ".join(active[:_NAMED])
+    if (more := len(active) - _NAMED) > 0:
+        named += f" and {more:,} other models" if more > 1 else " and one other model"
+    sentence = f"Alarm: the scores or the predictions of {named} are miscalibrated."
     last = view.alarms[-1:] if view is not None else []
     return [sentence, *(triggered(labels, alarm) for labels, alarm in last)]
 

@@ -16,14 +16,15 @@ from starlette.routing import Route
 
 from abers_connectors.dashboard.access import TokenGuard
 from abers_connectors.dashboard.document import Document
+from abers_connectors.dashboard.model_list import LISTED, LONGEST, model_list
 from abers_connectors.dashboard.page_assets import PageAssets
 from abers_connectors.dashboard.page_cache import PageCache
 from abers_connectors.dashboard.server_events import EventStreams
 from abers_connectors.http.connections import STREAM
-from abers_connectors.http.middleware import ConcurrencyLimit, HostCheck
+from abers_connectors.http.middleware import ChunkedResponse, ConcurrencyLimit, HostCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from starlette.requests import Request
     from starlette.types import ASGIApp
@@ -44,6 +45,7 @@ _SAFE = {
     "x-content-type-options": "nosniff",
 }
 _SCRIPT = "text/javascript"
+_DIGITS = 9  # of a number in a query
 _NO_CACHE = {"cache-control": "no-cache"}
 _FOREVER = {"cache-control": "public, max-age=31536000, immutable"}  # its version is in its name
 
@@ -76,13 +78,22 @@ def live_routes(
             return PlainTextResponse("There is no such model.", 400)
         return streams.response(key)
 
+    async def models(request: Request) -> Response:
+        asked = request.query_params
+        try:
+            offset, limit = _number(asked, "offset", 0), _number(asked, "limit", LISTED)
+        except ValueError as error:
+            return PlainTextResponse(str(error), 400)
+        found = model_list(feed.models, asked.get("search", ""), offset, min(limit, LONGEST))
+        body = msgspec.json.encode(found)
+        fresh = _SAFE | {"cache-control": "no-store"}
+        return ChunkedResponse(body, headers=fresh, media_type="application/json")
+
     def route(path: str, response: Callable[[], Response]) -> Route:
         async def answer(_: Request) -> Response:
             return response()
 
-        made = Route(path, answer)
-        made.app = ConcurrencyLimit(made.app)
-        return made
+        return _limited(Route(path, answer))
 
     def text(body: str | bytes, kind: str, cached: dict[str, str]) -> Callable[[], Response]:
         return lambda: Response(body, headers=_SAFE | cached, media_type=kind)
@@ -100,6 +111,7 @@ def live_routes(
             f"/live/{plotly}",
             lambda: FileResponse(str(assets.plotly), headers=_SAFE | _FOREVER, media_type=_SCRIPT),
         ),
+        _limited(Route("/live/models", models)),
         Route(STREAM, listen),  # which counts its readers itself
     ]
     return [_guarded(route, names, token) for route in ours]
@@ -109,6 +121,20 @@ def _guarded(route: Route, names: Collection[str], token: str | None) -> Route:
     guarded: ASGIApp = route.app if token is None else TokenGuard(route.app, token)
     route.app = HostCheck(guarded, names)
     return route
+
+
+def _limited(route: Route) -> Route:
+    route.app = ConcurrencyLimit(route.app)
+    return route
+
+
+def _number(asked: Mapping[str, str], name: str, usual: int) -> int:
+    """Return a number of a query; raise a ValueError if it is none."""
+    text = asked.get(name, str(usual))
+    if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS):
+        msg = f"{name} must be a whole number of at most {_DIGITS} digits."
+        raise ValueError(msg)
+    return int(text)
 
 
 def _key(text: str | None) -> Key | None:

@@ -1,18 +1,21 @@
 """Models of a stream, with their segments: how they are found, ordered and named.
 
-Wherever models are listed, the one with most labels is first, and each has the same name, however
-many processors share the stream.
+Wherever models are listed, those with an active alarm are first, then those with the strongest
+evidence against their predictions. Each has the same name, however many processors share the
+stream.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from functools import reduce
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers.monitoring import ALARM_TEST
+from abers_connectors.dashboard.power import evidence_text
 from abers_connectors.replay.score_text import score_cell, score_labels
 from abers_connectors.replay.summary import finite
+from abers_connectors.runtime.model_index import Key, ModelStatus, model_status, worst_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +28,8 @@ __all__ = [
     "Key",
     "ModelStatus",
     "calibrated_means",
+    "described",
+    "evidence_cell",
     "key_id",
     "key_name",
     "listed_name",
@@ -32,17 +37,6 @@ __all__ = [
     "model_statuses",
     "model_table",
 ]
-
-Key: TypeAlias = tuple[str, str]
-"""Model and segment."""
-
-
-class ModelStatus(msgspec.Struct, frozen=True):
-    """Model and segment as an entry of a list."""
-
-    key: Key
-    labels: int  # number of predictions scored
-    active: bool  # whether its alarm is active
 
 
 def model_monitors(processors: Iterable[Processor]) -> dict[Key, list[TaskMonitor]]:
@@ -55,16 +49,11 @@ def model_monitors(processors: Iterable[Processor]) -> dict[Key, list[TaskMonito
 
 
 def model_statuses(models: Mapping[Key, Sequence[TaskMonitor]]) -> list[ModelStatus]:
-    """Return the status of each model, the one with most labels first."""
-    some = (
-        ModelStatus(
-            key,
-            sum(one.count for one in monitors),
-            any(test.active for one in monitors for test in one.tests if test.name == ALARM_TEST),
-        )
+    """Return the status of each model, the worst first."""
+    return worst_first(
+        reduce(ModelStatus.joined, [model_status(key, one) for one in monitors])
         for key, monitors in models.items()
     )
-    return sorted(some, key=lambda one: (-one.labels, one.key))
 
 
 def calibrated_means(monitors: Sequence[TaskMonitor]) -> Means | None:
@@ -88,12 +77,26 @@ def listed_name(key: Key, *, active: bool) -> str:
     return (key_name(key) or "default") + (" (alarm)" if active else "")
 
 
+def described(one: ModelStatus) -> str:
+    """Return the name of a model in a long list, with its strongest evidence and its labels."""
+    evidence = evidence_cell(one)
+    noun = "label" if one.labels == 1 else "labels"
+    beside = [f"evidence {evidence}"] if evidence else []
+    return ", ".join((listed_name(one.key, active=one.active), *beside, f"{one.labels:,} {noun}"))
+
+
+def evidence_cell(one: ModelStatus) -> str:
+    """Return the strongest evidence against a model, and its threshold; empty without tests."""
+    return evidence_text(one.log_wealth, one.log_threshold) if one.test else ""
+
+
 def model_table(
-    models: Sequence[tuple[str, int, Means | None]],
+    models: Sequence[tuple[str, int, Means | None]], evidence: Sequence[str] = ()
 ) -> tuple[list[str], list[list[str]]]:
     """Return the column names and the rows of a table of models.
 
-    Each has a name, the number of predictions scored, and calibrated means.
+    Each has a name, the number of predictions scored, and calibrated means. If there is evidence of
+    any, it has a column.
 
     Examples
     --------
@@ -107,4 +110,9 @@ def model_table(
         [title, f"{labels:,}", *(score_cell(means, name, labels) for name in names)]
         for title, labels, means in models
     ]
-    return ["model", "labels", *names.values()], rows
+    columns = ["model", "labels", *names.values()]
+    if any(evidence):
+        columns.insert(2, "evidence")
+        for row, one in zip(rows, evidence, strict=True):
+            row.insert(2, one)
+    return columns, rows

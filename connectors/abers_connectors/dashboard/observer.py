@@ -15,6 +15,7 @@ from abers_connectors.dashboard.model_history import joined_history
 from abers_connectors.dashboard.model_view import ModelView
 from abers_connectors.dashboard.models import model_monitors, model_statuses
 from abers_connectors.dashboard.reference_period import ReferencePeriod
+from abers_connectors.runtime.model_index import ModelIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ObservedModel", "Observer"]
 
-_MODELS = 100  # of a report
 _BANDS = 100  # models whose bands are kept
 _DELAYS = 1_000  # labels whose delays are kept, of all models
 
@@ -53,10 +53,11 @@ class ObservedModel(NamedTuple):
 class Observer:
     """Reads the models of processors; their scores and histories are those of the processors.
 
-    A reference period is drawn beside them.
+    A reference period is drawn beside them. The index has all models as of its last update.
     """
 
-    def __init__(self, reference: Period | None = None) -> None:
+    def __init__(self, reference: Period | None = None, index: ModelIndex | None = None) -> None:
+        self.index = ModelIndex() if index is None else index
         self._reference = None if reference is None else ReferencePeriod(reference)
         self._processors: dict[int, Processor] = {}
         self._bands: dict[Key, BandCache] = {}
@@ -85,9 +86,13 @@ class Observer:
         pairs = [processor.waiting for processor in self._processors.values()]
         return sum(pending for pending, _ in pairs), sum(early for _, early in pairs)
 
+    def update(self) -> None:
+        """Update the index, at a bounded cost."""
+        self.index.update(self._processors)
+
     def models(self) -> list[ModelStatus]:
-        """Return the models, the one with most labels first."""
-        return model_statuses(model_monitors(self._processors.values()))
+        """Return the models as they are now, the worst first: slow with many."""
+        return model_statuses(self.monitors())
 
     def view(self, key: Key) -> ModelView | None:
         """Return what a page shows of a model and segment; None if there is no such model."""
@@ -98,10 +103,13 @@ class Observer:
             del self._bands[next(iter(self._bands))]
         return self._model(found, [key]).view(self._bands.setdefault(key, BandCache()))
 
-    def first(self) -> dict[Key, ObservedModel]:
-        """Return the models of a report, the one with most labels first."""
-        keys = [one.key for one in self.models()[:_MODELS]]
-        return {key: self._model(self._found(key), [key]) for key in keys}
+    def monitors(self) -> dict[Key, list[TaskMonitor]]:
+        """Return the monitors of each model, one a processor that has it."""
+        return model_monitors(self._processors.values())
+
+    def observed(self, key: Key) -> ObservedModel:
+        """Return a model that there is."""
+        return self._model(self._found(key), [key])
 
     def whole(self) -> ObservedModel:
         """Return all models together, of which there is at least one."""

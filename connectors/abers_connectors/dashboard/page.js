@@ -4,6 +4,8 @@
 
 const byId = (id) => document.getElementById(id);
 const select = byId("model");
+const search = byId("search");
+const LONG = 10; // rows of a list of many models
 
 function draw(figure, { data, layout }, more = {}) {
   Plotly.react(figure, data, { ...layout, ...more }, { responsive: true, displayModeBar: false });
@@ -23,6 +25,12 @@ function report() {
     }
   };
   byId("choice").hidden = parts.length < 2;
+  const all = [...select.options];
+  long(byId("listed").textContent !== "");
+  search.addEventListener("input", () => {
+    const part = search.value.toLowerCase();
+    select.replaceChildren(...all.filter((one) => one.text.toLowerCase().includes(part)));
+  });
   select.addEventListener("change", () => {
     history.replaceState(null, "", `#${select.value}`);
     show();
@@ -44,6 +52,7 @@ function live() {
     history.replaceState(null, "", `?model=${encodeURIComponent(chosen)}`);
     connect();
   });
+  search.addEventListener("input", find);
   document.addEventListener("visibilitychange", show);
   connect();
 }
@@ -73,7 +82,7 @@ function show() {
   notice(byId("hints"), newest.hints);
   write(byId("empty"), newest.empty ?? "");
   byId("empty").hidden = !newest.empty;
-  choice(newest.models);
+  choice(newest);
   tiles(newest.tiles);
   cards(newest.cards);
 }
@@ -109,12 +118,45 @@ function notice(element, sentences) {
   element.replaceChildren(made("strong", {}, first ?? ""), ...more.map((one) => made("p", {}, one)));
 }
 
-function choice(models) {
+function choice({ models, listed, shown }) {
   byId("choice").hidden = models.length < 2;
+  long(listed !== "");
+  write(byId("shown"), shown);
+  byId("shown").hidden = listed === "";
+  if (listed !== "" && search.value !== "") find();
+  else options(models, listed);
+}
+
+// Many models are a list with a field to search, few are a list that opens.
+function long(many) {
+  search.hidden = byId("listed").hidden = !many;
+  select.size = many ? LONG : 1;
+}
+
+function options(models, listed) {
+  write(byId("listed"), listed);
   if (changed(select, models)) {
     select.replaceChildren(...models.map((one) => made("option", { value: one.id }, one.name)));
   }
   if (document.activeElement !== select) select.value = newest.model;
+}
+
+// The server searches, and answers with few models; there is one request at a time.
+let finding = false;
+
+async function find() {
+  if (finding) return;
+  finding = true;
+  const text = search.value;
+  try {
+    const answer = await fetch(`/live/models?search=${encodeURIComponent(text)}`);
+    const { choices, listed } = await answer.json();
+    options(choices, listed);
+  } catch {
+    // The page says that the connection is lost, and the next document asks again.
+  }
+  finding = false;
+  if (search.value !== text) find();
 }
 
 function tiles(list) {

@@ -21,6 +21,7 @@ from abers.monitoring import (
     recent_windows,
 )
 from abers.stream.settings import CALIBRATORS
+from abers_connectors.dashboard.model_list import ListedModel
 from abers_connectors.replay.summary import expert_numbers, finite
 from abers_connectors.replay.verdict_text import (
     loss_record,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from abers.stream.processor import Processor
     from abers_connectors.config.value_types import Lateness
     from abers_connectors.dashboard.model_history import JoinedHistory
-    from abers_connectors.dashboard.models import Key
+    from abers_connectors.dashboard.models import Key, ModelStatus
     from abers_connectors.dashboard.observer import ObservedModel, Observer
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
@@ -69,6 +70,7 @@ NO_FINDINGS: dict[str, Any] = {
 """Findings without any prediction: all keys, in their order."""
 
 _SEVERAL = 2  # models
+_FIRST = 100  # models of a report with figures and numbers of their own
 
 
 class FinishedReplay(NamedTuple):
@@ -81,12 +83,11 @@ class FinishedReplay(NamedTuple):
     summary: Summary
     observer: Observer  # of the processor
 
-    def models(self) -> tuple[dict[Key, ObservedModel], int]:
-        """Return the models, and how many are left out; none if the only one is the whole."""
-        if (count := len(self.observer.models())) < _SEVERAL:
-            return {}, 0
-        kept = self.observer.first()
-        return kept, count - len(kept)
+    def models(self) -> tuple[dict[Key, ObservedModel], list[ModelStatus]]:
+        """Return the worst models, and the status of all; none if the only one is the whole."""
+        if len(statuses := self.observer.models()) < _SEVERAL:
+            return {}, []
+        return {one.key: self.observer.observed(one.key) for one in statuses[:_FIRST]}, statuses
 
     def facts(self) -> dict[str, Any]:
         """Return what was replayed; files are named without their directories."""
@@ -111,14 +112,23 @@ class FinishedReplay(NamedTuple):
         monitor = self.processor.monitor
         whole = NO_FINDINGS if monitor is None else _findings(*self.observer.whole()[:2])
         found = whole | {"labels": self.summary.labels} | self.facts()
-        models, left_out = self.models()
+        models, statuses = self.models()
         if models:
+            monitors, rest = self.observer.monitors(), statuses[len(models) :]
             found["models"] = [
                 _findings(one.monitor, one.history) | {"model": model, "segment": segment}
                 for (model, segment), one in models.items()
             ]
-            found["models_left_out"] = left_out
+            found["models_left_out"] = len(rest)
+            found["left_out"] = [
+                msgspec.to_builtins(ListedModel.of(one)) | _scores(_total(monitors[one.key]))
+                for one in rest
+            ]
         return found
+
+
+def _total(monitors: Sequence[TaskMonitor]) -> TaskMonitor:
+    return type(monitors[0]).total(monitors)
 
 
 def _findings(monitor: TaskMonitor, history: JoinedHistory) -> dict[str, Any]:

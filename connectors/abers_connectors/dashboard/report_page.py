@@ -24,18 +24,31 @@ from abers_connectors.dashboard.document import (
     Table,
     cards,
 )
-from abers_connectors.dashboard.models import key_id, listed_name, model_table
+from abers_connectors.dashboard.model_list import LISTED
+from abers_connectors.dashboard.models import (
+    calibrated_means,
+    described,
+    evidence_cell,
+    key_id,
+    listed_name,
+    model_table,
+)
 from abers_connectors.dashboard.page_assets import PageAssets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from abers_connectors.dashboard.model_view import ModelView
-    from abers_connectors.dashboard.models import Key
+    from abers_connectors.dashboard.models import Key, ModelStatus
     from abers_connectors.dashboard.report import FinishedReplay
 
 __all__ = ["ReportPage"]
 
+_ROWS = 1_000  # of the table of models
+_LISTED = (
+    "Models with an active alarm are first, then those with the strongest evidence against their "
+    "predictions. Type a part of a name to find one."
+)
 _SHOWN = (
     *("classes", "quantiles", "coverage", "folds", "scores", "window", "max_age", "half_life"),
     "learner",
@@ -52,23 +65,21 @@ class ReportPage:
         """Return the HTML document of the report of a replay, or of several by calibrator."""
         if len(runs) > 1:
             parts = [*starmap(_compared, runs.items())]
-            return self._page(next(iter(runs.values())), parts, "Calibrator", None)
+            return self._page(next(iter(runs.values())), parts, "Calibrator", [])
         (run,) = runs.values()
-        kept, left_out = run.models()
+        kept, statuses = run.models()
         models = {key: one.view() for key, one in kept.items()}
-        parts = [_whole(run, models), *map(_part, models, models.values())]
-        notice = None
-        if left_out:
-            notice = (
-                f"The {len(models)} models with most labels have figures of their own. "
-                f"{left_out:,} more are only in the numbers of all together."
-            )
-        return self._page(run, parts, "Model", notice)
+        parts = [_whole(run, statuses), *map(_part, models, models.values())]
+        return self._page(run, parts, "Model", statuses)
 
     def _page(
-        self, run: FinishedReplay, parts: Sequence[Document], choose: str, notice: str | None
+        self,
+        run: FinishedReplay,
+        parts: Sequence[Document],
+        choose: str,
+        statuses: Sequence[ModelStatus],
     ) -> bytes:
-        """Return the page of some parts, one of which is chosen."""
+        """Return the page of some parts, one of which is chosen; the status is that of models."""
         scripts: list[str] = []
         if len(parts) > 1 or any(one.figure for one in parts[0].cards):
             scripts = [self._assets.plotly.read_text("utf-8"), self._assets.script]
@@ -78,7 +89,8 @@ class ReportPage:
             phase="ended",
             status="A replay that has ended: these are its final numbers.",
             choose=choose,
-            models=[Choice(str(one.model), one.title) for one in parts] if several else [],
+            models=[*_choices(parts, statuses)] if several else [],
+            listed=_LISTED if len(statuses) > LISTED else "",
         )
         observations, labels = run.summary.observations, run.summary.labels
         intro = (
@@ -90,7 +102,7 @@ class ReportPage:
             head=head,
             parts=parts,
             intro=intro,
-            notice=notice,
+            notice=_notice(len(statuses), len(parts) - 1),
             policy=" ".join(map(_hashed, scripts)) or "'none'",
             scripts=scripts,
         )
@@ -98,10 +110,31 @@ class ReportPage:
 
 def _compared(name: str, run: FinishedReplay) -> Document:
     """Return the part of one of several calibrators."""
-    return msgspec.structs.replace(_whole(run, {}), title=name, model=quote(name, safe=""))
+    return msgspec.structs.replace(_whole(run, []), title=name, model=quote(name, safe=""))
 
 
-def _whole(run: FinishedReplay, models: Mapping[Key, ModelView]) -> Document:
+def _choices(parts: Sequence[Document], statuses: Sequence[ModelStatus]) -> Iterator[Choice]:
+    """Yield the choice of each part; of many models with what makes them the worst."""
+    names: dict[str, str] = {}
+    if len(statuses) > LISTED:
+        names = {_part_id(one.key): described(one) for one in statuses[: len(parts)]}
+    for one in parts:
+        yield Choice(str(one.model), names.get(str(one.model), one.title))
+
+
+def _notice(models: int, figures: int) -> str | None:
+    """Return what is left out, and how to see it."""
+    if models <= figures:
+        return None
+    listed = f"the first {_ROWS:,}" if models > _ROWS else "all"
+    return (
+        f"Of {models:,} models the {figures} worst have figures of their own: those with an active "
+        "alarm, then those with the strongest evidence against their predictions. The table of "
+        f"models has {listed}. A report whose name ends in .json has the scores of all."
+    )
+
+
+def _whole(run: FinishedReplay, statuses: Sequence[ModelStatus]) -> Document:
     """Return the part of all models together."""
     monitor, facts, shown = run.processor.monitor, run.facts(), list[Card]()
     if monitor is not None and run.summary.labels:
@@ -113,7 +146,7 @@ def _whole(run: FinishedReplay, models: Mapping[Key, ModelView]) -> Document:
     shown[tables:tables] = [
         Card("facts", "Replay", description, _facts(facts, support=support)),
         Card("counts", "Record counts", "All other counts are 0.", _counts(facts)),
-        *_models(models),
+        *_models(run, statuses),
     ]
     empty = "No prediction was scored: no label came, or monitoring is off."
     return Document(title="all together", model="all", cards=shown, empty=None if tables else empty)
@@ -124,7 +157,7 @@ def _part(key: Key, view: ModelView) -> Document:
     title = _title(key, view)
     return Document(
         title=title,
-        model=quote(key_id(key), safe=""),
+        model=_part_id(key),
         cards=[*cards(view, title)] if view.labels else [],
         empty=None if view.labels else "No label has matched a prediction of this model.",
     )
@@ -134,11 +167,18 @@ def _title(key: Key, view: ModelView) -> str:
     return listed_name(key, active=any(one.active for one in view.tests if one.name == ALARM_TEST))
 
 
-def _models(models: Mapping[Key, ModelView]) -> Iterator[Card]:
-    if models:
-        rows = [(_title(key, view), view.labels, view.calibrated) for key, view in models.items()]
-        table = Table(*model_table(rows))
-        yield Card("models", "Models", "Calibrated scores of each model.", table)
+def _part_id(key: Key) -> str:
+    return quote(key_id(key), safe="")
+
+
+def _models(run: FinishedReplay, statuses: Sequence[ModelStatus]) -> Iterator[Card]:
+    if statuses:
+        some, monitors = statuses[:_ROWS], run.observer.monitors()
+        names = [listed_name(one.key, active=one.active) for one in some]
+        means = [calibrated_means(monitors[one.key]) for one in some]
+        rows = [*zip(names, (one.labels for one in some), means, strict=True)]
+        table = Table(*model_table(rows, [*map(evidence_cell, some)]))
+        yield Card("models", "Models", "Calibrated scores of each model, the worst first.", table)
 
 
 def _hashed(script: str) -> str:

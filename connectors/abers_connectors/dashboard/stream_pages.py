@@ -41,7 +41,7 @@ class ServicePage:
     def __init__(
         self, app: str, status: Status, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._status, self._observer = status, Observer()
+        self._status, self._observer = status, Observer(index=status.models)
         self.feed = Feed(app, self._observer, self._counts, clock=clock)
 
     def take(self, task: StreamTask, result: BatchResult) -> None:

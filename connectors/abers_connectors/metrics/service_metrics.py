@@ -85,6 +85,7 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_label_delay_seconds": _buckets(counts.label_delay),
         "abers_pending_observations": [((n,), one.pending) for n, one in gauges.items()],
         "abers_early_labels": [((n,), one.early) for n, one in gauges.items()],
+        "abers_state_bytes": [((str(n),), size) for n, size in view.sizes.items()],
         "abers_event_time_lag_seconds": [
             ((n,), (view.now - clock) / 1000) for n, clock in clocks.items()
         ],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -49,7 +49,7 @@ class ModelTotals:
     >>> processor, totals = Processor(), ModelTotals()
     >>> events = Events.of([Observation("a", 1, "m", score=0.5), Label("a", 2, "m", value=1)])
     >>> settled = processor.process_batch(events).settled_batch
-    >>> totals.add([model for model, _ in processor.keys], settled.keys, settled.scored)
+    >>> totals.add({0: "m"}, settled.keys, settled.scored)
     >>> totals.rows, totals.tables["brier", "calibrated"].tolist()
     ({'m': 0}, [[0.25]])
     """
@@ -62,8 +62,8 @@ class ModelTotals:
         tables = {key: table.copy() for key, table in self.tables.items()}
         return ModelTotals(self.rows.copy(), tables)
 
-    def add(self, models: Sequence[str], keys: Rows, scored: ScoredRows) -> None:
-        """Add scored rows; `keys` has each row's calibrator, `models` each calibrator's model."""
+    def add(self, models: Mapping[int, str], keys: Rows, scored: ScoredRows) -> None:
+        """Add scored rows; `keys` has each row's calibrator, `models` the model of each of them."""
         if not len(keys):
             return
         rows = self._rows(models, keys)
@@ -84,7 +84,7 @@ class ModelTotals:
         # A table may lack its last rows, if nothing of those models was added to it.
         self.tables = {key: _lengthened(table, size)[rows] for key, table in self.tables.items()}
 
-    def _rows(self, models: Sequence[str], keys: Rows) -> Rows:
+    def _rows(self, models: Mapping[int, str], keys: Rows) -> Rows:
         """Return the row of each prediction's model."""
         numbers, which = np.unique(keys, return_inverse=True)
         named = (models[number] for number in numbers.tolist())

@@ -18,7 +18,9 @@ import numpy as np
 
 from abers.monitoring import evidence_numbers, others_total, strongest, verdicts_total
 from abers_connectors.runtime.counters import Counters, TaskGauges
+from abers_connectors.runtime.model_index import ModelIndex
 from abers_connectors.runtime.named_models import OTHERS, NamedModels
+from abers_connectors.runtime.state_size import state_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,6 +50,7 @@ class StatusView:
     hints: list[str]  # warnings for the operator, a sentence each
     counts: Counters
     gauges: dict[int, TaskGauges]  # by partition
+    sizes: dict[int, int]  # estimated bytes of memory of each state, by partition
     lags: dict[tuple[str, int], int]  # records behind, by topic and partition
     # By model, see `Status.update_evidence`: of each test the strongest segment,
     evidence: Mapping[str, Sequence[Evidence]]
@@ -99,8 +102,11 @@ class Status:
         self._last_abort: list[str] = []
         self._counts = Counters()
         self._names = NamedModels(max_models)
+        self.models = ModelIndex()
+        """All models of the tasks."""
         self._retired: set[str] = set()
         self._gauges: dict[int, TaskGauges] = {}
+        self._sizes: dict[int, int] = {}
         self._lags: dict[tuple[str, int], int] = {}
         self._evidence: Mapping[str, Sequence[Evidence]] = {}
         self._numbers: Mapping[str, Sequence[Number]] = {}
@@ -120,7 +126,8 @@ class Status:
             self._counts.assignments += 1
             self._gauges = {one: gauge for one, gauge in self._gauges.items() if one in mine}
             self._lags = {one: lag for one, lag in self._lags.items() if one[1] in mine}
-            self._evidence, self._numbers = {}, {}
+            self._evidence, self._numbers, self._sizes = {}, {}, {}
+        self.models.update({})
 
     def restored(self, task: StreamTask) -> None:
         """Record that a task is restored."""
@@ -151,7 +158,8 @@ class Status:
                 settled = result.outputs.settled_batch
                 if settled is not None:
                     counts.label_delay.add_many(np.maximum(settled.delays, 0) / 1000)
-                    models = [shown(model) for model, _ in task.processor.keys]
+                    keys = task.processor.keys
+                    models = {key: shown(keys[key][0]) for key in np.unique(settled.keys).tolist()}
                     counts.model_totals.add(models, settled.keys, settled.scored)
 
     def _update_gauges(self, task: StreamTask) -> None:
@@ -186,38 +194,49 @@ class Status:
         with self._lock:
             self._lags.update(lags)
 
-    def update_evidence(self, tasks: Iterable[StreamTask]) -> None:
-        """Update the evidence of models; call it between batches.
+    def update_evidence(self, tasks: Sequence[StreamTask]) -> None:
+        """Update sizes, the index of all models, and the evidence of some, between two batches.
 
-        They are those with counts of their own, and of the others the few with the strongest
-        evidence. The totals of retired models that no task has any more are dropped.
+        It is that of the models with counts of their own, and of the others the few with the
+        strongest evidence. The totals of retired models that no task has any more are dropped.
         """
+        processors = {task.checkpoint.partition: task.processor for task in tasks}
+        self.models.update(processors)
+        others, known = self._strongest_others(), set[str]()
         found: dict[str, list[TaskMonitor]] = {}
-        known: set[str] = set()
-        for task in tasks:
-            keys, monitors = task.processor.keys, task.processor.monitors
+        for processor in processors.values():
+            keys = processor.keys
             known.update(model for model, _ in keys)
-            for (model, _), monitor in zip(keys, monitors, strict=False):
-                found.setdefault(model, []).append(monitor)
+            for (model, _), monitor in zip(keys, processor.monitors, strict=False):
+                if model in self._names or model in others:
+                    found.setdefault(model, []).append(monitor)
         evidence = {model: strongest([one.tests for one in many]) for model, many in found.items()}
-        others = [model for model in evidence if self._names.name(model) == OTHERS]
-        others.sort(key=lambda model: _margin(evidence[model]))
-        for model in others[:-_STRONGEST]:
-            del evidence[model]
         numbers = {
             model: [
-                *(number for one in others_total(found[model]) for number in one.summary()),
-                *verdicts_total(found[model]),
+                *(number for one in others_total(many) for number in one.summary()),
+                *verdicts_total(many),
             ]
-            for model in evidence
+            for model, many in found.items()
         }
+        sizes = {number: state_bytes(processor) for number, processor in processors.items()}
         with self._lock:
-            self._evidence, self._numbers = evidence, numbers
+            self._evidence, self._numbers, self._sizes = evidence, numbers, sizes
             gone, self._retired = self._retired - known, set()
             self._counts.model_totals.drop(gone)
             self._names.drop(gone)
             for one in [one for one in self._counts.alarms if one[0] in gone]:
                 del self._counts.alarms[one]
+
+    def _strongest_others(self) -> set[str]:
+        """Return the models without counts of their own that have the strongest evidence."""
+        found: set[str] = set()
+        for one in self.models.worst_first():
+            model, _ = one.key
+            if self._names.name(model) == OTHERS:
+                found.add(model)
+            if len(found) == _STRONGEST:
+                break
+        return found
 
     def hint(self, sentence: str) -> None:
         """Add a warning for the operator, once."""
@@ -251,13 +270,9 @@ class Status:
                 [*self._hints, *self._last_abort, *([] if reason is None else [reason])],
                 copy(self._counts),
                 dict(self._gauges),
+                self._sizes,
                 dict(self._lags),
                 self._evidence,
                 self._numbers,
                 self._wall() * 1000,
             )
-
-
-def _margin(tests: Sequence[Evidence]) -> float:
-    """Return how far the strongest evidence is above its threshold, as a logarithm."""
-    return max((one.log_wealth - one.log_threshold for one in tests), default=-math.inf)

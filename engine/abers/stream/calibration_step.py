@@ -72,6 +72,11 @@ class CalibrationStep:
         make = task.e_process
         self.e_processes = KeyedEProcesses(make, settings.max_pending) if tested else None
 
+    @property
+    def labels(self) -> int:
+        """Number of labels that all calibrators hold."""
+        return sum(map(len, self.calibrators))
+
     def reserve(self, keys: int, slots: int) -> None:
         """Reserve so many keys and slots."""
         while len(self.calibrators) < keys:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError
-from abers.reference.pending_store import EARLY, PENDING
+from abers.reference.pending_store import EARLY, FINISHED, PENDING
 from abers.stream import journal, journal_replay, snapshot
 from abers.stream.columns import Events
 from abers.stream.events import Label, Observation
@@ -59,14 +59,14 @@ class Processor:
     Notes
     -----
     **Guarantee.** That of the calibrator, see `abers.VennAbers`: with a fixed scorer and
-    exchangeable observations one of p0 and p1 is perfectly calibrated, provided that delay
-    and absence of a label do not depend on it.
+    exchangeable observations one of p0 and p1 is perfectly calibrated, provided that delay and
+    absence of a label do not depend on it.
 
     **Rules.** An event that cannot be used becomes a `DeadLetter` and changes nothing but a
-    counter. A second observation or label with the same id is ignored and counted. Labels
-    that come before their observation wait for it. Expiry, and all other limits in time, go
-    by the events' own time. Each model has a clock, the largest time of its events; an event
-    further ahead than `max_jump` is used, but moves the clock only where others agree.
+    counter. A second observation or label with the same id is ignored and counted. Labels that come
+    before their observation wait for it. Expiry, and all other limits in time, go by the events'
+    own time. Each model has a clock, the largest time of its events; an event further ahead than
+    `max_jump` is used, but moves the clock only where others agree.
 
     Examples
     --------
@@ -96,11 +96,9 @@ class Processor:
 
     def __repr__(self) -> str:
         """Return the calibrator, the numbers of predictions and labels, and what waits."""
-        counts, name = self.counters, self.settings.calibrator_name
-        return (
-            f"<Processor of {name!r}: {counts['predictions']:,} predictions, "
-            f"{counts['labels']:,} labels, {self.waiting[0]:,} pending>"
-        )
+        name, counts, (waits, _) = self.settings.calibrator_name, self.counters, self.waiting
+        made, known = counts["predictions"], counts["labels"]
+        return f"<Processor of {name!r}: {made:,} predictions, {known:,} labels, {waits:,} pending>"
 
     @property
     def clock(self) -> int | None:
@@ -117,6 +115,11 @@ class Processor:
         """Number of observations that wait for labels, and of labels that wait for observations."""
         store = self._state.join.store
         return store.count(PENDING), store.count(EARLY)
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Number of labels that all calibrators hold, and of finished ids that are remembered."""
+        return self._state.calibration.labels, self._state.join.store.count(FINISHED)
 
     @property
     def keys(self) -> Sequence[tuple[str, str]]:

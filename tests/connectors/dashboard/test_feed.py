@@ -159,7 +159,7 @@ def test_retired_models_make_room() -> None:
     worked.learn(*PAIRS, model="new", batch=3)
     assert worked.processor.counters["retired"] == 100
     worked.tick()
-    assert [*worked.observer.first()] == [("honest", ""), ("new", "")]
+    assert [one.key for one in worked.observer.models()] == [("honest", ""), ("new", "")]
     found = worked.observer.view(("new", ""))
     assert found is not None
     assert found.figures

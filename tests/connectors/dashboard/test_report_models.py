@@ -50,8 +50,8 @@ def test_the_whole_is_not_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Parts come beside the numbers of all together, and have all the labels."""
     monkeypatch.chdir(tmp_path)
     whole = numbers("binary", tmp_path, mixed("binary"))
-    assert [*whole][-2:] == ["models", "models_left_out"]
-    assert whole["models_left_out"] == 0
+    assert [*whole][-3:] == ["models", "models_left_out", "left_out"]
+    assert (whole["models_left_out"], whole["left_out"]) == (0, [])
     assert sum(one["labels"] for one in whole["models"]) == whole["labels"] == 240
     for view in ("raw", "calibrated"):
         terms = [one["labels"] * one[view]["brier"] for one in whole["models"]]
@@ -101,16 +101,38 @@ def crowd(size: int) -> list[dict[str, Any]]:
 
 
 def test_too_many_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The 100 models with most labels are reported, and the others are counted."""
+    """The worst 100 models are reported, and of the others the numbers: all have a row."""
     monkeypatch.chdir(tmp_path)
     found = numbers("binary", tmp_path, crowd(103))
     labels = Counter(row["model"] for row in crowd(103))
-    most = sorted(labels, key=lambda model: (-labels[model], model))[:100]
-    assert [one["model"] for one in found["models"]] == most
+    order = sorted(labels, key=lambda model: (-labels[model], model))  # without any evidence
+    assert [one["model"] for one in found["models"]] == order[:100]
     assert (found["models_left_out"], found["labels"]) == (3, 209)
+    assert [one["model"] for one in found["left_out"]] == order[100:]
+    (first, *_) = found["left_out"]
+    assert (first["labels"], first["alarm_active"], first["evidence_log10"]) == (2, False, 0.0)
+    assert first["calibrated"]["brier"] > 0.0
     page = reported("binary", tmp_path, crowd(103), "r.html")
-    assert "The 100 models with most labels have figures of their own. 3 more are only in" in page
-    assert len(Outline(page).of("option")) == 101
+    assert "Of 103 models the 100 worst have figures of their own" in page
+    assert "The table of models has all. A report whose name ends in .json has the scores" in page
+    outline = Outline(page)
+    assert len(outline.of("option")) == 101
+    listed = next(table for table in outline.tables if table[0][0] == "model")
+    assert [row[0] for row in listed[1:]] == order
+    assert listed[0][:3] == ["model", "labels", "evidence"]
+    assert listed[1][:3] == [order[0], "5", "0.00 of 2.00"]
+
+
+def test_the_worst_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model whose labels disagree with its scores stands before one with more labels."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"id": f"i{n}", "time": n, "score": 0.1, "label": int(n % 3 == 0), "model": model}
+        for n in range(1_200)
+        for model in ["odd" if n % 3 == 0 else "calm"]
+    ]
+    found = numbers("binary", tmp_path, rows)["models"]
+    assert [(one["model"], one["labels"]) for one in found] == [("odd", 400), ("calm", 800)]
 
 
 def test_a_model_without_a_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +186,7 @@ def test_one_model_has_no_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The 20 models with most labels have a row, the others are counted; one has no table."""
+    """The worst 20 models have a row, the others are counted; one has no table."""
     monkeypatch.chdir(tmp_path)
     reported("binary", tmp_path, crowd(25), "r.json")
     _, _, err = command("replay", "abers.toml")
@@ -172,6 +194,6 @@ def test_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows[0][:2] == ["m24", "5"]
     assert [row[:2] for row in rows[1:3]] == [["m0", "2"], ["m1", "2"]]
     assert len(rows) == 20
-    assert "with no more labels than these: 5." in err
+    assert "with less evidence against them than these: 5." in err
     reported("binary", tmp_path, crowd(1), "r.json")
     assert "each model" not in command("replay", "abers.toml")[2]

@@ -19,6 +19,7 @@ import abers
 from abers.exceptions import AbersError, ConfigError, MissingExtraError
 from abers_connectors.config.sections import HttpSection
 from abers_connectors.dashboard.server import serving
+from abers_connectors.runtime.state_size import state_bytes
 from abers_connectors.runtime.status import Status
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def test_metrics(url: str, status: Status) -> None:
     status.transaction_aborted("why")
     status.snapshot_finished(saved=False)
     status.update_lags({("in", 2): 17})
+    status.update_evidence([task])
     found = samples(url)
     assert (
         found.items()
@@ -159,6 +161,7 @@ def test_metrics(url: str, status: Status) -> None:
             "abers_label_delay_seconds_sum": 2.0,
             "abers_pending_observations[2]": 0.0,
             "abers_early_labels[2]": 0.0,
+            "abers_state_bytes[2]": float(state_bytes(task.processor)),
             "abers_event_time_lag_seconds[2]": 3.0,
             "abers_consumer_lag_records[2][in]": 17.0,
             "abers_assigned_partitions": 2.0,

@@ -43,7 +43,7 @@ def totals_of(
     for batch in events:
         outputs = processor.process_batch(Events.of(batch))
         assert outputs.settled_batch is not None
-        models = [model for model, _ in processor.keys]
+        models = {number: model for number, (model, _) in enumerate(processor.keys)}
         totals.add(models, outputs.settled_batch.keys, outputs.settled_batch.scored)
         outcomes += [*(outputs.outcomes or ())]
     return totals, outcomes
@@ -220,7 +220,7 @@ def test_tracked_intervals() -> None:
 def test_a_pit_value_on_an_edge() -> None:
     """A PIT value that is one point, on the bound of a bucket, belongs to that bucket."""
     totals, at = ModelTotals(), np.array([0.5, 0.5000001, 0.0, 1.0])
-    totals.add(["m"], np.zeros(4, np.int64), ScoredRows(at, pit=(at, at)))
+    totals.add({0: "m"}, np.zeros(4, np.int64), ScoredRows(at, pit=(at, at)))
     assert totals.tables["pit", ""].tolist() == [[1, 0, 0, 0, 1, 1, 0, 0, 0, 1]]
 
 
@@ -245,7 +245,7 @@ def test_a_copy_stays_as_it_is() -> None:
     copied = copy(totals)
     settled = Processor().process_batch(Events.of(batch)).settled_batch
     assert settled is not None
-    totals.add(["other"], settled.keys, settled.scored)
+    totals.add({0: "other"}, settled.keys, settled.scored)
     assert (copied.rows, copied.tables["width_sum", ""].tolist()) == ({"default": 0}, [[1.0]])
 
 
@@ -277,5 +277,5 @@ def test_a_dropped_model_returns() -> None:
     again, _ = totals_of(Processor(), [pair])
     settled = Processor().process_batch(Events.of(pair)).settled_batch
     assert settled is not None
-    totals.add(["m"], settled.keys, settled.scored)
+    totals.add({0: "m"}, settled.keys, settled.scored)
     assert sums_of(totals) == sums_of(again)

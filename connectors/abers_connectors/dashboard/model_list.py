@@ -1,0 +1,122 @@
+"""List of models: the worst of all for a page, and any part of it for a search or a program."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from abers_connectors.dashboard.document import Choice
+from abers_connectors.dashboard.models import described, key_id, key_name, listed_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers_connectors.dashboard.models import ModelStatus
+
+__all__ = [
+    "LISTED",
+    "LONGEST",
+    "ListedModel",
+    "ModelList",
+    "choices",
+    "listed_sentence",
+    "model_list",
+]
+
+LISTED = 20
+"""Models that a page lists; of more it lists the worst, and has a field to search the others."""
+
+LONGEST = 10_000
+"""Models in one answer to a program at most: about 2 MB."""
+
+
+class ListedModel(msgspec.Struct, frozen=True):
+    """Model and segment with its strongest evidence, in numbers; evidence is null without tests."""
+
+    model: str
+    segment: str
+    labels: int
+    alarm_active: bool
+    alarms: int
+    view: str
+    test: str
+    evidence_log10: float | None
+    evidence_threshold_log10: float | None
+
+    @classmethod
+    def of(cls, one: ModelStatus) -> ListedModel:
+        """Return the entry of a model."""
+        tens = [value / math.log(10.0) for value in (one.log_wealth, one.log_threshold)]
+        evidence = tens if one.test else [None, None]
+        return cls(*one.key, one.labels, one.active, one.alarms, one.view, one.test, *evidence)
+
+
+class ModelList(msgspec.Struct, frozen=True):
+    """Part of the list of all models, for programs and for a page.
+
+    The choices are the same models for a page, and `listed` is its sentence that says which.
+    """
+
+    total: int  # number of all models
+    found: int  # number of those that the search finds
+    models: Sequence[ListedModel]
+    choices: Sequence[Choice]
+    listed: str
+
+
+def model_list(
+    models: Sequence[ModelStatus], search: str = "", offset: int = 0, limit: int = LISTED
+) -> ModelList:
+    """Return a part of the models, whose order stays; a search finds a part of a name in any case.
+
+    Examples
+    --------
+    >>> from abers_connectors.runtime.model_index import ModelStatus
+    >>> names = ("fraud-uk", "fraud-de", "spam")
+    >>> models = [ModelStatus(key=(name, ""), labels=3) for name in names]
+    >>> found = model_list(models, "FRAUD", limit=1)
+    >>> [one.model for one in found.models], found.listed
+    (['fraud-uk'], '2 of 3 models have this in their names; the first is listed.')
+    """
+    part = search.casefold()
+    found = [one for one in models if part in key_name(one.key).casefold()] if part else models
+    some = found[offset : offset + limit]
+    sentence = listed_sentence(len(models))
+    if search:
+        sentence = _found_sentence(len(models), len(found), len(some))
+    listed = [*map(ListedModel.of, some)]
+    return ModelList(len(models), len(found), listed, [*map(_described, some)], sentence)
+
+
+def choices(models: Sequence[ModelStatus]) -> list[Choice]:
+    """Return the models that a page lists; where there are more, with what makes them the worst."""
+    if len(models) > LISTED:
+        return [*map(_described, models[:LISTED])]
+    return [Choice(key_id(one.key), listed_name(one.key, active=one.active)) for one in models]
+
+
+def listed_sentence(total: int) -> str:
+    """Return which models a page lists; empty if it lists all."""
+    if total <= LISTED:
+        return ""
+    return (
+        f"The {LISTED} worst of {total:,} models: those with an active alarm, then those with the "
+        "strongest evidence against their predictions. Type a part of a name to find any other."
+    )
+
+
+def _described(one: ModelStatus) -> Choice:
+    return Choice(key_id(one.key), described(one))
+
+
+def _found_sentence(total: int, found: int, listed: int) -> str:
+    if not found:
+        return f"None of {total:,} models has this in its name."
+    verb = "has this in its name" if found == 1 else "have this in their names"
+    sentence = f"{found:,} of {total:,} models {verb}"
+    if listed == found:
+        return f"{sentence}."
+    part = "the first is" if listed == 1 else f"the worst {listed:,} are"
+    return f"{sentence}; {part} listed."

@@ -1,0 +1,51 @@
+"""Estimate of the memory that a state takes, by the formula of docs/operations.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from abers.monitoring import MixtureMonitor
+
+if TYPE_CHECKING:
+    from abers.stream import Processor
+
+__all__ = ["state_bytes"]
+
+_ID = 36  # bytes of an id, as a UUID has
+_MODEL, _MONITOR, _VIEW = 4_000, 5_000, 10_000  # its calibrator, its monitor, the tests of a view
+_HISTORY, _LONGEST_HISTORY = 20, 52_000  # a label, and at most
+_LABEL = 30  # in a calibrator, and behind the bets of all labels
+_RECENT = 1_000  # labels that are behind the bets of the last ones, too
+_PROTECTED, _EXPERT = 9_000, 85  # a model, and a label in an expert with a half-life
+_FADING = (9_000, 90_000)  # labels of these experts at most
+_PENDING, _LANE, _KNOWN = 180, 340, 110  # an observation, its lane, an early label or finished id
+
+
+def state_bytes(processor: Processor) -> int:
+    """Estimate the bytes of memory that a processor takes, as if all models had as many labels.
+
+    Examples
+    --------
+    >>> from abers.stream import Label, Observation, Processor, Settings
+    >>> processor = Processor(Settings(tests=False))
+    >>> _ = processor.process_many([Observation("a", 1, score=0.5), Label("a", 2, value=1)])
+    >>> state_bytes(processor) == 4_000 + 5_000 + 20 + 30 + 110 + 36
+    True
+    """
+    models, monitors = len(processor.keys), processor.monitors
+    labels, finished = processor.held
+    pending, early = processor.waiting
+    each = labels / max(models, 1)
+    model = _MODEL + _LABEL * each
+    protected = False
+    for monitor in monitors[:1]:
+        views = sum(len(process.views) for process in monitor.e_processes)
+        protected = any(isinstance(one, MixtureMonitor) for one in monitor.others)
+        model += _MONITOR + min(_HISTORY * each, _LONGEST_HISTORY)
+        model += views * (_VIEW + _LABEL * (each + min(each, _RECENT)))
+    if protected:
+        model += _PROTECTED + _EXPERT * sum(min(each, most) for most in _FADING)
+        classes = len(processor.settings.classes)
+        model += 1_100 * classes**2 + 11_000 * classes
+    waiting = pending * (_PENDING + _ID + _LANE * protected) + (early + finished) * (_KNOWN + _ID)
+    return round(models * model + waiting)

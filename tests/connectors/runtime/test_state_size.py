@@ -1,0 +1,45 @@
+"""The estimate of a state's memory, `abers_connectors.runtime.state_size`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from abers.stream import Label, Observation, Processor, Settings
+from abers_connectors.runtime.state_size import state_bytes
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_nothing_takes_nothing() -> None:
+    """A state without models takes nothing."""
+    assert state_bytes(Processor()) == 0
+
+
+def test_what_waits_is_counted() -> None:
+    """Each pending observation, early label and finished id adds its bytes."""
+    processor = Processor(Settings(monitors=False, tests=False))
+    processor.process(Observation("a", 1, score=0.5))
+    before = state_bytes(processor)
+    processor.process(Observation("b", 2, score=0.5))
+    assert state_bytes(processor) - before == 180 + 36
+    processor.process(Label("c", 3, value=1))
+    assert state_bytes(processor) - before == 180 + 36 + 110 + 36
+    assert processor.held == (0, 0)
+    processor.process(Label("b", 3, value=1))
+    assert processor.held == (1, 1)
+    assert state_bytes(processor) - before == 110 + 36 + 110 + 36 + 30
+
+
+@pytest.mark.native
+@pytest.mark.parametrize("labels", [1, 40])
+@pytest.mark.parametrize("kind", ["any", "merged", "protected"])
+def test_the_memory_of_many_models(kind: str, labels: int) -> None:
+    """The estimate is within a quarter of what a new process grows by."""
+    command = [sys.executable, "-m", "benchmarks.model_memory", "500", str(labels), kind]
+    found = json.loads(subprocess.check_output(command, cwd=ROOT))
+    assert found["estimated"] == pytest.approx(found["measured"], rel=0.25)
