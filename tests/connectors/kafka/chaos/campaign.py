@@ -11,6 +11,7 @@ from tests.connectors.kafka.chaos.judge import committed, judge
 from tests.connectors.kafka.chaos.results import Result, record
 from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import Traffic
+from tests.connectors.kafka.clients import CLIENTS
 
 from abers_connectors.exit_codes import UNAVAILABLE
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.chaos.nemesis import Nemesis
     from tests.connectors.kafka.chaos.tasks import Task
     from tests.connectors.kafka.chaos.workers import Supervisor
+
+    from abers_connectors.config.sections import KafkaSection
 
 __all__ = ["SECTIONS", "attacked", "drained", "flowing"]
 
@@ -122,7 +125,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     record(
         Result(
             f"{config.task.kind}: {counted}",
-            config.kafka.client,
+            _client(config.kafka),
             killed,
             found.lost,
             found.duplicates,
@@ -134,3 +137,11 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     assert {*exits} <= {0, UNAVAILABLE, -9}
     assert max(stopped.values()) < 10
     return found
+
+
+def _client(kafka: KafkaSection) -> str:
+    """Return the name of a client, as `CLIENTS` has it."""
+    keys = {"client": kafka.client}
+    if kafka.group_protocol != "classic":
+        keys["group_protocol"] = kafka.group_protocol
+    return next(name for name, its in CLIENTS.items() if its == keys)
