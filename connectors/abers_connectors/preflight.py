@@ -8,18 +8,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from abers.exceptions import ConfigError
+from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.http.token import token_of
 from abers_connectors.kafka.login import login_problem
 from abers_connectors.kafka.requirements import missing_requirements
 from abers_connectors.replay.file_checks import file_problems, state_problems, unreadable
-from abers_connectors.schemas.registry_client import registry_password
+from abers_connectors.schemas.registry_login import login_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from abers_connectors.config.model import Config
-    from abers_connectors.config.sections import HttpSection, SecuritySection
+    from abers_connectors.config.sections import HttpSection, SchemaRegistrySection, SecuritySection
 
 __all__ = ["require_ready", "run_problems"]
 
@@ -56,12 +56,21 @@ def _service_problems(
             yield f"kafka.security.{key}: {problem}"
     if problem := login_problem(security, environ):
         yield problem
-    registry = config.schema_registry
-    if registry is not None and registry.username:
-        try:
-            registry_password(registry, environ)
-        except ConfigError as error:
-            yield from error.problems
+    if config.schema_registry is not None:
+        yield from _registry_problems(config.schema_registry, environ)
+
+
+def _registry_problems(
+    registry: SchemaRegistrySection, environ: Mapping[str, str]
+) -> Iterator[str]:
+    if registry.cafile is not None and (problem := unreadable(registry.cafile)):
+        yield f"schema_registry.cafile: {problem}"
+    try:
+        login_header(registry, environ)
+    except ConfigError as error:
+        yield from error.problems
+    except BrokerError:
+        return  # a token has expired, which may be renewed until the run
 
 
 def _token_problems(http: HttpSection, environ: Mapping[str, str]) -> Iterator[str]:

@@ -64,6 +64,8 @@ def described(config: Config) -> dict[str, str]:
     }
     if (webhook := config.alerts.webhook) is not None:
         found["alarms"] = f"are sent to {urlsplit(webhook).hostname}"
+    if (collector := config.telemetry.endpoint) is not None:
+        found["telemetry"] = f"metrics and traces are sent to {collector} by OTLP"
     return found
 
 
@@ -148,6 +150,8 @@ def _topics_read(config: Config, kafka: sections.KafkaSection) -> dict[str, str]
 
 def _registry(registry: sections.SchemaRegistrySection) -> str:
     user = "" if registry.username is None else f", as {registry.username}"
+    if registry.token_file is not None:
+        user = f", with the token in {registry.token_file}"
     away = "stops the run" if registry.on_unavailable == "stop" else "makes dead letters"
     wait = duration(registry.timeout)
     return f"{registry.url}{user}; no answer within {wait} {away}"

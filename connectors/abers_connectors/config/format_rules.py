@@ -43,6 +43,7 @@ def format_conflicts(values: RawValues) -> Found:
         known = ", ".join(map(shown, _REGISTERED))
         yield "schema_registry", f"is asked only for {known}; set input.format, or remove it"
     if section is not None:
+        yield from _login(values)
         yield from _timeout(values)
 
 
@@ -56,6 +57,22 @@ def _of_topics(values: RawValues) -> Found:
     for path in ("input.label_format", "output.format", "schema_registry"):
         if values.get(path) is not None:
             yield path, f"{remedy}; remove it"
+
+
+def _login(values: RawValues) -> Found:
+    """Find a key of a login or of TLS that would have no effect."""
+
+    def given(key: str) -> bool:
+        return values.get(f"schema_registry.{key}") is not None
+
+    url = values.get("schema_registry.url")
+    if given("cafile") and isinstance(url, str) and url.startswith("http://"):
+        yield "schema_registry.cafile", 'applies only to TLS; write "https://", or remove it'
+    if given("token_file") and given("username"):
+        both = "cannot be combined with schema_registry.username; remove one of them"
+        yield "schema_registry.token_file", both
+    if given("password_file") and not given("username"):
+        yield "schema_registry.password_file", "needs a user; set schema_registry.username"
 
 
 def _timeout(values: RawValues) -> Found:

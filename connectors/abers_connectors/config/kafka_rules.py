@@ -26,7 +26,7 @@ _FILES_ONLY = {
     **{path: f"with [kafka], set kafka.{path.split('.')[1]} instead" for path in INPUTS + OUTPUTS},
     "input.delay": "labels in topics are records, so remove it",
 }
-_TOPICS_ONLY = ("state.shared", "state.retain", "http")
+_TOPICS_ONLY = ("state.shared", "state.retain", "http", "telemetry")
 _TOPIC_KEYS = ("observations", "labels", "predictions", "outcomes", "dead_letters", "alerts")
 _RECORD = re.compile(r"record:(?:key|timestamp|header:.+)")
 _OF_ROW = {"id": "key", "time": "timestamp"}

@@ -53,6 +53,7 @@ class Config(Section):
     http: sections.HttpSection = sections.HttpSection()
     monitoring: sections.MonitoringSection = sections.MonitoringSection()
     alerts: sections.AlertsSection = sections.AlertsSection()
+    telemetry: sections.TelemetrySection = sections.TelemetrySection()
 
     @model_validator(mode="after")
     def _agree(self) -> Config:

@@ -107,7 +107,9 @@ def _where(section: list[str], name: str) -> str:
     if section == ["http"]:
         return "ABERS_HTTP_TOKEN in the environment, or http.token_file"
     if section == ["schema_registry"]:
-        return "ABERS_SCHEMA_REGISTRY_PASSWORD in the environment, or schema_registry.password_file"
+        kind = "token" if "token" in name else "password"
+        variable = f"ABERS_SCHEMA_REGISTRY_{kind.upper()}"
+        return f"{variable} in the environment, or schema_registry.{kind}_file"
     kinds = {"key": "KEY_PASSWORD", "secret": "CLIENT_SECRET", "token": "TOKEN"}
     kind = next((kinds[one] for one in kinds if one in name), "PASSWORD")
     key = f"kafka.security.{kind.lower()}_file"

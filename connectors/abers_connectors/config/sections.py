@@ -17,6 +17,7 @@ from abers_connectors.config.value_types import (
     DROP,
     MAX_COUNT,
     Bootstrap,
+    CollectorUrl,
     Count,
     Delay,
     Duration,
@@ -64,6 +65,7 @@ __all__ = [
     "SecuritySection",
     "StateSection",
     "TaskSection",
+    "TelemetrySection",
     "TopicFormat",
     "dead_letters_beside",
     "default_client",
@@ -305,11 +307,13 @@ class KafkaSection(Section):
 
 
 class SchemaRegistrySection(Section):
-    """Section [schema_registry]: the schemas of Avro, Protobuf and JSON Schema; no passwords."""
+    """Section [schema_registry]: the schemas of Avro, Protobuf and JSON Schema; no secrets."""
 
     url: RegistryUrl
+    cafile: File | None = None
     username: Name | None = None
     password_file: File | None = None
+    token_file: File | None = None
     timeout: Wait = 10 * _SECOND
     on_unavailable: Literal["stop", "dead-letter"] = "stop"
 
@@ -324,6 +328,12 @@ class HttpSection(Section):
     check_host: bool = False
     token_file: File | None = None
     max_models: Count = 100
+
+
+class TelemetrySection(Section):
+    """Section [telemetry]: the collector of OpenTelemetry that gets metrics and traces."""
+
+    endpoint: CollectorUrl | None = None
 
 
 class AlertsSection(Section):

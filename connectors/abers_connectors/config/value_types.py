@@ -28,6 +28,7 @@ __all__ = [
     "DROP",
     "MAX_COUNT",
     "Bootstrap",
+    "CollectorUrl",
     "Count",
     "Delay",
     "Duration",
@@ -382,10 +383,14 @@ Url: TypeAlias = Annotated[
         "user and password",
     ),
 ]
-RegistryUrl: TypeAlias = Annotated[
-    str,
-    _read_by(
+
+
+def _service_url(example: str) -> PlainValidator:
+    return _read_by(
         lambda value: value if _is_url(value) and not urlsplit(value).query else None,
-        'must be a URL such as "https://registry:8081", without user, password and query',
-    ),
-]
+        f"must be a URL such as {shown(example)}, without user, password and query",
+    )
+
+
+RegistryUrl: TypeAlias = Annotated[str, _service_url("https://registry:8081")]
+CollectorUrl: TypeAlias = Annotated[str, _service_url("http://localhost:4318")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from abers.exceptions import BrokerError, ConfigError, StateError
 from abers.stream import make_task
 from abers_connectors.dashboard.stream_pages import ServicePage
+from abers_connectors.extras import extra
 from abers_connectors.kafka.changelog_trim import ChangelogTrimmer
 from abers_connectors.kafka.session import session_timeout
 from abers_connectors.kafka.settings import client_settings
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from abers_connectors.config.sections import AlertsSection, KafkaSection
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.task import BatchResult, StreamTask
-    from abers_connectors.runtime.transport import Consumer, Reader
+    from abers_connectors.runtime.transport import Consumer, Producer, Reader
     from abers_connectors.systemd import Supervisor
 
 __all__ = ["close_or_leave", "open_worker", "partition_count", "snapshot_store"]
@@ -133,7 +134,7 @@ def open_worker(
         yield Worker(
             application,
             consumer=consumer,
-            producer=producer,
+            producer=_traced(producer, config, status, topics, stack),
             reader=reader,
             restore=restorer.restore,
             deserializer=Deserializer(
@@ -199,6 +200,29 @@ def _alert(
                 webhook.post(one.value)
 
     return send
+
+
+def _traced(
+    producer: Producer,
+    config: Config,
+    status: Status,
+    topics: Mapping[str, str],
+    stack: ExitStack,
+) -> Producer:
+    """Export metrics and traces, if the configuration says where; return a producer that traces.
+
+    A dead letter keeps the trace of its record, so that it can be sent again as it was.
+    """
+    endpoint = config.telemetry.endpoint
+    if endpoint is None:
+        return producer
+    given = ("telemetry.endpoint", "otel")
+    export = extra("abers_connectors.telemetry.export", *given)
+    traced = extra("abers_connectors.telemetry.traced_producer", *given)
+    tracer = stack.enter_context(export.exporting(endpoint, kafka_section(config), status))
+    outputs = {topic for sink, topic in topics.items() if sink != "dead_letters"}
+    found: Producer = traced.TracedProducer(producer, tracer, outputs)
+    return found
 
 
 def partition_count(reader: Reader, application: Application) -> int:

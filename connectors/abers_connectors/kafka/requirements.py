@@ -27,10 +27,30 @@ _MECHANISMS = {
     "GSSAPI": ("kerberos", ("gssapi",)),
 }
 _SERVER = ("starlette", "uvicorn", "prometheus_client")
+_TELEMETRY = (
+    "opentelemetry.sdk",
+    "opentelemetry.exporter.otlp.proto.http",
+    "prometheus_client",
+)
 
 
 def missing_requirements(config: Config) -> Iterator[str]:
     """Yield a dotted path and a sentence for each library that a service needs and lacks."""
+    for path, feature, group, modules in _needed(config):
+        try:
+            for module in modules:
+                extra(module, feature, group)
+        except MissingExtraError as error:
+            yield f"{path}: {error}"
+    if config.state.path is not None:
+        try:
+            SnapshotStore(config.state.path, "abers")
+        except (MissingExtraError, ParameterError) as error:
+            yield f"state.path: {error}"
+
+
+def _needed(config: Config) -> list[tuple[str, str, str, Sequence[str]]]:
+    """Return the key, the feature, the extra and the modules of each library."""
     needed: list[tuple[str, str, str, Sequence[str]]] = [
         ("kafka", "a section [kafka]", "kafka", _CLIENT)
     ]
@@ -42,19 +62,11 @@ def missing_requirements(config: Config) -> Iterator[str]:
         needed.append((path, f'{path} = "{mechanism}"', *_MECHANISMS[mechanism]))
     if config.http.enabled:
         needed.append(("http", "a section [http]", "http", _SERVER))
-    for path, name in _formats(config):
-        needed.append((path, f'{path} = "{name}"', name, EXTRAS.get(name, ())))
-    for path, feature, group, modules in needed:
-        try:
-            for module in modules:
-                extra(module, feature, group)
-        except MissingExtraError as error:
-            yield f"{path}: {error}"
-    if config.state.path is not None:
-        try:
-            SnapshotStore(config.state.path, "abers")
-        except (MissingExtraError, ParameterError) as error:
-            yield f"state.path: {error}"
+    if config.telemetry.endpoint is not None:
+        needed.append(("telemetry.endpoint", "telemetry.endpoint", "otel", _TELEMETRY))
+    formats = _formats(config)
+    needed += [(key, f'{key} = "{one}"', one, EXTRAS.get(one, ())) for key, one in formats]
+    return needed
 
 
 def _formats(config: Config) -> Iterator[tuple[str, str]]:

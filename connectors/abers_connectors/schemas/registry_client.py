@@ -1,17 +1,16 @@
 """Client of a schema registry with Confluent's interface.
 
 Every question has a deadline, however slowly the registry answers, and the answer a largest size. A
-registry that is away, fails or does not answer as a registry is asked again until the deadline. Its
-password comes from the environment or a file, and no message shows it.
+registry that is away, fails or does not answer as a registry is asked again until the deadline.
 """
 
 from __future__ import annotations
 
-import base64
 import os
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from threading import Timer
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -21,24 +20,14 @@ import msgspec
 
 import abers
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.secret import read_secret
+from abers_connectors.schemas.registry_login import login_advice, login_header, tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from abers_connectors.config.sections import SchemaRegistrySection
-    from abers_connectors.secret import Secret
 
-__all__ = [
-    "REGISTRY_PASSWORD",
-    "RegisteredSchema",
-    "SchemaReference",
-    "SchemaRegistry",
-    "registry_password",
-]
-
-REGISTRY_PASSWORD = "ABERS_SCHEMA_REGISTRY_PASSWORD"  # noqa: S105 - the name of the variable
-"""Environment variable of the password of `schema_registry.username`."""
+__all__ = ["RegisteredSchema", "SchemaReference", "SchemaRegistry"]
 
 T = TypeVar("T")
 
@@ -97,19 +86,6 @@ class _FaultError(Exception):
     """An answer that is none of a registry that works."""
 
 
-def registry_password(section: SchemaRegistrySection, environ: Mapping[str, str]) -> Secret:
-    """Return the password of the user; a ConfigError if there is none."""
-    key = "schema_registry.password_file"
-    found = read_secret(REGISTRY_PASSWORD, key, section.password_file, environ)
-    if found is None:
-        msg = (
-            f"schema_registry.username: set the user's password in {REGISTRY_PASSWORD}, or name a "
-            f"file that has it in {key}"
-        )
-        raise ConfigError([msg])
-    return found
-
-
 class SchemaRegistry:
     """The registry of a configuration."""
 
@@ -117,18 +93,13 @@ class SchemaRegistry:
         self, section: SchemaRegistrySection, environ: Mapping[str, str] = os.environ
     ) -> None:
         parts = urlsplit(section.url)
-        self._secure, self._host, self._port = (
-            parts.scheme == "https",
-            parts.hostname or "",
-            parts.port,
-        )
+        self._host, self._port = parts.hostname or "", parts.port
+        self._tls = tls_context(section.cafile) if parts.scheme == "https" else None
         self._prefix, self._timeout = parts.path.rstrip("/"), section.timeout / 1000
         self.name = f"{parts.scheme}://{parts.netloc}{self._prefix}"
         self._headers = {"Accept": _MEDIA_TYPE, "User-Agent": f"abers/{abers.__version__}"}
-        if section.username is not None:
-            password = registry_password(section, environ).reveal()
-            login = base64.b64encode(f"{section.username}:{password}".encode()).decode()
-            self._headers["Authorization"] = f"Basic {login}"
+        self._section, self._login = section, partial(login_header, section, environ)
+        self._login()  # so that a missing secret is found before the first record
 
     def require(self) -> None:
         """Raise a BrokerError if the registry is away, a ConfigError if it refuses the login."""
@@ -173,11 +144,11 @@ class SchemaRegistry:
 
         A registry that refuses the login is a ConfigError.
         """
-        until = time.monotonic() + self._timeout
+        until, login = time.monotonic() + self._timeout, self._login()
         while True:
             seconds = max(_PAUSE, min(until - time.monotonic(), _SHARE * self._timeout))
             try:
-                found = _read(self._attempt(method, path, body, seconds), kind)
+                found = _read(self._attempt(method, path, body, login, seconds), kind)
             except (OSError, HTTPException, ValueError, _FaultError) as error:
                 why = _reason(error)
             else:
@@ -194,15 +165,18 @@ class SchemaRegistry:
         raise BrokerError(msg)
 
     def _no_login(self, status: int) -> str:
-        return (
-            f"schema_registry.username: {self.name} answers {status}; name a user who may read, "
-            f"and for outputs write, and check the password in {REGISTRY_PASSWORD} or "
-            "schema_registry.password_file"
-        )
+        advice = login_advice(self._section)
+        return f"schema_registry.username: {self.name} answers {status}; {advice}"
 
-    def _attempt(self, method: str, path: str, body: bytes | None, seconds: float) -> _Answer:
-        kind = HTTPSConnection if self._secure else HTTPConnection
-        connection = kind(self._host, self._port, timeout=seconds)
+    def _connection(self, seconds: float) -> HTTPConnection:
+        if self._tls is None:
+            return HTTPConnection(self._host, self._port, timeout=seconds)
+        return HTTPSConnection(self._host, self._port, timeout=seconds, context=self._tls)
+
+    def _attempt(
+        self, method: str, path: str, body: bytes | None, login: dict[str, str], seconds: float
+    ) -> _Answer:
+        connection = self._connection(seconds)
         try:
             connection.connect()
             # The time-out is that of each packet, and a registry may send one byte after another.
@@ -210,7 +184,7 @@ class SchemaRegistry:
             cut.daemon = True
             cut.start()
             try:
-                headers = self._headers if body is None else self._headers | _CONTENT
+                headers = self._headers | login | ({} if body is None else _CONTENT)
                 connection.request(method, self._prefix + path, body, headers)
                 with connection.getresponse() as response:
                     return _Answer(response.status, response.read(_MAX_BYTES + 1))

@@ -25,7 +25,7 @@ STREAM = InputSection(observations="-", format="jsonl")
 
 LINE = re.compile(r"(?P<shown># )?(?P<line>(?P<key>\w+) = .+)")
 OF_TOPICS = re.compile(
-    r"kafka\.|schema_registry\.|http\.|state\.(shared|retain)|input\.label_format|output\.format"
+    r"kafka\.|schema_registry\.|http\.|telemetry\.|state\.(shared|retain)|input\.label_format|output\.format"
 )
 TOPICS = {
     "kafka.bootstrap_servers": "localhost:9092",
@@ -33,7 +33,10 @@ TOPICS = {
     "kafka.predictions": "predictions",
 }
 REGISTRY = {"schema_registry.url": "http://localhost:8081", "input.format": "avro"}
-
+OF_REGISTRY = {
+    "schema_registry.cafile": {"schema_registry.url": "https://localhost:8081"},
+    "schema_registry.password_file": {"schema_registry.username": "u"},
+}
 
 PASSWORD = {"mechanism": "PLAIN", "username": "u"}
 TOKEN = {"mechanism": "OAUTHBEARER"}
@@ -114,7 +117,9 @@ def test_it_has_the_defaults() -> None:
 def test_what_belongs_to_topics(entry: Entry) -> None:
     """A key of topics is only shown, with its default, or else with something that can be used."""
     assert entry.shown
-    more = REGISTRY if entry.path.startswith("schema_registry") else {}
+    more = REGISTRY | OF_REGISTRY.get(entry.path, {})
+    if not entry.path.startswith("schema_registry"):
+        more = {}
     if entry.path == "input.label_format":
         more = {"kafka.labels": "labels"}
     default = at(service(**more), entry.path)

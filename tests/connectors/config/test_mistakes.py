@@ -114,7 +114,7 @@ MISTAKES = {
     'state."a\\nb" = 5': 'state."a\\nb": unknown key; [state] has path, snapshot_every, shared, '
     "retain, key_file",
     "zzz = {}": "zzz: unknown key; a configuration has task, calibrator, learner, input, output, "
-    "kafka, schema_registry, limits, state, http, monitoring, alerts",
+    "kafka, schema_registry, limits, state, http, monitoring, alerts, telemetry",
     # wrong types
     "input.fields.id = 5": "input.fields.id: 5 is not a string; put it in quotes",
     "input.fields.id = ''": (
@@ -449,6 +449,9 @@ MISTAKES = {
     ),
     "schema_registry.url = 'https://registry'": (
         "schema_registry: applies only to topics, in a section [kafka]; remove it"
+    ),
+    "telemetry.endpoint = 'http://localhost:4318'": (
+        "telemetry: applies only to topics, in a section [kafka]; remove it"
     ),
     "input.format = 'csv'": (
         'input.format: "csv" contradicts the file name stream.jsonl; remove input.format'

@@ -434,6 +434,23 @@ MISTAKES = {
         'schema_registry.url: must be a URL such as "https://registry:8081", without user, '
         "password and query"
     ),
+    "telemetry.endpoint = 'collector:4318'": (
+        'telemetry.endpoint: must be a URL such as "http://localhost:4318", without user, password '
+        "and query"
+    ),
+    "input.format = 'avro'\nschema_registry = {url = 'http://registry', cafile = 'ca.pem'}": (
+        'schema_registry.cafile: applies only to TLS; write "https://", or remove it'
+    ),
+    (
+        "input.format = 'avro'\n"
+        "schema_registry = {url = 'http://registry', username = 'u', token_file = 't'}"
+    ): (
+        "schema_registry.token_file: cannot be combined with schema_registry.username; remove one "
+        "of them"
+    ),
+    "input.format = 'avro'\nschema_registry = {url = 'http://registry', password_file = 'p'}": (
+        "schema_registry.password_file: needs a user; set schema_registry.username"
+    ),
     "input.format = 'avro'\nschema_registry = {url = 'http://registry', timeout = '60s'}": (
         "schema_registry.timeout: must be shorter than kafka.stall_timeout"
     ),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from abers_connectors.runtime.transport import TRANSPORTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 __all__ = [
     "CLIENTS",
     "CONSUMER",
     "DEFAULT",
     "on_each_classic_client",
+    "on_each_classic_client_at_length",
     "on_each_client",
     "on_each_client_at_length",
 ]
@@ -23,11 +29,12 @@ CLIENTS = {
 """Keys of the section [kafka] by the name of a client, and of a group protocol but the classic."""
 
 
-def _each(*quick: str) -> pytest.MarkDecorator:
+def _each(*quick: str, of: Iterable[str] = CLIENTS) -> pytest.MarkDecorator:
     """Return a decorator that runs a test on each client, on all but some with the mark `long`."""
-    long = (pytest.param(one, marks=pytest.mark.long) for one in CLIENTS if one not in quick)
+    long = (pytest.param(one, marks=pytest.mark.long) for one in of if one not in quick)
     return pytest.mark.parametrize("client", [*quick, *long])
 
 
 on_each_client, on_each_client_at_length = _each(*TRANSPORTS), _each(DEFAULT)
-on_each_classic_client = pytest.mark.parametrize("client", TRANSPORTS)
+on_each_classic_client = _each(*TRANSPORTS, of=TRANSPORTS)
+on_each_classic_client_at_length = _each(DEFAULT, of=TRANSPORTS)

@@ -14,8 +14,10 @@ import pytest
 from tests.connectors.issuer import AUDIENCE, CLIENT, CLIENT_SECRET, EXPIRED, Issuer, issuing
 from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.brokers import PATIENCE, Broker, unique
+from tests.connectors.kafka.clients import CLIENTS, on_each_classic_client, on_each_client
 from tests.connectors.kafka.joining import settled
 from tests.connectors.kafka.streams import observations
+from tests.connectors.kafka.test_settings import certified
 from tests.connectors.keys import KEY
 
 from abers_connectors.config.sections import KafkaSection, SecuritySection
@@ -33,20 +35,22 @@ if TYPE_CHECKING:
 ENVIRON = {SECRET_NAME: CLIENT_SECRET}
 LIFETIME = 12.0  # seconds of a token; librdkafka renews by whole seconds
 SESSION = 5000  # ms after which the broker wants a token again on each connection
+PLAIN = "SASL_PLAINTEXT"
 LISTENER, SASL = "listener.name.client", "org.apache.kafka.sasl.oauthbearer"
 OAUTH = "org.apache.kafka.common.security.oauthbearer"
 
 
 class Guarded(NamedTuple):
-    """A broker that requires a token, and the issuer that it trusts."""
+    """A broker that requires a token, the issuer that it trusts, and keys of [kafka.security]."""
 
     broker: Broker
     issuer: Issuer
+    transport: dict[str, Any]  # how the connection is made, beside the login
 
     def security(self) -> SecuritySection:
         """Return the section [kafka.security] of the client that the issuer knows."""
         return SecuritySection(
-            protocol="SASL_PLAINTEXT",
+            **self.transport,
             mechanism="OAUTHBEARER",
             token_endpoint_url=self.issuer.token_endpoint_url,
             client_id=CLIENT,
@@ -65,10 +69,25 @@ class Guarded(NamedTuple):
             security=self.security(),
         )
 
+    def toml(self) -> str:
+        """Return the keys of the connection as TOML has them."""
+        return "\n".join(f'{key} = "{value}"' for key, value in self.transport.items())
 
-@pytest.fixture(scope="module")
-def guarded() -> Iterator[Guarded]:
+
+@pytest.fixture(scope="module", params=["SASL_SSL", pytest.param(PLAIN, marks=pytest.mark.long)])
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guarded]:
     """Start a broker that requires a token, and a new one every few seconds."""
+    folder, transport = tmp_path_factory.mktemp("certificates"), {"protocol": request.param}
+    tls: dict[str, object] = {}
+    if request.param != PLAIN:
+        certified(folder)
+        transport["cafile"] = str(folder / "ca.pem")
+        tls = {
+            f"{LISTENER}.ssl.keystore.type": "PEM",
+            f"{LISTENER}.ssl.keystore.location": folder / "127.0.0.1.both",
+        }
     with issuing() as issuer, pytest.MonkeyPatch.context() as patch:
         # Kafka fetches keys from no other address.
         patch.setenv("JAVA_TOOL_OPTIONS", f"-D{SASL}.allowed.urls={issuer.keys_url}")
@@ -84,10 +103,11 @@ def guarded() -> Iterator[Guarded]:
             "sasl.oauthbearer.expected.issuer": issuer.url,
             "sasl.oauthbearer.expected.audience": AUDIENCE,
             "sasl.oauthbearer.clock.skew.seconds": 0,
+            **tls,
         }
         words = [f"{key}={value}" for key, value in properties.items()]
-        started = Broker.started("--protocol", "SASL_PLAINTEXT", "--properties", *words)
-        made = Guarded(started, issuer)
+        started = Broker.started("--protocol", request.param, "--properties", *words)
+        made = Guarded(started, issuer, transport)
         started.client = client_settings(made.kafka(), ENVIRON)
         started.settle()
         yield made
@@ -145,11 +165,12 @@ def long_batch(guarded: Guarded, client: str, topic: str) -> None:
 
 TOML = """
 [kafka]
+client = "{client}"
 bootstrap_servers = "{broker}"
 observations = "a"
 predictions = "b"
 [kafka.security]
-protocol = "SASL_PLAINTEXT"
+{transport}
 mechanism = "OAUTHBEARER"
 {login}
 [http]
@@ -199,9 +220,10 @@ REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
 ]
 
 
+@on_each_classic_client
 @pytest.mark.kafka
 def test_the_command_says_why_a_token_is_not_accepted(
-    guarded: Guarded, start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    client: str, guarded: Guarded, start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     """A refused secret or token ends with 78, an issuer that is away with 75; none is shown."""
     issuer = guarded.issuer
@@ -213,7 +235,8 @@ def test_the_command_says_why_a_token_is_not_accepted(
     for number, (command, login, environ, code, said) in enumerate(REFUSED):
         text = login.format(url=issuer.token_endpoint_url)
         path = tmp_path / f"{number}.toml"
-        path.write_text(TOML.format(broker=guarded.broker.bootstrap, login=text))
+        broker, transport = guarded.broker.bootstrap, guarded.toml()
+        path.write_text(TOML.format(client=client, broker=broker, transport=transport, login=text))
         given = {name: value.format(good=good) for name, value in environ.items()}
         running.append((start(*words[command], path.name, **given), code, said))
     for process, code, said in running:
@@ -224,27 +247,42 @@ def test_the_command_says_why_a_token_is_not_accepted(
         assert not [one for one in secrets if one in shown]
 
 
-PAGE_TOKEN, PAGES = "page-token-1", ("/", "/metrics", "/readyz", "/livez")
+PAGE_TOKEN, REGISTRY_TOKEN = "page-token-1", "registry-token-1"
+PAGES = ("/", "/metrics", "/readyz", "/livez")
 
 
+@on_each_client
 @pytest.mark.kafka
 def test_a_service_shows_no_secret(
-    guarded: Guarded, start: Callable[..., subprocess.Popen[bytes]], tmp_path: Path
+    client: str,
+    guarded: Guarded,
+    schema_registry: str,
+    start: Callable[..., subprocess.Popen[bytes]],
+    tmp_path: Path,
 ) -> None:
     """No page, log, record or snapshot of a service has a secret, all of which come from files."""
-    secrets = {"client": CLIENT_SECRET, "page": PAGE_TOKEN, "state": KEY}
+    secrets = {
+        "client": CLIENT_SECRET,
+        "registry": REGISTRY_TOKEN,
+        "page": PAGE_TOKEN,
+        "state": KEY,
+    }
     (tmp_path / "secrets").mkdir()
     for name, value in secrets.items():
         (tmp_path / "secrets" / name).write_text(f"{value}\n")
     served = Served(guarded.broker, tmp_path, start)
+    given = CLIENTS[client] | {f"security.{key}": one for key, one in guarded.transport.items()}
+    keys = "\n".join(f'kafka.{key} = "{value}"' for key, value in given.items())
     served.configure(
         f"""
-        kafka.client = "librdkafka"
-        kafka.security.protocol = "SASL_PLAINTEXT"
+        {keys}
         kafka.security.mechanism = "OAUTHBEARER"
         kafka.security.token_endpoint_url = "{guarded.issuer.token_endpoint_url}"
         kafka.security.client_id = "{CLIENT}"
         kafka.security.client_secret_file = "secrets/client"
+        output.format = "json-schema"
+        schema_registry.url = "{schema_registry}"
+        schema_registry.token_file = "secrets/registry"
         http.token_file = "secrets/page"
         """,
         snapshot_every=1,

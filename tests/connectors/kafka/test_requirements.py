@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from abers_connectors.config.model import Config
-from abers_connectors.config.sections import HttpSection, KafkaSection, SecuritySection
+from abers_connectors.config.sections import (
+    HttpSection,
+    KafkaSection,
+    SecuritySection,
+    TelemetrySection,
+)
 from abers_connectors.kafka.requirements import missing_requirements
 
 KAFKA = KafkaSection(
@@ -44,6 +49,18 @@ def test_the_client_is_needed_where_it_is_chosen(monkeypatch: pytest.MonkeyPatch
     )
     line += "run: pip install 'abers[librdkafka]'"
     assert list(missing_requirements(Config(kafka=FAST))) == [line]
+
+
+def test_telemetry_is_needed_where_it_is_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SDK is named with its extra, and only where a collector is."""
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    assert list(missing_requirements(Config(kafka=KAFKA))) == []
+    telemetry = TelemetrySection(endpoint="http://localhost:4318")
+    (line,) = missing_requirements(Config(kafka=KAFKA, telemetry=telemetry))
+    assert line == (
+        "telemetry.endpoint: telemetry.endpoint needs opentelemetry, which is not installed; "
+        "run: pip install 'abers[otel]'"
+    )
 
 
 @pytest.mark.parametrize(

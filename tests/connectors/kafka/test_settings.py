@@ -14,12 +14,13 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka import admin as kafka_admin
 from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from tests.connectors.kafka.brokers import PATIENCE, Broker, Message, patiently, unique
-from tests.connectors.kafka.clients import CLIENTS, CONSUMER, on_each_client
+from tests.connectors.kafka.clients import CLIENTS, CONSUMER, DEFAULT, on_each_client
 from tests.connectors.kafka.joining import Reading, settled
 
 from abers.exceptions import ConfigError
 from abers_connectors.config.model import Config
 from abers_connectors.config.sections import (
+    PASSWORD_MECHANISMS,
     KafkaSection,
     LimitsSection,
     SecuritySection,
@@ -47,6 +48,11 @@ ENVIRON = {PASSWORD: SECRET, KEY_PASSWORD: KEY_SECRET}
 UNCHECKED = "topic {}.out cannot be checked: permission DESCRIBE_CONFIGS is missing"
 LISTENER = "listener.name.client"
 LOGIN = "org.apache.kafka.common.security"
+SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = [
+    pytest.param(one, marks=[] if one == "SCRAM-SHA-512" else pytest.mark.long)
+    for one in PASSWORD_MECHANISMS
+]
 
 
 class Secured(NamedTuple):
@@ -121,11 +127,14 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         f"{LISTENER}.ssl.truststore.type": "PEM",
         f"{LISTENER}.ssl.truststore.location": folder / "ca.pem",
         f"{LISTENER}.ssl.client.auth": "required",
-        f"{LISTENER}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        f"{LISTENER}.sasl.enabled.mechanisms": ",".join(PASSWORD_MECHANISMS),
         f"{LISTENER}.plain.sasl.jaas.config": (
             f'{LOGIN}.plain.PlainLoginModule required user_admin="{SECRET}";'
         ),
-        f"{LISTENER}.scram-sha-512.sasl.jaas.config": (f"{LOGIN}.scram.ScramLoginModule required;"),
+        **{
+            f"{LISTENER}.{one}.sasl.jaas.config": f"{LOGIN}.scram.ScramLoginModule required;"
+            for one in map(str.lower, SCRAM)
+        },
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS;User:admin",
     }
@@ -134,12 +143,15 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     made = Secured(started, folder)
     admin = made.security(mechanism="PLAIN", username="admin")
     started.client = client_settings(made.kafka(admin), ENVIRON)
+    logins = [(user, mechanism) for user in ("abers", "admin") for mechanism in SCRAM]
     with started.admin() as client:
-        client.alter_user_scram_credentials(
-            [kafka_admin.UserScramCredentialUpsertion("abers", "SCRAM-SHA-512", SECRET)]
-        )
-    while not _accepted(client_settings(made.kafka(), ENVIRON)):
-        time.sleep(0.1)
+        for login in logins:  # one at a time, for a request changes a user once
+            credential = kafka_admin.UserScramCredentialUpsertion(*login, SECRET)
+            client.alter_user_scram_credentials([credential])
+    for user, mechanism in logins:
+        security = made.security(mechanism=mechanism, username=user)
+        while not _accepted(client_settings(made.kafka(security), ENVIRON)):
+            time.sleep(0.1)
     yield made
     started.stop()
 
@@ -165,9 +177,9 @@ def test_topics_are_written_and_read_by_a_user_with_a_certificate(secured: Secur
     assert [one.value for one in user.consume(topic)] == [b"a"]
 
 
-def root(secured: Secured) -> SecuritySection:
+def root(secured: Secured, mechanism: str = "PLAIN") -> SecuritySection:
     """Return the section [kafka.security] of the user with all permissions."""
-    return secured.security(mechanism="PLAIN", username="admin")
+    return secured.security(mechanism=mechanism, username="admin")
 
 
 @pytest.mark.kafka
@@ -275,10 +287,12 @@ def test_no_secret_is_logged(secured: Secured, caplog: pytest.LogCaptureFixture)
         assert secret not in caplog.text
 
 
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @on_each_client
 @pytest.mark.kafka
-def test_a_service_reads_and_writes_with_a_password_that_no_log_shows(
+def test_a_service_reads_and_writes_with_a_password_that_no_log_shows(  # noqa: PLR0913, PLR0917 - fixtures
     client: str,
+    mechanism: str,
     secured: Secured,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
@@ -288,7 +302,7 @@ def test_a_service_reads_and_writes_with_a_password_that_no_log_shows(
     for name, value in ENVIRON.items():
         monkeypatch.setenv(name, value)
     caplog.set_level(logging.DEBUG)
-    kafka = secured.kafka(root(secured), **CLIENTS[client])
+    kafka = secured.kafka(root(secured, mechanism), **CLIENTS[client])
     topic = secured.broker.create()
     watchdog = Watchdog(PATIENCE, logging.critical)
     transport = open_transport(kafka, watchdog)
@@ -386,6 +400,7 @@ def test_a_mechanism_that_brokers_lack_is_reported(secured_offline: Secured) -> 
 
 TOML = """
 [kafka]
+client = "{client}"
 bootstrap_servers = "{bootstrap}"
 observations = "a"
 predictions = "b"
@@ -404,6 +419,8 @@ enabled = false
 LAST = re.compile(r'^Error: |^\{.*"level": "critical"')  # of a command, and of a service
 UNREACHED: list[tuple[dict[str, str], int, str]] = [
     ({"command": "run", PASSWORD: WRONG}, 78, "the brokers reject user 'abers'"),
+    ({"command": "run", "client": "librdkafka", PASSWORD: WRONG}, 78, "the brokers reject user"),
+    ({"command": "run", "client": "librdkafka", "cafile": "other.pem"}, 75, "certificate"),
     ({"cafile": "other.pem"}, 75, "certificate verify failed"),
     ({"host": "localhost"}, 75, "certificate is not valid for 'localhost'"),
     (
@@ -426,6 +443,7 @@ def test_the_command_says_why_brokers_are_not_reached(
     for number, (change, code, said) in enumerate(UNREACHED):
         given = {"cafile": "ca.pem", "mechanism": "SCRAM-SHA-512", "host": "127.0.0.1"} | change
         text = TOML.format(
+            client=given.get("client", DEFAULT),
             bootstrap=f"{given['host']}:{port}",
             folder=secured.folder,
             cafile=given["cafile"],

@@ -6,7 +6,7 @@ import io
 import json
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.request import Request, urlopen
@@ -19,6 +19,7 @@ from abers_connectors.schemas.protobuf_schema import ProtoFile
 from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator
 
     from abers_connectors.config.model import Config
@@ -100,23 +101,26 @@ def demand(url: str, subject: str, level: str) -> None:
 
 
 @contextmanager
-def misbehaving(answer: bytes, *, drip: bool = False) -> Iterator[tuple[str, list[bytes]]]:
+def misbehaving(
+    answer: bytes, *, drip: bool = False, tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, list[bytes]]]:
     """Run a server that answers everything with some bytes; return its URL and what it was asked.
 
-    With `drip` it then sends one byte after another, and never ends.
+    With `drip` it then sends one byte after another, and never ends. It uses TLS if it has a
+    context.
     """
     asked: list[bytes] = []
     closing = threading.Event()
 
     def answer_one(connection: socket.socket) -> None:
-        with connection:
-            try:
-                asked.append(connection.recv(1 << 16))
-                connection.sendall(answer)
-                while drip and not closing.wait(0.05):
-                    connection.sendall(b" ")
-            except OSError:
-                return
+        with suppress(OSError), connection, wrapped(connection) as secured:
+            asked.append(secured.recv(1 << 16))
+            secured.sendall(answer)
+            while drip and not closing.wait(0.05):
+                secured.sendall(b" ")
+
+    def wrapped(connection: socket.socket) -> socket.socket:
+        return connection if tls is None else tls.wrap_socket(connection, server_side=True)
 
     def serve(listening: socket.socket) -> None:
         while True:
@@ -131,7 +135,8 @@ def misbehaving(answer: bytes, *, drip: bool = False) -> Iterator[tuple[str, lis
         threads = [threading.Thread(target=serve, args=[listening])]
         threads[0].start()
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}", asked
+            scheme = "http" if tls is None else "https"
+            yield f"{scheme}://127.0.0.1:{listening.getsockname()[1]}", asked
         finally:
             closing.set()
             listening.shutdown(socket.SHUT_RDWR)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from base64 import b64encode
-from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.kafka.brokers import unique
@@ -12,20 +10,12 @@ from tests.connectors.schemas.registries import (
     NOWHERE,
     avro_schema,
     client,
-    configured,
     misbehaving,
     registered,
 )
 
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.schemas.registry_client import (
-    REGISTRY_PASSWORD,
-    RegisteredSchema,
-    SchemaRegistry,
-)
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from abers_connectors.schemas.registry_client import RegisteredSchema
 
 UNKNOWN = 2_000_000_000
 FOUND = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"schema": "x"}'
@@ -101,25 +91,3 @@ def test_a_registry_that_is_away() -> None:
     """A registry that cannot be reached is named in the error."""
     with pytest.raises(BrokerError, match=f"{NOWHERE} gave no answer .*: Connection refused"):
         client(NOWHERE, timeout="10ms").schema(7)
-
-
-def test_a_login(tmp_path: Path) -> None:
-    """User and password are sent, from the environment or a file, and no error shows it."""
-    login = b64encode(b"u:secret-word")
-    with misbehaving(reply("401 Unauthorized", b"")) as (url, asked):
-        with pytest.raises(ConfigError, match="answers 401; name a user") as found:
-            client(url, environ={REGISTRY_PASSWORD: "secret-word"}).schema(7)
-        assert b"Authorization: Basic " + login + b"\r\n" in asked[0]
-    assert "secret" not in str(found.value)
-    password = tmp_path / "password"
-    password.write_text("secret-word\n")
-    with misbehaving(FOUND) as (url, asked):
-        from_file = {"username": "u", "password_file": str(password)}
-        more = {f"schema_registry__{key}": value for key, value in from_file.items()}
-        section = configured(url, **more).schema_registry
-        assert section is not None
-        SchemaRegistry(section, {}).schema(7)
-        assert b"Authorization: Basic " + login in asked[0]
-    with misbehaving(FOUND) as (url, asked):
-        assert client(url).schema(7) == RegisteredSchema("x")
-        assert b"Authorization" not in asked[0]

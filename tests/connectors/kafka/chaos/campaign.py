@@ -141,7 +141,7 @@ def attacked(  # noqa: PLR0913 - an attack's parts
 
 def _client(kafka: KafkaSection) -> str:
     """Return the name of a client, as `CLIENTS` has it."""
-    keys = {"client": kafka.client}
+    keys: dict[str, str] = {"client": kafka.client}
     if kafka.group_protocol != "classic":
         keys["group_protocol"] = kafka.group_protocol
     return next(name for name, its in CLIENTS.items() if its == keys)

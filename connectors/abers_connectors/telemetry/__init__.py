@@ -1,0 +1,1 @@
+"""Metrics and traces of a service for OpenTelemetry, by OTLP over HTTP."""
