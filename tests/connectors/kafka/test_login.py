@@ -220,6 +220,8 @@ REFUSED: list[tuple[str, str, dict[str, str], int, str]] = [
 ]
 
 
+# Without TLS kafka-python may drop the brokers' answer, after which they disconnect.
+@pytest.mark.parametrize("guarded", ["SASL_SSL"], indirect=True)
 @on_each_classic_client
 @pytest.mark.kafka
 def test_the_command_says_why_a_token_is_not_accepted(
