@@ -12,7 +12,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
 test-native test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
     -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 
-.PHONY: run demo-kafka test test-long lint format bench docs setup clean \
+.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean \
         test-native test-kafka test-reference test-sanitized test-wheel test-oldest
 
 run: .venv/run.stamp
@@ -70,6 +70,12 @@ chaos: setup
 	ABERS_CHAOS_RESULTS=$(CURDIR)/build/chaos.jsonl $(BIN)/pytest -s -o faulthandler_timeout=3600 \
 	    -m "kafka and long" tests/connectors/kafka/test_failover.py tests/connectors/kafka/test_chaos_long.py
 	$(BIN)/python -m tests.connectors.kafka.chaos.results build/chaos.jsonl
+
+# An hour of faults with quiet between them; SOAK=short takes minutes. docs/operations.md gets the
+# table of the hour.
+soak: setup
+	rm -rf build/soak && mkdir -p build/soak
+	$(BIN)/python -m tests.connectors.kafka.soak $(or $(SOAK),long) build/soak
 
 bench: setup
 	$(BIN)/python -m benchmarks

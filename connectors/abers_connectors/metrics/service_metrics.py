@@ -92,6 +92,10 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_consumer_lag_records": [
             ((topic, str(n)), lag) for (topic, n), lag in view.lags.items()
         ],
+        "abers_records_to_replay": [((n,), one.to_replay) for n, one in gauges.items()],
+        "abers_snapshot_every_records": (
+            [] if view.snapshot_every is None else [((), view.snapshot_every)]
+        ),
         "abers_assigned_partitions": [((), len(view.assigned))],
         "abers_restored_partitions": [((), len(view.restored))],
         "abers_alarm_episodes": (dict.fromkeys(tests, 0) | counts.alarms).items(),

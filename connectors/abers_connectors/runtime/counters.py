@@ -112,3 +112,4 @@ class TaskGauges:
     pending: int  # observations that wait for labels
     early: int  # labels that wait for observations
     clock: int | None  # event time in milliseconds; None before the first event
+    to_replay: int  # records since the newest snapshot, which a restore would apply again

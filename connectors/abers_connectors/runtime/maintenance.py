@@ -62,6 +62,8 @@ class Maintenance:
         self._snapshotter = (
             None if snapshots is None else BackgroundSnapshotter(snapshots.save, trim)
         )
+        self._saving: StreamTask | None = None  # the task of the snapshot that is running
+        status.snapshot_every = None if snapshots is None else every
         self._join_check = JoinCheck()
         self._updated = clock()
         self._supervisor: Supervisor | None = supervisor
@@ -72,8 +74,8 @@ class Maintenance:
         The worker calls this after each batch.
         """
         if self._snapshotter is not None:
-            self._start_snapshot(self._snapshotter, tasks)
             self._report_snapshots(self._snapshotter)
+            self._start_snapshot(self._snapshotter, tasks)
         if self._clock() - self._updated >= _INTERVAL:
             self._updated = self._clock()
             self._update_status(tasks)
@@ -92,11 +94,12 @@ class Maintenance:
     ) -> None:
         """Start a snapshot of the task that needs it most, if none is running."""
         due = [task for task in tasks if task.records_since_snapshot >= self._every]
-        if not due or snapshotter.busy():
+        if not due or self._saving is not None or snapshotter.busy():
             return
         task = max(due, key=lambda one: one.records_since_snapshot)
         task.records_since_snapshot = 0
         make = partial(self._application.snapshot, task.processor, task.checkpoint)
+        self._saving = task
         snapshotter.start(task.checkpoint.partition, task.checkpoint.changelog_offset, make)
 
     def _report_snapshots(self, snapshotter: BackgroundSnapshotter) -> None:
@@ -107,7 +110,10 @@ class Maintenance:
                 "partition": one.partition,
                 "offset": one.offset,
             }
+            task, self._saving = self._saving, None
             if one.error is None:
+                if task is not None:  # no other snapshot of it has begun
+                    task.records_to_replay = task.records_since_snapshot
                 _log.info("snapshot of %d bytes in %.1f s", one.size, one.seconds, extra=where)
             else:
                 _log.warning("snapshot not saved: %s", one.error, extra=where)

@@ -56,6 +56,7 @@ class StatusView:
     evidence: Mapping[str, Sequence[Evidence]]
     numbers: Mapping[str, Sequence[Number]]  # and of other monitors the numbers over all segments
     now: float  # wall-clock time in milliseconds since 1970
+    snapshot_every: int | None  # records between snapshots; None without a store of them
 
     def gauges_of_monitors(self) -> Iterator[tuple[str, Number]]:
         """Yield each number of a model that is a gauge, with the model."""
@@ -90,6 +91,8 @@ class Status:
         """When the brokers last answered for the group, by the clock."""
         self.not_ready_reason: str | None = None
         """Why the service is not ready although it is in its group; a sentence."""
+        self.snapshot_every: int | None = None
+        """Records after which a task saves a snapshot; None if there is no store of them."""
         self.session_timeout = session_timeout
         """Seconds after which the brokers remove a process that does not answer."""
         self._stall_timeout = stall_timeout
@@ -164,7 +167,8 @@ class Status:
 
     def _update_gauges(self, task: StreamTask) -> None:
         pending, early = task.processor.waiting
-        gauges = TaskGauges(pending, early, task.processor.clock)
+        clock, to_replay = task.processor.clock, task.records_to_replay
+        gauges = TaskGauges(pending, early, clock, to_replay)
         self._gauges[task.checkpoint.partition] = gauges
 
     def transaction_committed(self, seconds: float) -> None:
@@ -275,4 +279,5 @@ class Status:
                 self._evidence,
                 self._numbers,
                 self._wall() * 1000,
+                self.snapshot_every,
             )

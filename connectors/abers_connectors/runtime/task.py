@@ -43,6 +43,8 @@ class StreamTask:
         self.processor, self.checkpoint = processor, checkpoint
         self.records_since_snapshot = 0
         """Records that were applied since the task was created or its last snapshot began."""
+        self.records_to_replay = 0
+        """Records that were applied since the newest snapshot of which this process knows."""
 
     @classmethod
     def empty(
@@ -123,6 +125,7 @@ class StreamTask:
 
     def _advance(self, record: ChangelogRecord) -> None:
         self.records_since_snapshot += len(record.inputs)
+        self.records_to_replay += len(record.inputs)
         self.checkpoint = msgspec.structs.replace(
             self.checkpoint, batch=record.number + 1, next_offsets=record.next_offsets
         )

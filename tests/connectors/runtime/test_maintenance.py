@@ -51,6 +51,21 @@ def restored(snapshots: SnapshotStore, batches: list[ChangelogRecord]) -> Stream
     return task
 
 
+def saving(snapshots: SnapshotStore, status: Status) -> Maintenance:
+    """Return the maintenance of a service that saves snapshots."""
+    return Maintenance(
+        APPLICATION,
+        snapshots,
+        every=EVERY,
+        consumer=cast("Consumer", None),  # unused while the clock stands still
+        producer=cast("Producer", None),
+        outputs={},
+        status=status,
+        supervisor=Supervisor({}),
+        clock=lambda: 0.0,
+    )
+
+
 @pytest.mark.parametrize("restarts", [(), (1, 3, 5, 7), range(10)])
 def test_a_restart_does_not_reset_the_count(restarts: tuple[int, ...], tmp_path: Path) -> None:
     """Snapshots are `state.snapshot_every` records apart, whichever processes applied them."""
@@ -60,17 +75,7 @@ def test_a_restart_does_not_reset_the_count(restarts: tuple[int, ...], tmp_path:
     for number in range(10):
         if number in restarts:
             task = restored(snapshots, batches)
-        maintenance = Maintenance(
-            APPLICATION,
-            snapshots,
-            every=EVERY,
-            consumer=cast("Consumer", None),  # unused while the clock stands still
-            producer=cast("Producer", None),
-            outputs={},
-            status=Status(60.0),
-            supervisor=Supervisor({}),
-            clock=lambda: 0.0,
-        )
+        maintenance = saving(snapshots, Status(60.0))
         batches.append(batch(number, 40))
         task.apply(batches[-1])
         task.changelog_written(number + 1)
@@ -81,6 +86,20 @@ def test_a_restart_does_not_reset_the_count(restarts: tuple[int, ...], tmp_path:
         }:
             pass
     assert [one.offset for one in snapshots.stored()] == [9, 6, 3]
+
+
+def test_records_to_replay(tmp_path: Path) -> None:
+    """A saved snapshot leaves the records to replay that came since it began."""
+    snapshots, status = SnapshotStore(str(tmp_path), "app"), Status(60.0)
+    task, maintenance = restored(snapshots, []), saving(snapshots, status)
+    task.apply(batch(0, EVERY))
+    maintenance([task])
+    assert task.records_to_replay == EVERY  # the snapshot is not saved yet, as far as is known
+    task.apply(batch(1, 40))
+    maintenance._snapshotter.close()  # type: ignore[union-attr]
+    maintenance([task])
+    assert task.records_to_replay == 40
+    assert status.snapshot_every == EVERY
 
 
 SENTENCE = "changelog[3]: no leader, so nothing can be committed; check the brokers"

@@ -232,12 +232,13 @@ def test_a_save_that_hangs_is_counted(hanging: set[str]) -> None:
     )
     hanging.add("mv")
     task = StreamTask(APPLICATION.new_processor(), Checkpoint("app", 0, 1, 1, (5, -1)))
-    task.records_since_snapshot = 1
+    task.records_since_snapshot = task.records_to_replay = 1
     maintenance([task])
     assert task.records_since_snapshot == 0
     maintenance._snapshotter.close(TIMEOUT)  # type: ignore[union-attr]
     maintenance([task])
     assert status.view().counts.snapshots == {"failed": 1}
+    assert task.records_to_replay == 1
 
 
 def test_calls_that_hang_do_not_pile_up(hanging: set[str]) -> None:

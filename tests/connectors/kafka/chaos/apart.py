@@ -1,4 +1,4 @@
-"""The attack in a process of its own."""
+"""Attack and soak in a process of their own."""
 
 from __future__ import annotations
 
@@ -6,16 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["attacked_apart"]
+__all__ = ["attacked_apart", "run_apart"]
 
 
 def attacked_apart(form: str, folder: Path, client: str) -> str:
-    """Attack, print the summary, and return it.
+    """Attack, print the summary, and return it."""
+    return run_apart("chaos", form, client, folder)
+
+
+def run_apart(package: str, *words: object) -> str:
+    """Run a package of tests/connectors/kafka, print the summary, and return it.
 
     Apart from the tests, since kafka-python leaves sockets open whose broker is gone.
     """
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.connectors.kafka.chaos", form, client, folder],
+        [sys.executable, "-m", f"tests.connectors.kafka.{package}", *map(str, words)],
         cwd=Path(__file__).parents[4],
         stdout=subprocess.PIPE,
         text=True,

@@ -2,7 +2,8 @@
 
 The records are read from the broker by committed readers, and compared with those that were
 written, and with one processor in memory that processes the inputs in the order of the changelog,
-in batches of another size.
+in batches of another size. Where models retire, the batches are those of the changelog, since their
+boundaries decide when.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -153,9 +154,11 @@ def _each_once(changelog: Sequence[ChangelogRecord], inputs: _Inputs, partition:
 
 
 class _Replayed:
-    """The outputs of one processor in memory for a task."""
+    """The outputs of one processor in memory for a task, which takes batches of some sizes."""
 
-    def __init__(self, application: Application, records: list[Record]) -> None:
+    def __init__(
+        self, application: Application, records: list[Record], sizes: Sequence[int]
+    ) -> None:
         config = application.config()
         self.said: dict[str, list[Any]] = defaultdict(list)
         self.dead: list[tuple[int, str]] = []
@@ -163,8 +166,8 @@ class _Replayed:
         deserializer = Deserializer(config, partitions=application.partitions)
         serializer = Serializer(max_bytes=_MOST_BYTES)
         topics = [application.topics["observations"], application.topics["labels"]]
-        for start in range(0, len(records), _BATCH):
-            batch = records[start : start + _BATCH]
+        for start, end in pairwise(accumulate(sizes, initial=0)):
+            batch = records[start:end]
             decoded = deserializer.decode(batch, [topics.index(one.topic) for one in batch])
             outputs = self.processor.process_batch(decoded.events) if len(decoded.events) else None
             for one in serializer.serialize(outputs, decoded, batch):
@@ -172,6 +175,15 @@ class _Replayed:
             dead = [(start + row, reason) for row, reason, _ in decoded.dead]
             dead += [(start + row, "tombstone") for row in decoded.tombstones]
             self.dead += sorted(dead)
+
+
+def _sizes(application: Application, changelog: Sequence[ChangelogRecord]) -> list[int]:
+    """Return the sizes of batches that no worker had, unless these decide what models retire."""
+    had = [len(one.inputs) for one in changelog if one.inputs]
+    if application.config().limits.retire_after is not None:
+        return had
+    whole, rest = divmod(sum(had), _BATCH)
+    return [_BATCH] * whole + [rest] * (rest > 0)
 
 
 def _dead(changelog: Sequence[ChangelogRecord]) -> list[tuple[int, str]]:
@@ -218,7 +230,7 @@ def judge(
         records = [
             inputs.records[which, number, offset] for which, offset in order(changelog[number])
         ]
-        replayed = _Replayed(application, records)
+        replayed = _Replayed(application, records, _sizes(application, changelog[number]))
         _same(_dead(changelog[number]), replayed.dead, f"dead[{number}]")
         for sink, records in there.items():
             found = [

@@ -18,12 +18,12 @@ from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.tasks import BINARY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tests.connectors.kafka.chaos.application import Application
     from tests.connectors.kafka.chaos.tasks import Task
 
-__all__ = ["LIMIT", "MODELS", "START", "Sent", "Traffic", "made"]
+__all__ = ["LIMIT", "MODELS", "START", "Sent", "Traffic", "bad_record", "made", "observed"]
 
 START = 1_700_000_000_000
 LIMIT = 2_000
@@ -32,6 +32,7 @@ LIMIT = 2_000
 MODELS = 9
 
 _STEP = 10  # ms between two observations
+_MEAN_DELAY = 15_000  # ms of a label
 _CODECS = (None, "gzip", "snappy", "lz4", "zstd")
 _TOMBSTONE = "tombstone"
 
@@ -56,18 +57,20 @@ def made(seed: int, count: int, task: Task = BINARY) -> Iterator[Sent]:
         while due and due[0][0] <= now:
             yield heapq.heappop(due)[2]
         key = f"model-{random.randrange(MODELS)}"
-        for one in _observed(random, number, now, key, task):
+        for one in observed(random, number, now, key, task):
             if one.topic == "labels":
                 heapq.heappush(due, (one.time, number, one))
             else:
                 yield one
         if random.random() < 0.01:
-            yield _poison(random, number, now, key, task)
+            yield bad_record(random, number, now, key, task)
     for _, _, one in sorted(due):
         yield one
 
 
-def _observed(random: Random, number: int, now: int, key: str, task: Task) -> Iterator[Sent]:
+def observed(  # noqa: PLR0913, PLR0917 - of one observation
+    random: Random, number: int, now: int, key: str, task: Task, mean_delay: float = _MEAN_DELAY
+) -> Iterator[Sent]:
     """Return an observation; a few come twice, and some have no label, several or an early one."""
     name, brought = f"o{number}", task.asked(random)
     value = _json(id=name, time=now, model=key, **brought)
@@ -77,13 +80,13 @@ def _observed(random: Random, number: int, now: int, key: str, task: Task) -> It
     if random.random() < 0.05:
         return
     early = random.random() < 0.02
-    delay = -1 if early else int(random.expovariate(1 / 15_000))
+    delay = -1 if early else int(random.expovariate(1 / mean_delay))
     label = _json(id=name, time=now + delay, model=key, label=task.answered(random, brought))
     for _ in range(1 + (random.random() < 0.02)):
         yield Sent("labels", key.encode(), label, max(now + delay, START))
 
 
-def _poison(random: Random, number: int, now: int, model: str, task: Task) -> Sent:
+def bad_record(random: Random, number: int, now: int, model: str, task: Task) -> Sent:
     """Return a record that is not an event, of one of all kinds."""
     key, topic = model.encode(), random.choice(["observations", "labels"])
     bare: dict[str, Any] = {"id": f"p{number}", "time": now, "model": model}
@@ -160,13 +163,13 @@ class Traffic:
             chunk = [one for one, _ in zip(self.left, range(min(200, count - written)))]  # noqa: B905
             if not chunk:
                 break
-            self._write(chunk)
+            self.write(chunk)
             written += len(chunk)
             time.sleep(max(0.0, began + written / rate - time.monotonic()))
-        self.count += written
         return written
 
-    def _write(self, chunk: list[Sent]) -> None:
+    def write(self, chunk: Sequence[Sent]) -> None:
+        """Write some records, and wait until the brokers have them."""
         producer = self._producers[self._turn % len(self._producers)]
         self._turn += 1
         topics = self.application.topics
@@ -186,6 +189,7 @@ class Traffic:
                 self.poison[there.topic, there.partition, there.offset] = one.reason
             elif one.id is not None:
                 self.ids.add(one.id)
+        self.count += len(chunk)
 
     def close(self) -> None:
         """Close."""

@@ -1,0 +1,167 @@
+"""Run the service for long, on a broker and a bucket of one's own, with a fault now and then.
+
+python -m tests.connectors.kafka.soak {short|long} FOLDER [SEED]
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.connectors.kafka.brokers import Broker
+from tests.connectors.kafka.chaos.application import Application
+from tests.connectors.kafka.chaos.campaign import drained
+from tests.connectors.kafka.chaos.judge import judge
+from tests.connectors.kafka.chaos.tasks import BINARY
+from tests.connectors.kafka.chaos.traffic import LIMIT, Traffic
+from tests.connectors.kafka.chaos.workers import Supervisor
+from tests.connectors.kafka.clients import CLIENTS, DEFAULT
+from tests.connectors.kafka.soak.bucket import Bucket, free_port
+from tests.connectors.kafka.soak.campaign import Course, playing
+from tests.connectors.kafka.soak.faults import faults
+from tests.connectors.kafka.soak.memory import longest_life, slope
+from tests.connectors.kafka.soak.prometheus import Prometheus
+from tests.connectors.kafka.soak.records import Records
+from tests.connectors.kafka.soak.report import Report
+
+from abers_connectors.exit_codes import UNAVAILABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.connectors.kafka.soak.campaign import Phase
+    from tests.connectors.kafka.soak.memory import Slope
+
+
+class _Form(NamedTuple):
+    """The length of a soak.
+
+    Attributes
+    ----------
+    unit
+        Seconds of the unit of time, which stands for the hour of the longest windows of the rules.
+    quiet
+        Length of each quiet time, in units.
+    step
+        Seconds between two scrapes.
+    settled
+        Units after which the memory of a process has settled.
+    most_growth
+        Largest growth of memory, in MiB an hour.
+    """
+
+    unit: float
+    quiet: float
+    step: float
+    settled: float
+    most_growth: float
+
+
+FORMS = {
+    "short": _Form(36, 0.5, 1.0, 1.0, 1_000),
+    "long": _Form(255, 1.0, 2.0, 4.0, 16),
+}
+_RATE = 80  # observations a second
+_WORKERS = ("0", "1")
+_MOST_AGE = 60  # seconds of a snapshot in quiet times
+_MOST_RECOVERY = 180  # seconds after a fault
+_HOUR = 3600
+
+
+class _Soaked(Application):
+    """An application whose workers keep their ports, so that they are scraped after a restart."""
+
+    ports: dict[str, int]
+
+    def configured(self, instance: str = "0", **kafka: Any) -> dict[str, dict[str, Any]]:  # noqa: ANN401
+        """Return the sections of a worker's configuration."""
+        return super().configured(instance, **kafka) | {"http": {"port": self.ports[instance]}}
+
+
+def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
+    """Return the sections of the configuration: all that is kept has a bound that is reached."""
+    return {
+        **BINARY.sections,
+        "input": {"max_record_bytes": LIMIT},
+        "limits": {
+            "label_timeout": f"{3 * unit:.0f}s",
+            "dedup_ttl": f"{unit:.0f}s",
+            "retire_after": f"{3 * unit:.0f}s",
+            "max_models": 30,
+        },
+        "kafka": CLIENTS[DEFAULT],
+        "state": {"path": bucket.url, "snapshot_every": 300},
+    }
+
+
+def main(form: str, folder: str, seed: str = "7") -> None:
+    """Run a soak in one of the forms, print what was found, and write it into the page."""
+    logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
+    one, place = FORMS[form], Path(folder)
+    with ExitStack() as stack:
+        report = _soaked(one, place, int(seed), stack)
+    print(report.table())  # noqa: T201 - the summary is what the soak is for
+    if form == "long":
+        report.write()
+    wrong = report.wrong(one.most_growth, _MOST_AGE, _MOST_RECOVERY)
+    assert not wrong, "\n".join(wrong)
+
+
+def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
+    """Run a soak, and check that all happened once."""
+    bucket, storage = Bucket(folder), folder / "broker"
+    stack.callback(bucket.close)
+    broker = Broker.started("--dir", storage)
+    application = _Soaked(broker, folder, 3, **_sections(bucket, form.unit))
+    stack.callback(lambda: application.broker.stop())  # noqa: PLW0108 - the one of then
+    application.ports = {name: free_port() for name in _WORKERS}
+    supervisor = Supervisor(application)
+    stack.callback(supervisor.close)
+    for name in _WORKERS:
+        supervisor.add(name).ready()
+    prometheus = Prometheus(
+        folder / "prometheus", application.ports.values(), _HOUR / form.unit, form.step
+    )
+    stack.callback(prometheus.close)
+    traffic = Traffic(application, seed, 0)
+    records = Records(seed, _RATE, form.unit, time.time_ns() // 1_000_000)
+    course = Course(bucket, prometheus, _MOST_AGE)
+    with playing(traffic, records):
+        course.quiet(form.unit)
+        for fault in faults(application, supervisor, storage, bucket.proxy, records):
+            course.fault(fault, fault.units * form.unit)
+            course.quiet(form.quiet * form.unit)
+    traffic.close()
+    drained(application, look=supervisor.require_all)
+    slopes = _slopes(prometheus, course.phases, form)
+    for name in _WORKERS:
+        supervisor.retire(name)
+    bucket.download(folder / "snapshots-bucket")
+    checked = judge(application, traffic.ids, traffic.poison)
+    assert checked.records == traffic.count
+    exits = {code for one in supervisor.retired for code in one.exits}
+    assert exits <= {0, UNAVAILABLE, -9}, exits
+    return Report(course.phases, slopes, checked)
+
+
+def _slopes(prometheus: Prometheus, phases: Sequence[Phase], form: _Form) -> list[Slope]:
+    """Return the growth of the memory of each worker, once it has settled."""
+    begin, end = phases[0].begin, phases[-1].end
+    memory, starts = (
+        sorted((labels["instance"], found) for labels, found in prometheus.series(one, begin, end))
+        for one in ("process_resident_memory_bytes", "process_start_time_seconds")
+    )
+    found = []
+    for (_, samples), (_, started) in zip(memory, starts, strict=True):
+        life = longest_life(samples, started)
+        settled = life[0][0] + form.settled * form.unit
+        found.append(slope([one for one in life if one[0] >= settled]))
+    return found
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,66 @@
+"""Slope of resident memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Slope", "longest_life", "slope"]
+
+_BLOCKS = 24  # means of so many blocks are as good as independent, where single samples are not
+_CONFIDENCE = 0.95
+_HOUR, _MIB = 3600.0, 2.0**20
+
+
+class Slope(NamedTuple):
+    """Growth of resident memory in MiB an hour, by least squares.
+
+    Attributes
+    ----------
+    value
+        The slope.
+    error
+        Half the width of its confidence interval, of 95%.
+    begin, end
+        The memory on the line at both ends, in MiB.
+    seconds
+        Length of time.
+    """
+
+    value: float
+    error: float
+    begin: float
+    end: float
+    seconds: float
+
+
+def longest_life(
+    memory: Sequence[tuple[float, float]], starts: Sequence[tuple[float, float]]
+) -> list[tuple[float, float]]:
+    """Return the samples of the process that lived longest, of all that had one address.
+
+    `starts` has the time at which the process of a sample started.
+    """
+    started = dict(starts)
+    lives: dict[float, list[tuple[float, float]]] = {}
+    for at, value in memory:
+        if at in started:
+            lives.setdefault(started[at], []).append((at, value))
+    return max(lives.values(), key=len)
+
+
+def slope(samples: Sequence[tuple[float, float]]) -> Slope:
+    """Fit a line through times in seconds and bytes."""
+    blocks = np.array_split(np.array(samples), _BLOCKS)
+    times, values = np.array([one.mean(axis=0) for one in blocks]).T / [[_HOUR], [_MIB]]
+    fit = stats.linregress(times, values)
+    error = fit.stderr * stats.t.ppf(0.5 + _CONFIDENCE / 2, _BLOCKS - 2)
+    begin, end = (fit.intercept + fit.slope * at for at in times[[0, -1]])
+    return Slope(
+        float(fit.slope), float(error), float(begin), float(end), samples[-1][0] - samples[0][0]
+    )

@@ -1,0 +1,48 @@
+"""The service for some minutes with faults of broker, bucket and labels: the short soak."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.connectors.kafka.chaos.apart import run_apart
+from tests.connectors.kafka.soak.memory import longest_life, slope
+from tests.connectors.kafka.soak.prometheus import scaled
+
+from abers_connectors.metrics.alert_rules import alert_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.kafka
+@pytest.mark.long
+@pytest.mark.prometheus
+def test_a_soak(tmp_path: Path) -> None:
+    """Each fault raises its alert, and no quiet time has one; nothing is lost or doubled."""
+    assert "0 were lost and 0 doubled" in run_apart("soak", "short", tmp_path)
+
+
+def test_scaled_rules() -> None:
+    """Windows, subqueries and `for` are divided by the number; names and thresholds are not."""
+    rules = {
+        rule.get("alert", rule.get("record")): rule
+        for group in json.loads(scaled(alert_rules(), 60))["groups"]
+        for rule in group["rules"]
+    }
+    assert rules["AbersLag"]["for"] == "15000ms"
+    assert "> 100000 and" in rules["AbersLag"]["expr"]
+    assert "[15000ms:1000ms]" in rules["AbersLag"]["expr"]
+    assert "[5000ms]" in rules["job_model_view:abers_ece:rate5m"]["expr"]
+
+
+def test_slope_of_the_longest_life() -> None:
+    """Memory is measured in the process that lived longest; noise widens the interval."""
+    restarted = [(float(at), 0.0 if at < 100 else 100.0) for at in range(1000)]
+    memory = [(at, 2.0**30 if at < 100 else 2.0**20 * at / 3600) for at, _ in restarted]
+    found = slope(longest_life(memory, restarted))
+    assert found.value == pytest.approx(1.0)
+    assert found.error < 1e-9
+    noisy = slope([(at, 2.0**20 * (at % 7)) for at, _ in restarted])
+    assert abs(noisy.value) < noisy.error
