@@ -19,7 +19,7 @@ from tests.connectors.kafka.chaos.judge import judge
 from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import LIMIT, Traffic
 from tests.connectors.kafka.chaos.workers import Supervisor
-from tests.connectors.kafka.clients import CLIENTS, DEFAULT
+from tests.connectors.kafka.clients import CLIENTS
 from tests.connectors.kafka.soak.bucket import Bucket, free_port
 from tests.connectors.kafka.soak.campaign import Course, playing
 from tests.connectors.kafka.soak.faults import faults
@@ -93,7 +93,7 @@ def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
             "retire_after": f"{3 * unit:.0f}s",
             "max_models": 30,
         },
-        "kafka": CLIENTS[DEFAULT],
+        "kafka": CLIENTS["librdkafka"],
         "state": {"path": bucket.url, "snapshot_every": 300},
     }
 
