@@ -19,7 +19,6 @@ import msgspec
 import numpy as np
 from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.tasks import BINARY
-from tests.connectors.kafka.chaos.traffic import MODELS
 
 from abers.stream import Events, Observation
 from abers_connectors.kafka.reader import PartitionReader
@@ -270,12 +269,12 @@ class _State(NamedTuple):
     def of(cls, processor: Processor, task: Task) -> _State:
         """Return the state, with the next output of each model, as bytes of learners may differ."""
         random, now, held = Random(0), processor.clock or 0, processor.state_bytes()  # noqa: S311 - not for secrets
+        models = sorted({model for model, _ in processor.keys})
         asked = [
-            Observation(f"asked-{n}", now, f"model-{n}", **task.asked(random))
-            for n in range(MODELS)
+            Observation(f"asked-{model}", now, model, **task.asked(random)) for model in models
         ]
         outputs = processor.process_batch(Events.of(asked))
-        assert len(outputs.predictions) == MODELS
+        assert len(outputs.predictions) == len(models)
         return cls(held, [msgspec.json.encode(one) for one in outputs.predictions])
 
 
