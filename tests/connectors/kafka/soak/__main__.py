@@ -129,7 +129,7 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
     stack.callback(prometheus.close)
     traffic = Traffic(application, seed, 0)
     records = Records(seed, _RATE, form.unit, time.time_ns() // 1_000_000)
-    course = Course(bucket, prometheus, _MOST_AGE)
+    course = Course(bucket, prometheus)
     with playing(traffic, records):
         course.quiet(form.unit)
         for fault in faults(application, supervisor, storage, bucket.proxy, records):

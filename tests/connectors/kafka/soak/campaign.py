@@ -48,6 +48,14 @@ class Phase(NamedTuple):
     oldest: float
     alerts: frozenset[str]
 
+    def __str__(self) -> str:
+        """Return a line."""
+        name = "quiet" if self.fault is None else self.fault.name
+        return (
+            f"{name}: {self.end - self.begin:.0f} s, recovered {self.recovered - self.end:.0f} s "
+            f"later, oldest snapshot {self.oldest:.0f} s, alerts {', '.join(sorted(self.alerts))}"
+        )
+
 
 @contextmanager
 def playing(traffic: Traffic, records: Records) -> Iterator[None]:
@@ -77,8 +85,6 @@ class Course:
         The bucket of the snapshots.
     prometheus
         The Prometheus that evaluates the rules.
-    most_age
-        Largest age of a snapshot when all is well, in seconds.
 
     Attributes
     ----------
@@ -86,9 +92,9 @@ class Course:
         The past, in order.
     """
 
-    def __init__(self, bucket: Bucket, prometheus: Prometheus, most_age: float) -> None:
+    def __init__(self, bucket: Bucket, prometheus: Prometheus) -> None:
         """Begin."""
-        self._bucket, self._prometheus, self._most_age = bucket, prometheus, most_age
+        self._bucket, self._prometheus = bucket, prometheus
         self._oldest = 0.0
         self.phases: list[Phase] = []
 
@@ -105,14 +111,16 @@ class Course:
         self._pass(seconds)
         fault.end()
         ended = time.time()
-        while not self._well() and time.time() < ended + PATIENCE:
+        while not self._well(ended) and time.time() < ended + PATIENCE:
             pass
         self._add(fault, began, ended)
 
     def _add(self, fault: Fault | None, began: float, ended: float) -> None:
         now = time.time()
         alerts = self._prometheus.firing(began, now)
-        self.phases.append(Phase(fault, began, ended, now, self._oldest, alerts))
+        phase = Phase(fault, began, ended, now, self._oldest, alerts)
+        print(f"soak: {phase}", flush=True)  # noqa: T201 - an hour is long
+        self.phases.append(phase)
         self._oldest = 0.0
 
     def _pass(self, seconds: float) -> None:
@@ -120,10 +128,10 @@ class Course:
         while time.time() < until:
             self._age()
 
-    def _well(self) -> bool:
-        """Return whether no alert fires, and all snapshots are young."""
+    def _well(self, since: float) -> bool:
+        """Return whether no alert fires, and each partition has a snapshot since a time."""
         age, now = self._age(), time.time()
-        return age <= self._most_age and not self._prometheus.firing(now - _PAST, now)
+        return age < now - since and not self._prometheus.firing(now - _PAST, now)
 
     def _age(self) -> float:
         """Return the age of the oldest of the newest snapshots after a moment, and remember it."""
