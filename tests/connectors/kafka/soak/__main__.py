@@ -101,7 +101,7 @@ def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
 def main(form: str, folder: str, seed: str = "7") -> None:
     """Run a soak in one of the forms, print what was found, and write it into the page."""
     logging.disable(logging.CRITICAL)  # of clients, whose broker is gone now and then
-    one, place = FORMS[form], Path(folder).resolve()  # Prometheus has a folder of its own
+    one, place = FORMS[form], Path(folder).resolve()
     with ExitStack() as stack:
         report = _soaked(one, place, int(seed), stack)
     print(report.table())  # noqa: T201 - the summary is what the soak is for
