@@ -56,6 +56,7 @@ def longest_life(
 
 def slope(samples: Sequence[tuple[float, float]]) -> Slope:
     """Fit a line through times in seconds and bytes."""
+    assert len(samples) > 2 * _BLOCKS, "no process lived long enough for the slope of its memory"
     blocks = np.array_split(np.array(samples), _BLOCKS)
     times, values = np.array([one.mean(axis=0) for one in blocks]).T / [[_HOUR], [_MIB]]
     fit = stats.linregress(times, values)
