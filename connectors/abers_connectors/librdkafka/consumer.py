@@ -267,6 +267,8 @@ class LibrdkafkaConsumer:
     def close(self) -> None:
         """Close the client, but stay a member of the group until the session times out."""
         with self._watchdog.call("close"), translated_errors("closing"):
+            # librdkafka (2.16) may never return from an assignment that it reports while it closes.
+            self._consumer.poll(0)
             self._consumer.close()
 
     def leave(self) -> None:
