@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import TopicPartition as ClientPartition
+
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
@@ -109,6 +111,22 @@ class Assignment:
                 self.group_metadata = consumer.consumer_group_metadata()
         consumer.pause(partitions)
         self._own(self._owned | _names(partitions))
+
+    def restart(self, consumer: Any, partition: TopicPartition) -> None:  # noqa: ANN401 - the client's
+        """Assign a partition anew, at its position, after the client has given it up.
+
+        It does so when it fetches from an offset that the topic does not have, such as the number
+        of the assignment. In the classic protocol that assigns the other partitions anew, too.
+        """
+        again = [partition] if self._incremental else [*self.partitions]
+        places = [ClientPartition(*one, self.partitions[one].position or 0) for one in again]
+        if self._incremental:
+            consumer.incremental_unassign(places)
+            consumer.incremental_assign(places)
+        else:
+            consumer.assign(places)
+        stopped = [one for one, found in self.partitions.items() if found.stopped]
+        consumer.pause([ClientPartition(*one) for one in stopped])
 
     def dropped(self, _consumer: object, partitions: Iterable[Any]) -> None:
         """Drop partitions, revoked or lost."""

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from abers.exceptions import BrokerError
@@ -17,6 +17,7 @@ from abers_connectors.kafka.membership import remove_member
 from abers_connectors.librdkafka.assignment import Assignment
 from abers_connectors.librdkafka.client_errors import (
     TRANSIENT,
+    error_of,
     translated_error,
     translated_errors,
 )
@@ -232,9 +233,17 @@ class LibrdkafkaConsumer:
         if found is not None:
             found.sought(offset)
             with self._watchdog.call("seek"), translated_errors(f"seeking {partition.at(offset)}"):
-                self._consumer.seek(ClientPartition(*partition, offset))
+                self._seek(partition, offset)
             if not found.paused:
                 self.resume(partition)
+
+    def _seek(self, partition: TopicPartition, offset: int) -> None:
+        try:
+            self._consumer.seek(ClientPartition(*partition, offset))
+        except KafkaException as error:
+            if error_of(error).name() != "_STATE":
+                raise
+            self._assignment.restart(self._consumer, partition)
 
     def fetch_position(self, partition: TopicPartition) -> FetchPosition:
         """Return how far a partition has been read."""

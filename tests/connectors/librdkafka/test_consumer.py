@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka import TopicPartition as KafkaPartition
 from tests.connectors.kafka.brokers import Message
 from tests.connectors.kafka.clients import CONSUMER
 from tests.connectors.kafka.joining import Reading, member, settled
@@ -62,6 +63,35 @@ def test_a_member_that_never_polls_closes(
     while state != "Stable":
         with broker.admin() as admin:
             state = admin.describe_groups([name])[name]["group_state"]
+    group.close()
+
+
+@pytest.mark.parametrize("client", ["librdkafka", CONSUMER])
+def test_a_topic_whose_first_records_are_gone(
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """A partition is read from the offset that is sought, and another one goes on."""
+    topic = topics(partitions=2)
+    here, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    for number in range(2):
+        broker.produce(topic, [Message(b"x", partition=number)] * 10)
+    with broker.admin() as admin:
+        admin.delete_records({KafkaPartition(topic, 0): 5})
+    group = member(broker, watchdog, "a", topic, client=client)
+    settled(group, owned=2)
+    found: dict[TopicPartition, list[int]] = {here: [], other: []}
+
+    def read(count: int) -> None:
+        while sum(map(len, found.values())) < count:
+            for one, records in group.poll(0.1, 100).items():
+                found[one] += [record.offset for record in records]
+
+    group.seek(other, 3)
+    read(7)
+    group.seek(here, 5)
+    broker.produce(topic, [Message(b"x", partition=1)])
+    read(13)
+    assert found == {here: [*range(5, 10)], other: [*range(3, 11)]}
     group.close()
 
 
