@@ -211,10 +211,12 @@ class LibrdkafkaConsumer:
             if partition is not None and sought:
                 partition.reached(int(message.offset() or 0))
         elif cause == "_AUTO_OFFSET_RESET":
-            if sought:
+            offset = int(message.offset() or 0)
+            # One before the position is from before the seek, such as of the assignment.
+            if partition is not None and sought and offset >= (partition.position or 0):
                 msg = (
-                    f"{name.at(int(message.offset() or 0))}: the topic has no such offset; records "
-                    "were deleted before they were read"
+                    f"{name.at(offset)}: the topic has no such offset; records were deleted before "
+                    "they were read"
                 )
                 raise BrokerError(msg)
         elif error.fatal() or cause not in TRANSIENT:
