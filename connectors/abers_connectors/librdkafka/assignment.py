@@ -115,8 +115,8 @@ class Assignment:
     def restart(self, consumer: Any, partition: TopicPartition) -> None:  # noqa: ANN401 - the client's
         """Assign a partition anew, at its position, after the client has given it up.
 
-        It does so when it fetches from an offset that the topic does not have, such as the number
-        of the assignment. In the classic protocol that assigns the other partitions anew, too.
+        The client gives up a partition whose topic lacks the offset that it fetches, such as the
+        number of the assignment. In the classic protocol all partitions are assigned anew.
         """
         again = [partition] if self._incremental else [*self.partitions]
         places = [ClientPartition(*one, self.partitions[one].position or 0) for one in again]

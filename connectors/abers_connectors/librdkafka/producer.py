@@ -6,9 +6,9 @@ call. Then librdkafka takes the id. That is repeated after a failed transaction,
 first transaction after a connection was lost.
 
 A transaction that can be aborted is, before the error is raised. A commit whose outcome is unclear
-is repeated until the coordinator answers, or the watchdog ends the process. It also does if the
-offsets are not taken before the brokers abort the transaction: librdkafka (2.16) forgets to answer
-if it changes the coordinator while that request waits.
+is repeated until the coordinator answers, or the watchdog ends the process. The watchdog also ends
+the process if the offsets are not accepted before the brokers abort the transaction: librdkafka
+(2.16) never answers if the coordinator changes while that request waits.
 """
 
 from __future__ import annotations

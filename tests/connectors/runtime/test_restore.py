@@ -50,42 +50,47 @@ def test_a_slow_download_ticks() -> None:
     assert len(ticks) >= 4 + 1  # one for each MiB, and one for the changelog
 
 
-def test_the_load_of_a_snapshot_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a snapshot is loaded, the caller goes on."""
-    snapshots, ticked = SnapshotStore(f"memory://{uuid4().hex}", "app"), threading.Event()
-    snapshots.save(0, 1, b"a snapshot")
-    loading = threading.Event()
+class Loading:
+    """A load of a snapshot that waits for the second of two events."""
 
-    def load(*_: object) -> StreamTask:
-        loading.set()
-        assert ticked.wait(PATIENCE)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Replace the load."""
+        self.began, self.ticked = threading.Event(), threading.Event()
+        monkeypatch.setattr(StreamTask, "from_snapshot", self._load)
+        self.snapshots = SnapshotStore(f"memory://{uuid4().hex}", "app")
+        self.snapshots.save(0, 1, b"a snapshot")
+
+    def _load(self, *_: object) -> StreamTask:
+        self.began.set()
+        assert self.ticked.wait(PATIENCE)
         return kept()
 
-    def tick() -> None:
-        if loading.is_set():
-            ticked.set()
+    def tick(self) -> bool:
+        """Let the load end if it has begun, and return whether it had."""
+        if self.began.is_set():
+            self.ticked.set()
+        return self.began.is_set()
 
-    monkeypatch.setattr(StreamTask, "from_snapshot", load)
-    task, _ = restorer(Log(0, 1, BATCH), snapshots, print).restore(0, None, tick)
+
+def test_the_load_of_a_snapshot_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a snapshot is loaded, the caller goes on."""
+    loading = Loading(monkeypatch)
+    restoring = restorer(Log(0, 1, BATCH), loading.snapshots, print)
+
+    def go_on() -> None:
+        loading.tick()
+
+    task, _ = restoring.restore(0, None, go_on)
     assert task.checkpoint.next_offsets == (5, -1)
 
 
 def test_a_caller_that_stops_while_a_snapshot_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of the caller ends the restore."""
-    snapshots, stopped = SnapshotStore(f"memory://{uuid4().hex}", "app"), threading.Event()
-    snapshots.save(0, 1, b"a snapshot")
-    loading = threading.Event()
+    loading = Loading(monkeypatch)
 
-    def load(*_: object) -> StreamTask:
-        loading.set()
-        assert stopped.wait(PATIENCE)
-        return kept()
-
-    def tick() -> None:
-        if loading.is_set():
-            stopped.set()
+    def stop() -> None:
+        if loading.tick():
             raise InterruptedError
 
-    monkeypatch.setattr(StreamTask, "from_snapshot", load)
     with pytest.raises(InterruptedError):
-        restorer(Log(0, 1, BATCH), snapshots, print).restore(0, None, tick)
+        restorer(Log(0, 1, BATCH), loading.snapshots, print).restore(0, None, stop)
