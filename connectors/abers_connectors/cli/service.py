@@ -12,6 +12,7 @@ import sys
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
+from abers_connectors.allocator import return_freed_memory
 from abers_connectors.exit_codes import logged
 from abers_connectors.extras import extra
 from abers_connectors.kafka.assembly import open_worker
@@ -51,6 +52,7 @@ def run_service(
     DeadLettersError
         If there are too many dead letters.
     """
+    return_freed_memory()
     kafka = kafka_section(config)
     with (
         logging_to(sys.stderr, app=kafka.application_id),

@@ -17,12 +17,15 @@ from prometheus_client.core import (
     GaugeMetricFamily,
     HistogramMetricFamily,
     InfoMetricFamily,
+    Sample,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from prometheus_client import Metric
+
+    from abers_connectors.metrics.labels import LabelCache
 
 __all__ = ["METRICS", "Definition", "Row"]
 
@@ -35,6 +38,7 @@ _FAMILIES: dict[str, Any] = {
     "histogram": HistogramMetricFamily,
     "info": InfoMetricFamily,
 }
+_SUFFIXES = {"counter": "_total", "gauge": ""}  # of samples that are one number
 
 
 class Definition(NamedTuple):
@@ -47,11 +51,15 @@ class Definition(NamedTuple):
     labels: tuple[str, ...] = ()
     sums: str = ""  # table of `ModelTotals` with its samples; empty if it is not of calibration
 
-    def family(self, rows: Iterable[Row]) -> Metric:
+    def family(self, rows: Iterable[Row], cache: LabelCache) -> Metric:
         """Return the metric with its samples."""
         family: Any = _FAMILIES[self.kind](self.name, self.help, labels=self.labels)
-        for labels, value in rows:
-            family.add_metric(labels, *(value if self.kind == "histogram" else (value,)))
+        if self.kind in _SUFFIXES:
+            name, names, of = f"{family.name}{_SUFFIXES[self.kind]}", self.labels, cache.of
+            family.samples = [Sample(name, of(names, values), number) for values, number in rows]
+        else:
+            for labels, value in rows:
+                family.add_metric(labels, *(value if self.kind == "histogram" else (value,)))
         found: Metric = family
         return found
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.utils import floatToGoString
 
+from abers_connectors.metrics.labels import Labels
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -40,38 +42,11 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     """
     _, kind = choose_encoder(accept)
     strict = kind.startswith(OPEN)
-    metrics, texts = [*registry.collect()], _Texts()
-    lines = [line for metric in metrics for line in _lines(metric, texts, strict=strict)]
+    lines = [line for metric in registry.collect() for line in _lines(metric, strict=strict)]
     return "".join([*lines, "# EOF\n" * strict]).encode(), kind
 
 
-class _Texts:
-    """Labels as text.
-
-    Samples that share a dict of labels share its text: by its identity, which holds as long as all
-    metrics are kept.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, str] = {}
-        self._values: dict[str, str] = {}
-
-    def of(self, labels: dict[str, str]) -> str:
-        found = self._known.get(id(labels))
-        if found is None:
-            text = ",".join([f'{key}="{self._value(labels[key])}"' for key in sorted(labels)])
-            self._known[id(labels)] = found = f"{{{text}}}" if text else ""
-        return found
-
-    def _value(self, value: str) -> str:
-        found = self._values.get(value)
-        if found is None:
-            found = value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-            self._values[value] = found
-        return found
-
-
-def _lines(metric: Metric, texts: _Texts, *, strict: bool) -> Iterator[str]:
+def _lines(metric: Metric, *, strict: bool) -> Iterator[str]:
     """Yield the lines of a metric: help, type and samples."""
     what = metric.documentation.replace("\\", r"\\").replace("\n", r"\n")
     name, kind = metric.name, metric.type
@@ -82,7 +57,8 @@ def _lines(metric: Metric, texts: _Texts, *, strict: bool) -> Iterator[str]:
         kind = "gauge" if kind == "info" else kind
     yield f"# HELP {name} {what}\n# TYPE {name} {kind}\n"
     for sample in metric.samples:
-        value = sample.value
+        value, labels = sample.value, sample.labels
         plain = type(value) is float and 0.0 <= value < _PLAIN
         number = repr(value) if plain else floatToGoString(value)  # type: ignore[no-untyped-call]
-        yield f"{sample.name}{texts.of(sample.labels)} {number}\n"
+        text = labels.text if type(labels) is Labels else Labels(labels).text
+        yield f"{sample.name}{text} {number}\n"

@@ -6,17 +6,16 @@ loop no more than adding numbers. No label has an unbounded number of values.
 
 from __future__ import annotations
 
-from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import Sample
 from prometheus_client.registry import Collector
 
 import abers
 from abers.monitoring import TESTS
 from abers_connectors.metrics.definitions import METRICS, Definition
+from abers_connectors.metrics.labels import LabelCache
 from abers_connectors.runtime.model_totals import BINS, PIT_BOUNDS, WIDTH_BOUNDS
 from abers_connectors.runtime.status import INPUTS
 
@@ -34,6 +33,7 @@ __all__ = ["registry_of"]
 
 _SNAPSHOTS = ("saved", "failed")
 _WEBHOOK = ("sent", "failed", "dropped")
+_BIN_NAMES = [f"{number / BINS:g}" for number in range(BINS)]
 _BOUNDS = {"width": WIDTH_BOUNDS, "pit": PIT_BOUNDS}
 
 
@@ -47,7 +47,7 @@ def registry_of(status: Status) -> CollectorRegistry:
 
 class _Service(Collector):
     def __init__(self, status: Status) -> None:
-        self._status = status
+        self._status, self._labels = status, LabelCache()
 
     def describe(self) -> list[Metric]:
         """Return no names: no other collector has these."""
@@ -55,12 +55,11 @@ class _Service(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics with their current samples."""
-        view = self._status.view()
-        rows = _rows(view)
-        calibration = _CalibrationMetrics(view.counts.model_totals)
-        for one in METRICS:
-            yield calibration.metric(one) if one.sums else one.family(rows[one.name])
-        yield from _gauges(view)
+        view, labels = self._status.view(), self._labels
+        labels.next_scrape()
+        rows = _rows(view) | _calibration(view.counts.model_totals)
+        yield from (one.family(rows[one.name], labels) for one in METRICS)
+        yield from _gauges(view, labels)
 
 
 def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
@@ -111,7 +110,7 @@ def _buckets(seen: Histogram) -> list[Row]:
     return [((), (seen.cumulated(), seen.sum))]
 
 
-def _gauges(view: StatusView) -> Iterator[Metric]:
+def _gauges(view: StatusView, cache: LabelCache) -> Iterator[Metric]:
     """Yield the gauges that monitors define."""
     labels = ("model", "view", "test")
     known = {
@@ -123,45 +122,38 @@ def _gauges(view: StatusView) -> Iterator[Metric]:
         if (name := number.metric) not in known:
             known[name] = Definition("gauge", name, number.unit, number.help, (*named,))
         rows.setdefault(name, []).append(((*named.values(),), number.value))
-    yield from (one.family(rows[name]) for name, one in known.items())
+    yield from (one.family(rows[name], cache) for name, one in known.items())
 
 
-class _CalibrationMetrics:
-    """Metrics of calibration: sums over predictions whose labels came, by model."""
+def _calibration(totals: ModelTotals) -> dict[str, Iterable[Row]]:
+    """Return the samples of calibration: sums over predictions whose labels came, by model."""
+    return {one.name: _calibration_rows(one, totals) for one in METRICS if one.sums}
 
-    def __init__(self, totals: ModelTotals) -> None:
-        self._totals = totals
 
-    def metric(self, one: Definition) -> Metric:
-        """Return a metric with its samples."""
-        if one.sums in _BOUNDS:
-            return one.family(self._histograms(one.sums, _BOUNDS[one.sums]))
-        sums = self._sums(one.sums)
-        if "bin" not in one.labels:
-            return one.family(((model, which), value) for model, which, (value,) in sums)
-        family, values = one.family([]), chain.from_iterable(row for _, _, row in sums)
-        pairs = zip(self._bins, values, strict=True)
-        family.samples = [Sample(f"{family.name}_total", labels, value) for labels, value in pairs]
-        return family
+def _calibration_rows(one: Definition, totals: ModelTotals) -> Iterator[Row]:
+    if one.sums in _BOUNDS:
+        yield from _histograms(totals, one.sums, _BOUNDS[one.sums])
+        return
+    for model, which, values in _sums(totals, one.sums):
+        if "bin" in one.labels:
+            for name, value in zip(_BIN_NAMES, values, strict=True):
+                yield (model, which, name), value
+        else:
+            yield (model, which)[: len(one.labels)], values[0]
 
-    @cached_property
-    def _bins(self) -> list[dict[str, str]]:
-        """Labels of the samples in bins: the most of all samples, which share these."""
-        bins = [f"{number / BINS:g}" for number in range(BINS)]
-        known = self._sums("predictions")
-        return [{"model": m, "view": view, "bin": name} for m, view, _ in known for name in bins]
 
-    def _sums(self, table: str) -> Iterator[tuple[str, str, list[float]]]:
-        """Yield the sums of each model, and of each view or level."""
-        for (name, which), sums in self._totals.tables.items():
-            if name == table:
-                for model, row in zip(self._totals.rows, sums.tolist(), strict=True):
-                    yield model, which, row
+def _sums(totals: ModelTotals, table: str) -> Iterator[tuple[str, str, list[float]]]:
+    """Yield the sums of each model, and of each view or level."""
+    for (name, which), sums in totals.tables.items():
+        if name == table:
+            for model, row in zip(totals.rows, sums.tolist(), strict=True):
+                yield model, which, row
 
-    def _histograms(self, table: str, bounds: Sequence[float]) -> Iterator[Row]:
-        names = [*map(str, bounds), "+Inf"]
-        rows = zip(self._sums(table), self._sums(f"{table}_sum"), strict=True)
-        for (model, _, counts), (_, _, (total,)) in rows:
-            up_to = [*accumulate(counts)]
-            up_to += up_to[-1:] * (len(names) - len(up_to))
-            yield (model,), ([*zip(names, up_to, strict=True)], total)
+
+def _histograms(totals: ModelTotals, table: str, bounds: Sequence[float]) -> Iterator[Row]:
+    names = [*map(str, bounds), "+Inf"]
+    rows = zip(_sums(totals, table), _sums(totals, f"{table}_sum"), strict=True)
+    for (model, _, counts), (_, _, (total,)) in rows:
+        up_to = [*accumulate(counts)]
+        up_to += up_to[-1:] * (len(names) - len(up_to))
+        yield (model,), ([*zip(names, up_to, strict=True)], total)

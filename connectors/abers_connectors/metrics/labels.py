@@ -1,0 +1,64 @@
+"""Labels of samples as text, which is made once while scrapes use it."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+__all__ = ["LabelCache", "Labels"]
+
+_Key: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # names and values
+
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+
+class Labels(dict[str, str]):
+    r"""Labels of a sample.
+
+    Attributes
+    ----------
+    text
+        The labels as both formats have them; empty without labels.
+
+    Examples
+    --------
+    >>> Labels({"view": "raw", "model": 'a "b"'}).text
+    '{model="a \\"b\\"",view="raw"}'
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, labels: dict[str, str]) -> None:
+        super().__init__(labels)
+        pairs = [f'{name}="{labels[name].translate(_ESCAPES)}"' for name in sorted(labels)]
+        self.text = f"{{{','.join(pairs)}}}" if pairs else ""
+
+
+class LabelCache:
+    """Labels that the last scrape used, and those of this one: no others are kept.
+
+    Examples
+    --------
+    >>> cache = LabelCache()
+    >>> first = cache.of(("model",), ("a",))
+    >>> cache.next_scrape()
+    >>> cache.of(("model",), ("a",)) is first
+    True
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[_Key, Labels] = {}
+        self._now: dict[_Key, Labels] = {}
+
+    def next_scrape(self) -> None:
+        """Forget the labels that the last scrape did not use."""
+        self._last, self._now = self._now, {}
+
+    def of(self, names: tuple[str, ...], values: tuple[str, ...]) -> Labels:
+        """Return the labels with these names and values."""
+        key = (names, values)
+        found = self._now.get(key)
+        if found is None:
+            known = self._last.get(key)
+            found = Labels(dict(zip(names, values, strict=True))) if known is None else known
+            self._now[key] = found
+        return found
