@@ -49,8 +49,8 @@ _Delay = Annotated[
     str | None,
     time_option(
         "DELAY",
-        "Release a label after N further observations (default 50), or after a duration of event "
-        'time such as "6h" or "7d". A column of label times needs none.',
+        "Release a label after N further observations of its model (default 50), or after a "
+        'duration of event time such as "6h" or "7d". A column of label times needs none.',
     ),
 ]
 _Since = Annotated[

@@ -85,7 +85,7 @@ class Section(BaseModel):
 class Lateness(NamedTuple):
     """How late a label comes after its observation; without either, at a time of its own."""
 
-    observations: int | None = None  # a number of further observations
+    observations: int | None = None  # a number of further observations of its model
     span: int | None = None  # milliseconds of event time
 
     def __str__(self) -> str:

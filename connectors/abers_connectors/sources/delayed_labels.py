@@ -8,39 +8,36 @@ pending.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream import Events
 from abers_connectors.sources.base import Batch, Origin, resume_point
+from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount
 from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    from abers.stream.columns import Column
+    from abers.stream import Events
     from abers_connectors.sources.base import BadRecord, Position, Source
 
 __all__ = ["DelayedLabels"]
 
 _TAIL = 5000  # labels of a batch after the last observation
-_LONG_AGO = -(2**63)
 _START: Position = {"at": None, "known": None, "events": 0, "bad": 0, "out": 0}
 
 
 class DelayedLabels:
     """Observations, and the label of each after a delay.
 
-    A label is released after `count` further observations, with the time of the last one; or `span`
-    milliseconds of event time after its observation, with that time; or without either at its own
-    time, which each record has. Labels that are pending at the end are released there. If the
-    stream has grown when it is resumed, the others follow.
+    A label is released after `count` further observations of its model, with the time of the last
+    one, so that it does not depend on other models; or `span` milliseconds of event time after its
+    observation, with that time; or without either at its own time, which each record has. Labels
+    that are pending at the end are released there. If the stream has grown when it is resumed, the
+    others follow.
     """
 
     def __init__(
@@ -54,7 +51,7 @@ class DelayedLabels:
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield the batches of observations and labels after a position."""
-        pending = _PendingLabels(self._count, self._span)
+        pending = PendingByClock(self._span) if self._count is None else PendingByCount(self._count)
         start: Position = {**_START, "clock": pending.clock, **(position or {})}
         pending.clock = start["clock"]
         marks = _SourceMarks(start["at"], pending.clock)
@@ -111,94 +108,6 @@ class DelayedLabels:
             return Origin(where, msgspec.json.encode(event).decode())
 
         return origin
-
-
-class _PendingLabels:
-    """The pending labels, and their clock: the largest event time, or a count of observations.
-
-    A label is due at a clock: that of its observation and the delay, or its own time. They are
-    held by when they are due, and of the same clock in the order of the observations.
-    """
-
-    def __init__(self, count: int | None, span: int | None) -> None:
-        self._counts = count is not None
-        self._delay = count + 1 if count is not None else span
-        self._out = Events.of([])  # their observations
-        self._due = np.empty(0, np.int64)  # clock at which each is released, ascending
-        self._numbers = np.empty(0, np.int64)  # of the observations, as they were added
-        self._added = 0
-        self._time = 0  # of the last observation
-        self.clock = 0 if self._counts else _LONG_AGO
-
-    def __len__(self) -> int:
-        return len(self._out)
-
-    def add(self, events: Events) -> Events:
-        """Add observations; return them with the labels released among them."""
-        n, before = len(events), len(self._out)
-        if not n:
-            return events
-        clocks = self._clocks(events.times)
-        pending = Events.joined([self._out, events])
-        due = np.concatenate([self._due, self._due_of(events, clocks)])
-        numbers = np.concatenate([self._numbers, self._added + np.arange(n)])
-        # Number of observations before each label: those before the first that comes late enough,
-        # and always its own.
-        own = np.concatenate([np.zeros(before, np.int64), np.arange(1, n + 1)])
-        observed = np.maximum(np.searchsorted(clocks, due), own)
-        out = np.flatnonzero(observed < n)
-        out = out[np.lexsort((due[out], observed[out]))]
-        held = np.flatnonzero(observed >= n)
-        held = held[np.argsort(due[held], kind="stable")]
-        times = np.concatenate([[self._time], events.times])
-        labels = self._labels(pending.take(out), times[observed[out]])
-        self._out, self._due, self._numbers = pending.take(held), due[held], numbers[held]
-        self._time, self.clock, self._added = int(times[-1]), int(clocks[-1]), self._added + n
-        order = np.argsort(np.concatenate([np.arange(1, n + 1), observed[out]]), kind="stable")
-        return Events.joined([_unlabelled(events), labels]).take(order)
-
-    def keep(self, count: int) -> None:
-        """Drop all but the last labels: the others were released at an earlier end."""
-        last = slice(max(len(self._out) - count, 0), None)
-        self._out = self._out.take(last)
-        self._due, self._numbers = self._due[last], self._numbers[last]
-
-    def oldest(self, first: int = 0) -> int:
-        """Return the number of the oldest observation among all labels but the first ones."""
-        return min(self._numbers[first:].tolist(), default=self._added)
-
-    def rest(self) -> Events:
-        """Return the pending labels."""
-        return self._labels(self._out, np.full(len(self._out), self._time))
-
-    def _clocks(self, times: Column) -> NDArray[np.int64]:
-        if self._counts:
-            return self.clock + 1 + np.arange(len(times))
-        return np.maximum(np.maximum.accumulate(times), self.clock)
-
-    def _due_of(self, events: Events, clocks: NDArray[np.int64]) -> NDArray[np.int64]:
-        if self._delay is not None:
-            return clocks + self._delay
-        own: Any = events.awaited_times
-        return np.asarray(own, np.int64)
-
-    def _labels(self, observations: Events, last: NDArray[np.int64]) -> Events:
-        """Return labels, each at the time of the last observation before it, or at its own."""
-        times: Any = last if self._counts else observations.awaited_times
-        if not self._counts and self._delay is not None:
-            times = observations.times + self._delay
-        return Events(
-            np.ones(len(observations), bool),
-            observations.ids,
-            times,
-            observations.models,
-            observations.segments,
-            values=observations.awaited,
-        )
-
-
-def _unlabelled(events: Events) -> Events:
-    return replace(events, awaited=None, awaited_times=None)
 
 
 class _SourceMark(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import deque
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -14,23 +16,38 @@ from abers.stream.events import Event, Label, Observation
 from abers_connectors.mapping.rows import LabelledObservation
 from abers_connectors.sources.delayed_labels import DelayedLabels
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 TIMES = st.lists(st.integers(0, 30), max_size=30)
+MODELS = st.lists(st.sampled_from("xyz"), min_size=30, max_size=30)
 
 
-def pairs(times: list[int]) -> list[LabelledObservation]:
-    """Return labelled observations of some times."""
-    return [LabelledObservation(Observation(f"a{n}", time), n % 2) for n, time in enumerate(times)]
+def pairs(times: list[int], models: Sequence[str] = "x" * 12_000) -> list[LabelledObservation]:
+    """Return labelled observations of some times and models."""
+    return [
+        LabelledObservation(Observation(f"a{n}", time, models[n]), n % 2)
+        for n, time in enumerate(times)
+    ]
 
 
-def by_count(times: list[int], count: int) -> list[tuple[str, str, int]]:
-    """Release each label after a number of further observations, in a plain loop."""
+def by_count(times: list[int], count: int, models: Sequence[str]) -> list[tuple[str, str, int]]:
+    """Release each label after a number of further observations of its model, in a plain loop.
+
+    A label comes before the next observation of the model, and the rest come at the end.
+    """
     found = []
+    waiting: dict[str, deque[int]] = {model: deque() for model in models}
+    last: dict[str, int] = {}
     for n, time in enumerate(times):
+        mine = waiting[models[n]]
+        if len(mine) > count:
+            found.append(("l", f"a{mine.popleft()}", last[models[n]]))
         found.append(("o", f"a{n}", time))
-        if n >= count:
-            found.append(("l", f"a{n - count}", time))
-    rest = range(max(0, len(times) - count), len(times))
-    return found + [("l", f"a{n}", times[-1]) for n in rest]
+        mine.append(n)
+        last[models[n]] = time
+    rest = sorted(n for mine in waiting.values() for n in mine)
+    return found + [("l", f"a{n}", last[models[n]]) for n in rest]
 
 
 def by_span(times: list[int], span: int) -> list[tuple[str, str, int]]:
@@ -53,19 +70,20 @@ def kinds_ids_times(events: list[Event]) -> list[tuple[str, str, int]]:
     return [("l" if isinstance(event, Label) else "o", event.id, event.time) for event in events]
 
 
-@given(TIMES, st.integers(0, 8), st.integers(1, 7), st.integers(1, 7), st.booleans())
-def test_labels_are_released_as_by_a_plain_loop(
+@given(TIMES, MODELS, st.integers(0, 8), st.integers(1, 7), st.integers(1, 7), st.booleans())
+def test_labels_are_released_as_by_a_plain_loop(  # noqa: PLR0913, PLR0917 - what is drawn
     times: list[int],
+    models: list[str],
     delay: int,
     size: int,
     other: int,
     counts: bool,  # noqa: FBT001
 ) -> None:
     """Batches of any size, resumed after any of them, have the events of the loop."""
-    expected = by_count(times, delay) if counts else by_span(times, delay)
+    expected = by_count(times, delay, models) if counts else by_span(times, delay)
 
     def source(size: int) -> DelayedLabels:
-        memory = MemorySource(pairs(times), size=size)
+        memory = MemorySource(pairs(times, models), size=size)
         return DelayedLabels(memory, count=delay) if counts else DelayedLabels(memory, span=delay)
 
     batches = list(source(size).batches())

@@ -10,16 +10,15 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from tests.connectors.kafka.chaos.tasks import BINARY
-from tests.connectors.kafka.chaos.traffic import MODELS, Sent, bad_record, observed
+from tests.connectors.kafka.chaos.traffic import Sent, bad_record, observed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["Records"]
 
-_CHURN = 12  # new models in a unit of time
-_LIVE = 4  # so many of them are live at the same time, each for a hundred observations or more
-_STAY = 0.5  # share of the observations of models that stay
+_NEW = 15  # new models in a unit of time
+_LIVE = 10  # models that are live at the same time, each for two thirds of a unit
 _BURST = 8  # labels of the last of so many parts of a unit come at its end, all at once
 _BAD = 0.001  # share of records that are not events
 
@@ -84,8 +83,6 @@ class Records:
             yield bad_record(self._random, number, now, model, BINARY)
 
     def _model(self, now: int) -> str:
-        """Draw a model that stays, or one of the newest, which come and go."""
-        if self._random.random() < _STAY:
-            return f"model-{self._random.randrange(MODELS)}"
-        newest = int((now - self._began) * _CHURN / self._unit)
-        return f"model-{MODELS + newest + self._random.randrange(_LIVE)}"
+        """Draw one of the newest models: they all come and go, so their state has a bound."""
+        newest = int((now - self._began) * _NEW / self._unit)
+        return f"model-{newest + self._random.randrange(_LIVE)}"

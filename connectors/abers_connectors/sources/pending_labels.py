@@ -1,0 +1,182 @@
+"""Labels that are not released yet, by a clock or by a count of observations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.stream import Events
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abers.stream.columns import Column
+
+    Integers = NDArray[np.int64]
+
+__all__ = ["PendingByClock", "PendingByCount", "PendingLabels"]
+
+_LONG_AGO = -(2**63)
+
+
+class PendingLabels(ABC):
+    """The labels of observations, which are released among later observations.
+
+    Attributes
+    ----------
+    clock
+        What a resumed stream starts from, beside the observations whose labels are pending.
+    """
+
+    clock: int
+
+    def __init__(self) -> None:
+        self._out = Events.of([])  # their observations
+        self._order = np.empty(0, np.int64)  # in which they are released, ascending
+        self._numbers = np.empty(0, np.int64)  # of the observations, as they were added
+        self._added = 0
+
+    def __len__(self) -> int:
+        """Return the number of pending labels."""
+        return len(self._out)
+
+    def add(self, events: Events) -> Events:
+        """Add observations; return them with the labels released among them."""
+        n, before = len(events), len(self._out)
+        if not n:
+            return events
+        pending = Events.joined([self._out, events])
+        numbers = np.concatenate([self._numbers, self._added + np.arange(n)])
+        self._added += n
+        observed, order, times = self._released(pending, numbers, before)
+        out = np.flatnonzero(observed < n)
+        out = out[np.lexsort((order[out], observed[out]))]
+        held = np.flatnonzero(observed >= n)
+        held = held[np.argsort(order[held], kind="stable")]
+        labels = _labels(pending.take(out), times[out])
+        self._out, self._order, self._numbers = pending.take(held), order[held], numbers[held]
+        rows = np.argsort(np.concatenate([np.arange(1, n + 1), observed[out]]), kind="stable")
+        return Events.joined([replace(events, awaited=None, awaited_times=None), labels]).take(rows)
+
+    def keep(self, count: int) -> None:
+        """Drop all but the last labels: the others were released at an earlier end."""
+        last = slice(max(len(self._out) - count, 0), None)
+        self._out = self._out.take(last)
+        self._order, self._numbers = self._order[last], self._numbers[last]
+
+    def oldest(self, first: int = 0) -> int:
+        """Return the number of the oldest observation among all labels but the first ones."""
+        return min(self._numbers[first:].tolist(), default=self._added)
+
+    def rest(self) -> Events:
+        """Return the pending labels, as they are released at the end of the stream."""
+        return _labels(self._out, self._last_times(self._out))
+
+    @abstractmethod
+    def _released(
+        self, pending: Events, numbers: Integers, before: int
+    ) -> tuple[Integers, Integers, Column]:
+        """Return where the labels of observations are released, of which so many came before.
+
+        These are the number of new observations before each label, at least as many as there are
+        if it stays pending; what orders the labels in one place; and their event times.
+        """
+
+    @abstractmethod
+    def _last_times(self, observations: Events) -> Column:
+        """Return the event times of labels that are released at the end."""
+
+
+class PendingByClock(PendingLabels):
+    """Labels released by the largest event time: at a span after it, or at their own times.
+
+    Parameters
+    ----------
+    span
+        Milliseconds of event time; None for the labels' own times.
+    """
+
+    def __init__(self, span: int | None) -> None:
+        super().__init__()
+        self._span = span
+        self.clock = _LONG_AGO
+
+    def _released(
+        self, pending: Events, numbers: Integers, before: int
+    ) -> tuple[Integers, Integers, Column]:
+        del numbers
+        times = pending.times[before:]
+        clocks = np.maximum(np.maximum.accumulate(times), self.clock)
+        self.clock = int(clocks[-1])
+        own: Any = pending.awaited_times
+        new = np.asarray(own[before:], np.int64) if self._span is None else clocks + self._span
+        due = np.concatenate([self._order, new])
+        # A label comes before the first observation that is late enough, and after its own.
+        itself = np.concatenate([np.zeros(before, np.int64), np.arange(1, len(times) + 1)])
+        observed = np.maximum(np.searchsorted(clocks, due), itself)
+        return observed, due, self._last_times(pending)
+
+    def _last_times(self, observations: Events) -> Column:
+        times: Any = observations.awaited_times
+        return times if self._span is None else observations.times + self._span
+
+
+class PendingByCount(PendingLabels):
+    """Labels released after so many further observations of their model.
+
+    A label has the event time of the last of these, so it does not depend on other models.
+
+    Parameters
+    ----------
+    count
+        Number of observations.
+    """
+
+    clock = 0
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+
+    def _released(
+        self, pending: Events, numbers: Integers, before: int
+    ) -> tuple[Integers, Integers, Column]:
+        models = _numbered(pending.models)
+        rows = np.argsort(models, kind="stable")  # by model, in the order of arrival
+        # The observations of a model whose labels are pending are its last ones, so the next
+        # observations in these rows are its next ones.
+        release = np.arange(len(rows)) + self._count + 1
+        known = np.minimum(release, len(rows) - 1)
+        there = (release == known) & (models[rows[known]] == models[rows])
+        observed = np.full(len(rows), len(rows))
+        observed[rows] = np.where(there, rows[known] - before, len(rows))
+        times = np.empty(len(rows), pending.times.dtype)
+        times[rows] = pending.times[rows[known - 1]]
+        return observed, numbers, times
+
+    def _last_times(self, observations: Events) -> Column:
+        models = _numbered(observations.models)
+        last = np.zeros(len(models), np.int64)
+        last[models] = np.arange(len(models))  # the last one of a model counts
+        return observations.times[last[models]]
+
+
+def _numbered(models: Column) -> Integers:
+    """Return a number for each model, equal for equal ones."""
+    known: dict[str, int] = {}
+    return np.array([known.setdefault(one, len(known)) for one in models.tolist()], np.int64)
+
+
+def _labels(observations: Events, times: Column) -> Events:
+    """Return the labels of observations."""
+    return Events(
+        np.ones(len(observations), bool),
+        observations.ids,
+        times,
+        observations.models,
+        observations.segments,
+        values=observations.awaited,
+    )
