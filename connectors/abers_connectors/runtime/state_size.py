@@ -35,8 +35,8 @@ def state_bytes(processor: Processor) -> int:
     models, monitors = len(processor.keys), processor.monitors
     labels, finished = processor.held
     pending, early = processor.waiting
-    each = labels / max(models, 1)
-    model = _MODEL + _LABEL * each
+    model = _MODEL + _LABEL * labels / max(models, 1)
+    each = sum(monitor.count for monitor in monitors) / max(models, 1)  # of all time
     protected = False
     for monitor in monitors[:1]:
         views = sum(len(process.views) for process in monitor.e_processes)

@@ -35,6 +35,18 @@ def test_what_waits_is_counted() -> None:
     assert state_bytes(processor) - before == 110 + 36 + 110 + 36 + 30
 
 
+def test_a_window_bounds_only_the_calibrator() -> None:
+    """Tests, history and experts keep the labels that a window has dropped."""
+    sizes = []
+    for window in (None, 4):
+        processor = Processor(Settings(scores="probability", window=window))
+        for number in range(10):
+            processor.process(Observation(f"{number}", number, score=0.5))
+            processor.process(Label(f"{number}", number, value=number % 2))
+        sizes.append(state_bytes(processor))
+    assert sizes[0] - sizes[1] == 6 * 30
+
+
 @pytest.mark.native
 @pytest.mark.parametrize("labels", [1, 40])
 @pytest.mark.parametrize("kind", ["any", "merged", "protected"])
