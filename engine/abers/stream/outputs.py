@@ -9,13 +9,16 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from abers.stream.arrow_tables import ArrowOutputs, arrow_rows, dead_letter_table
+from abers.stream.events import Alarm
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.arrays import Integers
     from abers.monitoring import ScoredRows
     from abers.stream.columns import Rows
-    from abers.stream.events import Alarm, DeadLetter, Output
+    from abers.stream.events import DeadLetter, Output
 
 __all__ = ["Outputs", "SettledBatch", "in_causal_order"]
 
@@ -84,6 +87,36 @@ class Outputs(NamedTuple):
     settled_batch: SettledBatch | None = None
     alarms: Sequence[tuple[int, Alarm]] = ()
     retired: Sequence[str] = ()
+
+    def to_arrow(self) -> ArrowOutputs:
+        """Return the outputs as Arrow tables, with schemas that do not depend on the batch.
+
+        Returns
+        -------
+        ArrowOutputs
+            Tables of predictions, outcomes, dead letters and alarms. The first three have the
+            schemas of the Parquet files that `abers replay` writes.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+
+        Examples
+        --------
+        >>> from abers.stream import Events, Observation, Processor
+        >>> events = Events.of([Observation("a", 1, score=0.5)])
+        >>> tables = Processor().process_batch(events).to_arrow()
+        >>> tables.predictions.select(["id", "time", "p"]).to_pylist()
+        [{'id': 'a', 'time': 1, 'p': 0.5}]
+        """
+        found = self.outcomes
+        return ArrowOutputs(
+            arrow_rows(self.predictions.kind).table(self.predictions),
+            None if found is None else arrow_rows(found.kind).table(found),
+            dead_letter_table([letter for _, letter in self.dead_letters]),
+            arrow_rows(Alarm).table([alarm for _, alarm in self.alarms]),
+        )
 
     def in_order(self) -> list[Output]:
         """Return all outputs but the alarms as objects, in the order of the events.
