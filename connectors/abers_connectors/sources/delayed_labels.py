@@ -16,11 +16,12 @@ import numpy as np
 
 from abers.exceptions import ParameterError
 from abers.stream import Events
+from abers.stream.event_order import observations_before
 from abers_connectors.sources.base import Batch, Origin, resume_point
 from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,9 +79,11 @@ class DelayedLabels:
             end = marks.position(len(labels) - after, pending.oldest(after))
             yield Batch(piece, (), end, 0, self._origin_of_label(piece))
 
-    def part(self, since: int | None, until: int | None) -> DelayedLabels:
-        """Return the same for the observations in a range of time."""
-        part = TimeRange(self._source, since, until)
+    def part(
+        self, since: int | None, until: int | None, models: Collection[str] = ()
+    ) -> DelayedLabels:
+        """Return the same for the observations in a range of time, or of some models."""
+        part = TimeRange(self._source, since, until, models)
         return DelayedLabels(part, count=self._count, span=self._span)
 
     def fraction(self) -> float | None:
@@ -142,10 +145,8 @@ class _PendingLabels:
         pending = Events.joined([self._out, events])
         due = np.concatenate([self._due, self._due_of(events, clocks)])
         numbers = np.concatenate([self._numbers, self._added + np.arange(n)])
-        # Number of observations before each label: those before the first that comes late enough,
-        # and always its own.
         own = np.concatenate([np.zeros(before, np.int64), np.arange(1, n + 1)])
-        observed = np.maximum(np.searchsorted(clocks, due), own)
+        observed = observations_before(clocks, due, own)
         out = np.flatnonzero(observed < n)
         out = out[np.lexsort((due[out], observed[out]))]
         held = np.flatnonzero(observed >= n)
