@@ -129,12 +129,13 @@ def _opened(file: DataFile) -> Iterator[Any]:
 def _rows_at_once(parquet: Any, group: int, names: Collection[str]) -> int:  # noqa: ANN401
     """Return the number of rows of a row group that are read at once."""
     found = parquet.metadata.row_group(group)
-    size = sum(
+    rows: int = found.num_rows
+    size: int = sum(
         found.column(number).total_uncompressed_size
         for number in range(found.num_columns)
         if found.column(number).path_in_schema.split(".")[0] in names
     )
-    return max(1, min(_ROWS, _BYTES * found.num_rows // max(size, 1)))
+    return max(1, min(_ROWS, _BYTES * rows // max(size, 1)))
 
 
 def _kind(kind: pa.DataType) -> str:

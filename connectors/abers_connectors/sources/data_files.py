@@ -82,9 +82,13 @@ def is_table(name: str) -> bool:
     if scheme_of(name) is not None:
         return False
     path = Path(name)
-    if path.is_dir():
+    try:
+        folder, there = path.is_dir(), path.exists()
+    except OSError:  # such as a name that is too long
+        return False
+    if folder:
         return SUFFIXES.get(path.suffix.lower(), "parquet") == "parquet"
-    return _has_magic(name) and not path.exists()
+    return _has_magic(name) and not there
 
 
 def is_folder(name: str, below: str) -> bool:

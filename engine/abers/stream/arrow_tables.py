@@ -9,17 +9,26 @@ import msgspec
 
 from abers.stream.arrow_columns import require_pyarrow
 from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
+from abers.stream.events import Alarm
 from abers.stream.row_columns import columns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa
 
+    from abers.stream.columns import Rows
     from abers.stream.events import DeadLetter
     from abers.stream.row_columns import RowColumn
 
-__all__ = ["REPEATED", "ArrowOutputs", "ArrowRows", "arrow_rows", "dead_letter_table"]
+__all__ = [
+    "REPEATED",
+    "ArrowOutputs",
+    "ArrowRows",
+    "alarm_table",
+    "dead_letter_table",
+    "rows_table",
+]
 
 REPEATED = ("model", "segment", "reason")
 """Columns that often have one value in a whole batch."""
@@ -100,15 +109,23 @@ class ArrowRows:
         return self._arrow.repeat(self._arrow.scalar(value, kind), size)
 
 
-@cache
-def arrow_rows(kind: type[msgspec.Struct]) -> ArrowRows:
-    """Return the conversion of a type, which takes longer to make than a small batch."""
-    return ArrowRows(kind)
+# Making one takes longer than a small batch.
+_conversion: Callable[[type[msgspec.Struct]], ArrowRows] = cache(ArrowRows)
 
 
-def dead_letter_table(letters: Sequence[DeadLetter]) -> pa.Table:
+def rows_table(rows: Rows[Any]) -> pa.Table:
+    """Return rows by columns as a table."""
+    return _conversion(rows.kind).table(rows)
+
+
+def alarm_table(alarms: Sequence[Alarm]) -> pa.Table:
+    """Return alarms as a table."""
+    return _conversion(Alarm).table(alarms)
+
+
+def dead_letter_table(rejected: Sequence[DeadLetter]) -> pa.Table:
     """Return dead letters as a table."""
-    return arrow_rows(DeadLetterRecord).table([*map(_record, letters)])
+    return _conversion(DeadLetterRecord).table([*map(_record, rejected)])
 
 
 def _record(letter: DeadLetter) -> DeadLetterRecord:

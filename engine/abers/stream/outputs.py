@@ -9,8 +9,7 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from abers.stream.arrow_tables import ArrowOutputs, arrow_rows, dead_letter_table
-from abers.stream.events import Alarm
+from abers.stream.arrow_tables import ArrowOutputs, alarm_table, dead_letter_table, rows_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from abers.arrays import Integers
     from abers.monitoring import ScoredRows
     from abers.stream.columns import Rows
-    from abers.stream.events import DeadLetter, Output
+    from abers.stream.events import Alarm, DeadLetter, Output
 
 __all__ = ["Outputs", "SettledBatch", "in_causal_order"]
 
@@ -110,12 +109,11 @@ class Outputs(NamedTuple):
         >>> tables.predictions.select(["id", "time", "p"]).to_pylist()
         [{'id': 'a', 'time': 1, 'p': 0.5}]
         """
-        found = self.outcomes
         return ArrowOutputs(
-            arrow_rows(self.predictions.kind).table(self.predictions),
-            None if found is None else arrow_rows(found.kind).table(found),
+            rows_table(self.predictions),
+            None if self.outcomes is None else rows_table(self.outcomes),
             dead_letter_table([letter for _, letter in self.dead_letters]),
-            arrow_rows(Alarm).table([alarm for _, alarm in self.alarms]),
+            alarm_table([alarm for _, alarm in self.alarms]),
         )
 
     def in_order(self) -> list[Output]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from abers.stream import Alarm, Events, Label, Observation, Processor, Settings
+from abers.stream import Alarm, Event, Events, Label, Observation, Processor, Settings
 from abers.stream.dead_letter_record import TIMED_OUT
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -19,7 +19,7 @@ SETTINGS = {
     "multiclass": Settings(task="multiclass", classes=("cat", "dog")),
     "regression": Settings(task="regression", distributions="full"),
 }
-EVENTS = {
+EVENTS: dict[str, list[Event]] = {
     "binary": [Observation("a", 1, score=0.5, extra={"k": [1]}), Label("a", 2, value=1)],
     "multiclass": [Observation("a", 1, score={"cat": 0.5, "dog": 0.5}), Label("a", 2, value="cat")],
     "regression": [Observation("a", 1, score=3.0), Label("a", 2, value=2.5)],
@@ -35,6 +35,8 @@ def test_tables_are_the_outputs(task: str) -> None:
         (tables.predictions, outputs.predictions),
         (tables.outcomes, outputs.outcomes),
     ):
+        assert table is not None
+        assert rows is not None
         (found,), (row,) = table.to_pylist(), rows
         written = json.loads(msgspec.json.encode(row))
         for name, value in found.items():
@@ -59,7 +61,11 @@ def test_schemas_do_not_depend_on_the_batch(task: str) -> None:
 def test_dead_letters_say_where() -> None:
     """A dead letter has its row, counted from 1, and the event; an unmatched label has none."""
     processor = Processor(Settings(max_early=1))
-    events = [Label("gone", 0, value=1), Observation("", 1, score=0.5), Label("b", 2, value=1)]
+    events: list[Event] = [
+        Label("gone", 0, value=1),
+        Observation("", 1, score=0.5),
+        Label("b", 2, value=1),
+    ]
     found = processor.process_batch(Events.of(events)).to_arrow().dead_letters.to_pylist()
     assert [(one["reason"], one["where"]) for one in found] == [
         ("bad-id", "row 2"),
