@@ -80,3 +80,9 @@ def test_each_ends_in_a_verdict_and_is_found(name: str) -> None:
     assert end[1].startswith("**The verdict**")
     for page in ("README.md", "docs/index.md", "mkdocs.yml"):
         assert file in (ROOT / page).read_text()
+
+
+@pytest.mark.native
+def test_datasets(folder: Path) -> None:
+    """The commands of the page on datasets read what its example writes."""
+    follow((ROOT / "docs" / "datasets.md").read_text(), folder)

@@ -14,6 +14,7 @@ __all__ = [
     "ConfigPath",
     "GroupedCommand",
     "JsonTable",
+    "Models",
     "calibrator_option",
     "input_option",
     "output_option",
@@ -40,6 +41,17 @@ JsonTable = Annotated[
         None,
         "Print the final table as JSON, to standard output unless an output goes there.",
         "--json",
+    ),
+]
+
+
+Models = Annotated[
+    list[str] | None,
+    input_option(
+        "NAME",
+        "Only events of this model. May be given several times.",
+        "--model",
+        show_default=False,
     ),
 ]
 

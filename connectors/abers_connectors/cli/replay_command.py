@@ -10,6 +10,7 @@ import typer
 
 from abers_connectors.cli.options import (
     JsonTable,
+    Models,
     calibrator_option,
     input_option,
     output_option,
@@ -68,7 +69,8 @@ def replay(  # noqa: PLR0913 - the options of the command
             help="A built-in river dataset (binary: Bananas, Phishing, Shuttle; multiclass: "
             "ImageSegments; regression: AirlinePassengers, ChickWeights, SP500Stocks, "
             "TrumpApproval, WaterFlow), a file of scores and labels (.csv, .jsonl or .ndjson, also "
-            "with .gz or .zst, or .parquet), or a configuration (.toml).",
+            "with .gz or .zst, or .parquet), a folder, pattern or URL of Parquet files, a table of "
+            "Delta Lake or Iceberg (docs/datasets.md), or a configuration (.toml).",
         ),
     ],
     *,
@@ -195,6 +197,7 @@ def replay(  # noqa: PLR0913 - the options of the command
     ] = None,
     since: _Since = None,
     until: _Until = None,
+    model: Models = None,
     speed: Annotated[
         str,
         time_option("N", "1x for the original speed, 10x for ten times that, max for no waiting."),
@@ -274,6 +277,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             from_=from_,
             since=since,
             until=until,
+            models=model or (),
             speed=speed,
             compare=compare,
             report=report,

@@ -17,6 +17,7 @@ import typer
 
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
 from abers.stream import make_task
+from abers.stream.dead_letter_record import DeadLetterRecord
 from abers_connectors import terminal
 from abers_connectors.config.model import load
 from abers_connectors.config.sections import dead_letters_beside
@@ -39,7 +40,6 @@ from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.schemas.output_encoder import registered_encoder
 from abers_connectors.sinks.alarm_record import AlarmRecord
 from abers_connectors.sinks.base import LazySink, SinkOptions
-from abers_connectors.sinks.dead_letter import DeadLetterRecord
 from abers_connectors.sinks.registry import open_sink
 from abers_connectors.state_key import KEYLESS, state_key
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from abers.stream import Events
-from abers.stream.columns import Column, column, objects
+from abers.stream.column_types import Column, column, objects, repeated
 from abers_connectors.mapping import values
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.fields import constant, is_plain
@@ -153,7 +153,7 @@ def _head(fields: Fields, columns: FieldColumns) -> Events | None:
 def _names(columns: FieldColumns, path: str, default: str, size: int) -> Column | None:
     if (same := constant(path)) is None and path in columns:
         return _strings(columns[path])
-    return np.full(size, same or default, object)
+    return repeated(same or default, size)
 
 
 def _valid(given: FieldColumn | None, size: int) -> Mask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ParameterError
@@ -10,7 +9,7 @@ from abers_connectors.config.value_types import Lateness
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.replay.defaults import columns_of
 from abers_connectors.sources.base import SourceOptions
-from abers_connectors.sources.registry import is_dataset, open_source
+from abers_connectors.sources.registry import is_dataset, is_rereadable, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +50,7 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
 
 def _lacks_positives(job: Job) -> bool:
     """Return whether a file that can be read again begins with labels, and none of them is 1."""
-    if not Path(job.source.name).is_file():
+    if not is_rereadable(job.source.name):
         return False
     for batch in job.source.batches():
         if batch.bad:  # the run says what is wrong

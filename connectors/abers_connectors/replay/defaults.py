@@ -21,8 +21,9 @@ from abers_connectors.replay.column_names import USUAL_NAMES, usual_column
 from abers_connectors.replay.job import Job, unchecked_job
 from abers_connectors.replay.options import given
 from abers_connectors.sources.base import HasFields, SourceOptions
+from abers_connectors.sources.data_files import is_table
 from abers_connectors.sources.delayed_labels import DelayedLabels
-from abers_connectors.sources.registry import SOURCES, is_dataset, open_source
+from abers_connectors.sources.registry import SOURCES, is_dataset, is_rereadable, open_source
 from abers_connectors.sources.river_datasets import RiverDataset
 from abers_connectors.suggestions import did_you_mean
 
@@ -71,7 +72,7 @@ def job_of_input(options: ReplayOptions) -> Job:
     if options.from_ is not None:
         msg = f"--from goes with a configuration; {options.stream} is read itself, leave it out"
         raise ParameterError(msg)
-    if Path(options.stream).is_dir():
+    if Path(options.stream).is_dir() and not is_table(options.stream):
         msg = f"{options.stream} is a directory; name a CSV, JSON Lines or Parquet file in it"
         raise ParameterError(msg)
     return _job_of_dataset(options) if is_dataset(options.stream) else _job_of_file(options)
@@ -105,7 +106,7 @@ def _job_of_dataset(options: ReplayOptions) -> Job:
 
 def _job_of_file(options: ReplayOptions) -> Job:
     """Return the job of a file of scores; refuse options that do not apply."""
-    if scheme_of(options.stream) is None:
+    if scheme_of(options.stream) is None and not is_table(options.stream):
         _require_file(options.stream)
     try:
         SOURCES.key(options.stream)
@@ -148,7 +149,7 @@ def _are_probabilities(source: Source) -> bool:
 
     Nothing is read in advance of what can be read only once.
     """
-    if not Path(source.name).is_file():
+    if not is_rereadable(source.name):
         return False
     first = next(iter(source.batches()), None)
     scores = None if first is None or first.bad else first.events.scores
@@ -211,7 +212,7 @@ def columns_of(options: ReplayOptions) -> dict[str, str]:
     named = given(options.columns)
     wanted = {one: names[0] for one, names in USUAL_NAMES.items() if one != "label_time"} | named
     source = open_source(options.stream, SourceOptions())
-    if not isinstance(source, HasFields) or not Path(options.stream).is_file():
+    if not isinstance(source, HasFields) or not is_rereadable(options.stream):
         return wanted
     known = source.first_fields()
     if known is None:
@@ -221,8 +222,8 @@ def columns_of(options: ReplayOptions) -> dict[str, str]:
     for one in USUAL_NAMES.keys() - named.keys():
         if column := usual_column(one, known):
             wanted[one] = column
-        elif one in {"id", "time"}:
-            wanted[one] = "row"
+        elif one in {"id", "time"} and Path(options.stream).is_file():
+            wanted[one] = "row"  # which is none where there are many files
     if "label_time" not in named and (wanted["time"] == "row" or options.delay is not None):
         wanted.pop("label_time", None)  # it means nothing beside row numbers, and a delay beats it
     _require_commas(known, options.stream)

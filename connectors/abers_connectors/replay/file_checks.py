@@ -14,6 +14,7 @@ from abers_connectors.files.aliases import FileUse, clashes
 from abers_connectors.files.formats import STANDARD, scheme_of
 from abers_connectors.replay.inputs import open_input
 from abers_connectors.replay.state_file import StateFile, orphaned
+from abers_connectors.sources.data_files import is_table
 from abers_connectors.state_key import KEYLESS, state_key
 from abers_connectors.suggestions import did_you_mean
 
@@ -90,7 +91,7 @@ def files_of(config: Config) -> Iterator[FileUse]:
 def unreadable(path: str) -> str | None:
     """Describe why a file cannot be read; None if it can, or if the name is a URL."""
     file = Path(path)
-    if path == STANDARD or scheme_of(path) is not None:
+    if path == STANDARD or scheme_of(path) is not None or is_table(path):
         return None
     try:
         if stat.S_ISREG(file.stat().st_mode):  # opening a pipe would wait for its writer

@@ -57,8 +57,8 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
     speed = parse_speed(options.speed)
     job = _stateless_job(options) if options.configured else job_of_input(options)
     notes = () if options.configured else [*assumptions(options, job)]
-    if since is not None or until is not None:
-        job = job._replace(source=_within(job.source, since, until))
+    if since is not None or until is not None or options.models:
+        job = job._replace(source=_within(job.source, since, until, options.models))
     pace = None if speed is None else Pace(speed)
     delay = None if options.configured else lateness_of(options)
     return ReplayPlan(job, pace, delay, notes, _reference(options))
@@ -120,11 +120,11 @@ def require_table_alone(table: str, options: ReplayOptions) -> None:
         raise ParameterError(msg)
 
 
-def _within(source: Source, since: int | None, until: int | None) -> Source:
-    """Return the events of a source in a time range, as a source."""
+def _within(source: Source, since: int | None, until: int | None, models: Sequence[str]) -> Source:
+    """Return the events of a source in a time range, and of some models, as a source."""
     if isinstance(source, DelayedLabels):  # which keeps the labels of the range's observations
-        return source.part(since, until)
-    return TimeRange(source, since, until)
+        return source.part(since, until, models)
+    return TimeRange(source, since, until, models)
 
 
 def _stateless_job(options: ReplayOptions) -> Job:

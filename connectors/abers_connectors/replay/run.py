@@ -15,8 +15,8 @@ import msgspec
 
 from abers.exceptions import DeadLettersError, RecordError
 from abers.stream import make_task
+from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
 from abers_connectors.sinks.alarm_record import AlarmRecord
-from abers_connectors.sinks.dead_letter import TIMED_OUT, DeadLetterRecord
 from abers_connectors.sources.base import Origin
 
 if TYPE_CHECKING:

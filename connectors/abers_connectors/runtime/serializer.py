@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
 from abers_connectors.sinks.alarm_record import AlarmRecord
-from abers_connectors.sinks.dead_letter import TIMED_OUT, DeadLetterRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError, StateError
+from abers.stream.arrow_tables import REPEATED, ArrowRows
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import PARTS, file_format, is_stream
 from abers_connectors.sinks.base import Sink
@@ -21,14 +22,11 @@ from abers_connectors.sinks.destination import (
     require_directory,
     sync_directory,
 )
-from abers_connectors.sinks.row_columns import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import msgspec
-    import pyarrow as pa
-    from numpy.typing import NDArray
 
     from abers_connectors.sinks.base import SinkOptions
     from abers_connectors.sources.base import Position
@@ -36,8 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ParquetDirectorySink", "ParquetFileSink", "open_parquet"]
 
 _GROUP = 100_000  # rows of a row group
-_REPEATED = ("model", "segment", "reason")  # worth a dictionary; trying one on numbers costs most
-_SOUGHT = ("time", *_REPEATED)  # columns by whose minimum and maximum readers skip row groups
+_SOUGHT = ("time", *REPEATED)  # columns by whose minimum and maximum readers skip row groups
 
 
 def open_parquet(path: str, row_type: type[msgspec.Struct], options: SinkOptions) -> Sink:
@@ -56,20 +53,14 @@ class ParquetFileSink(Sink):
 
     def __init__(self, path: str, row_type: type[msgspec.Struct], *, derived: bool = False) -> None:
         self._arrow = extra("pyarrow", "Parquet")
-        self._columns = columns_of(row_type)
-        types: dict[type | None, Any] = {
-            str: self._arrow.string(),
-            int: self._arrow.int64(),
-            float: self._arrow.float64(),
-            bool: self._arrow.bool_(),
-            None: self._arrow.string(),
-        }
-        self._schema = self._arrow.schema([(one.name, types[one.type]) for one in self._columns])
+        self._arrow_rows = ArrowRows(row_type)
+        self._schema = self._arrow_rows.schema
         self._file, self._name = WholeFile(path, derived=derived), path
         self._writer = extra("pyarrow.parquet", "Parquet").ParquetWriter(
             self._file.file,
             self._schema,
-            use_dictionary=[name for name in self._schema.names if name in _REPEATED],
+            # Trying dictionaries on numbers and ids costs most.
+            use_dictionary=[name for name in self._schema.names if name in REPEATED],
             write_statistics=[name for name in self._schema.names if name in _SOUGHT],
         )
         self._pending: list[Any] = []  # record batches of the next row group
@@ -77,11 +68,7 @@ class ParquetFileSink(Sink):
 
     def write(self, rows: Sequence[msgspec.Struct]) -> None:
         """Write rows."""
-        arrays = [
-            self._array(column.values(rows), field)
-            for column, field in zip(self._columns, self._schema, strict=True)
-        ]
-        self._pending.append(self._arrow.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._pending.append(self._arrow_rows.batch(rows))
         self._rows += len(rows)
         if self._rows >= _GROUP:
             self._write_group()
@@ -103,11 +90,6 @@ class ParquetFileSink(Sink):
         with suppress(OSError):  # the writer finishes the file in any case
             self._writer.close()
         self._file.discard()
-
-    def _array(self, values: NDArray[Any], field: pa.Field) -> pa.Array:
-        if field.name in _REPEATED and len(only := {*values.tolist()}) == 1:
-            return self._arrow.repeat(self._arrow.scalar(only.pop(), field.type), len(values))
-        return self._arrow.array(values, field.type)
 
     def _write_group(self) -> None:
         table = self._arrow.Table.from_batches(self._pending, self._schema)

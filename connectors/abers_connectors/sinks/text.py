@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from abers.stream.row_columns import columns_of
 from abers_connectors.files.compression import packer
 from abers_connectors.files.formats import file_format, is_stream
 from abers_connectors.sinks.base import Sink
 from abers_connectors.sinks.destination import AppendedFile, OutputStream, WholeFile
-from abers_connectors.sinks.row_columns import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -19,7 +19,7 @@ from abers_connectors.sources.pending_labels import PendingByClock, PendingByCou
 from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from abers.stream import Events
     from abers_connectors.sources.base import BadRecord, Position, Source
@@ -75,9 +75,11 @@ class DelayedLabels:
             end = marks.position(len(labels) - after, pending.oldest(after))
             yield Batch(piece, (), end, 0, self._origin_of_label(piece))
 
-    def part(self, since: int | None, until: int | None) -> DelayedLabels:
-        """Return the same for the observations in a range of time."""
-        part = TimeRange(self._source, since, until)
+    def part(
+        self, since: int | None, until: int | None, models: Collection[str] = ()
+    ) -> DelayedLabels:
+        """Return the same for the observations in a range of time, or of some models."""
+        part = TimeRange(self._source, since, until, models)
         return DelayedLabels(part, count=self._count, span=self._span)
 
     def fraction(self) -> float | None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from abers.exceptions import RecordError
 from abers.stream import Events
+from abers.stream.event_order import time_order
 from abers_connectors.sources.base import Batch, resume_point
 
 if TYPE_CHECKING:
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 
     Times = npt.NDArray[np.int64]
 
-__all__ = ["MergedSource"]
+__all__ = ["AFTER_ALL", "MergeInput", "MergedSource", "merged"]
 
 _BEFORE_ALL = -(2**63)
-_AFTER_ALL = 2**63 - 1
+AFTER_ALL = 2**63 - 1
+_REMEDY = (
+    ", more than limits.allowed_lateness = {} ms; raise limits.allowed_lateness, or sort the file "
+    "by time"
+)
 _START: Position = {"at": None, "known": None, "clock": _BEFORE_ALL, "events": 0, "bad": 0}
 
 
@@ -51,15 +56,15 @@ class MergedSource:
         """Yield the merged batches after a position; an unsorted input is a RecordError."""
         starts = (position or {}).get("inputs") or [None] * len(self._sources)
         inputs = [
-            _MergeInput(source, start, self._lateness)
+            MergeInput(source, start, self._lateness)
             for source, start in zip(self._sources, starts, strict=True)
         ]
         while any(one.goes_on for one in inputs):
             min((one for one in inputs if one.goes_on), key=lambda one: one.clock).load()
-            horizon = min((one.clock for one in inputs if one.goes_on), default=_AFTER_ALL)
+            horizon = min((one.clock for one in inputs if one.goes_on), default=AFTER_ALL)
             taken = [one.take(horizon) for one in inputs]
             if any(one.size or one.bad for one in taken):
-                yield _merged(taken, {"inputs": [one.position() for one in inputs]})
+                yield merged(taken, {"inputs": [one.position() for one in inputs]})
 
     def fraction(self) -> float | None:
         """Return the mean of the shares of the inputs; None if one is unknown."""
@@ -108,17 +113,32 @@ class _Delivery:
         return batch.origin(row - first + start)
 
 
-class _MergeInput:
-    """An input, and what was read of it but is not delivered."""
+class MergeInput:
+    """An input, and what was read of it but is not delivered.
 
-    def __init__(self, source: Source, start: dict[str, Any] | None, lateness: int) -> None:
+    The remedy is what the error of an unsorted input says instead of the usual one.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        start: dict[str, Any] | None,
+        lateness: int,
+        remedy: str | None = None,
+    ) -> None:
         start = _START | (start or {})
         self._source, self._lateness = source, lateness
+        self._remedy = remedy or _REMEDY.format(lateness)
         self._at, self.clock = start["at"], start["clock"]
         self._events, self._bad = start["events"], start["bad"]  # which are delivered already
         self._batches = source.batches(resume_point(self._at, start["known"]))
         self._held: deque[_PendingBatch] = deque()
         self.goes_on = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether something of it is not delivered."""
+        return bool(self._held)
 
     def load(self) -> None:
         """Read one more batch."""
@@ -165,18 +185,17 @@ class _MergeInput:
             row = int(late[0])
             msg = (
                 f"{batch.origin(row).where}: the event is {behind[row]} ms behind an earlier one "
-                f"of its input, more than limits.allowed_lateness = {self._lateness} ms; "
-                "raise limits.allowed_lateness, or sort the file by time"
+                f"of its input{self._remedy}"
             )
             raise RecordError(msg)
         return largest
 
 
-def _merged(inputs: Sequence[_Delivery], position: Position) -> Batch:
+def merged(inputs: Sequence[_Delivery], position: Position) -> Batch:
     """Merge deliveries into one batch by time, with labels first at equal times."""
     events = Events.joined([part for one in inputs for part in one.events])
     times = np.concatenate([part for one in inputs for part in one.times])
-    order = np.lexsort((~events.labels, times))  # stable: then by input, and by position in it
+    order = time_order(times, events.labels)  # then by input, and by position in it
     firsts = [0, *accumulate(one.size for one in inputs)]
     rank = np.argsort(order)
 

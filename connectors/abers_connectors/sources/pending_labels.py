@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.stream import Events
+from abers.stream.event_order import observations_before
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -114,9 +115,8 @@ class PendingByClock(PendingLabels):
         own: Any = pending.awaited_times
         new = np.asarray(own[before:], np.int64) if self._span is None else clocks + self._span
         due = np.concatenate([self._order, new])
-        # A label comes before the first observation that is late enough, and after its own.
         itself = np.concatenate([np.zeros(before, np.int64), np.arange(1, len(times) + 1)])
-        observed = np.maximum(np.searchsorted(clocks, due), itself)
+        observed = observations_before(clocks, due, itself)
         return observed, due, self._last_times(pending)
 
     def _last_times(self, observations: Events) -> Column:

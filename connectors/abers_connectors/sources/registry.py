@@ -1,9 +1,9 @@
 """The registry of sources, by name.
 
 A source is named by a path with a suffix (".jsonl", ".csv", ".parquet", the first two also with
-".gz" or ".zst"), by "-" for standard input, by a URL whose scheme is registered, or by the name of
-a data set that river includes. A new source is a module and one line in `SOURCES`; a user's package
-calls `SOURCES.register`.
+".gz" or ".zst"), by "-" for standard input, by a folder or a pattern of Parquet files, by a URL
+whose scheme is registered, or by the name of a data set that river includes. A new source is a
+module and one line in `SOURCES`; a user's package calls `SOURCES.register`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from abers_connectors.files.formats import STANDARD, scheme_of
 from abers_connectors.files.openers import Openers
+from abers_connectors.sources.data_files import is_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,13 +22,26 @@ if TYPE_CHECKING:
 
     SourceOpener: TypeAlias = Callable[[str, SourceOptions], Source]
 
-__all__ = ["SOURCES", "is_dataset", "open_source"]
+__all__ = ["SOURCES", "is_dataset", "is_rereadable", "open_source"]
 
-SOURCES: Openers[SourceOpener] = Openers(
+_DATASET = "abers_connectors.sources.dataset:DatasetSource"
+_DATASETS = ("file", "s3", "gs", "gcs", "az", "abfs", "abfss", "iceberg")
+
+
+class _SourceOpeners(Openers["SourceOpener"]):
+    """Openers of sources: a folder or a pattern on this machine is opened as its URL would be."""
+
+    def key(self, name: str, given: str | None = None) -> str:
+        """Return the key of a name; see `Openers.key`."""
+        return "file" if is_table(name) else super().key(name, given)
+
+
+SOURCES = _SourceOpeners(
     {
         "csv": "abers_connectors.sources.text:TextSource",
         "jsonl": "abers_connectors.sources.text:TextSource",
         "parquet": "abers_connectors.sources.parquet:ParquetSource",
+        **dict.fromkeys(_DATASETS, _DATASET),
     }
 )
 
@@ -54,4 +68,14 @@ def is_dataset(name: str) -> bool:
     (True, False, False)
     """
     path = Path(name)
-    return not (path.suffix or len(path.parts) > 1 or name == STANDARD or scheme_of(name))
+    named = not (path.suffix or len(path.parts) > 1 or name == STANDARD or scheme_of(name))
+    return named and not is_table(name)
+
+
+def is_rereadable(name: str) -> bool:
+    """Return whether an input can be read in advance and again: all but streams and data sets.
+
+    >>> is_rereadable("-"), is_rereadable("s3://bucket/history")
+    (False, True)
+    """
+    return Path(name).is_file() or is_table(name) or scheme_of(name) in _DATASETS

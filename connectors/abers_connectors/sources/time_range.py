@@ -1,18 +1,20 @@
-"""The part of a stream in a range of event time.
+"""The part of a stream in a range of event time, or of some models.
 
-Events outside the range are counted and dropped. Positions are those of the whole stream.
+Events outside the part are counted and dropped. A source that knows what lies outside does not read
+it. Positions are those of the whole stream.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from abers_connectors.sources.base import Batch
+from abers_connectors.sources.row_groups import Part
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from numpy.typing import NDArray
 
@@ -22,16 +24,34 @@ if TYPE_CHECKING:
 __all__ = ["TimeRange"]
 
 
-class TimeRange:
-    """The events of a source at or after one time and before another, in milliseconds."""
+@runtime_checkable
+class _Narrowable(Protocol):
+    """A source that need not read what lies outside a part."""
 
-    def __init__(self, source: Source, since: int | None = None, until: int | None = None) -> None:
+    def within(self, part: Part) -> Self: ...
+
+
+class TimeRange:
+    """The events of a source at or after one time and before another, in milliseconds.
+
+    With models, only those of these models.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        since: int | None = None,
+        until: int | None = None,
+        models: Collection[str] = (),
+    ) -> None:
         self.name = source.name
-        self.dropped = 0  # events outside the range
-        self._source, self._since, self._until = source, since, until
+        self.dropped = 0  # events outside the part that were read
+        part = Part(since, until, models)
+        self._source = source.within(part) if isinstance(source, _Narrowable) else source
+        self._since, self._until, self._models = since, until, frozenset(models)
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
-        """Yield the batches after a position, without the events outside the range."""
+        """Yield the batches after a position, without the events outside the part."""
         for batch in self._source.batches(position):
             kept = np.flatnonzero(self._inside(batch.events))
             self.dropped += len(batch.events) - len(kept)
@@ -49,6 +69,9 @@ class TimeRange:
             inside &= events.times >= self._since
         if self._until is not None:
             inside &= events.times < self._until
+        if self._models:
+            wanted = (name in self._models for name in events.models.tolist())
+            inside &= np.fromiter(wanted, bool, len(events))
         return inside
 
 

@@ -1,6 +1,7 @@
 """The stream processor: observations in, predictions out, labels whenever they come."""
 
 from abers.monitoring.scored_rows import Forecasts, ScoredRows
+from abers.stream.arrow_tables import ArrowOutputs
 from abers.stream.columns import Events, Rows
 from abers.stream.events import (
     Alarm,
@@ -24,6 +25,7 @@ from abers.stream.tasks import make_task
 
 __all__ = [
     "Alarm",
+    "ArrowOutputs",
     "DeadLetter",
     "Event",
     "Events",

@@ -7,56 +7,26 @@ the object that the columns were made of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import repeat
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
+from abers.stream.arrow_fields import fields_of_arrow
+from abers.stream.column_types import Column, column, objects
+from abers.stream.event_order import released_order, time_order
 from abers.stream.events import Event, Label, Observation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abers.stream.arrow_fields import FieldNames
 
 __all__ = ["Column", "Events", "Rows", "by_key", "column", "objects"]
 
-Column: TypeAlias = NDArray[Any]
-"""Of float64, int64 or bool, or of objects."""
-
 T = TypeVar("T", bound=msgspec.Struct)
-
-_PLAIN: Mapping[type, type[np.generic]] = {float: np.float64, int: np.int64, bool: np.bool_}
-
-
-def objects(values: Sequence[Any]) -> Column:
-    """Return a column of objects, whatever they are."""
-    return np.fromiter(values, object, len(values))
-
-
-def column(values: Sequence[Any]) -> Column:
-    """Return a column of numbers if all values are of one plain type, otherwise of objects.
-
-    Parameters
-    ----------
-    values
-        One a row.
-
-    Returns
-    -------
-    numpy.ndarray
-        Of float64, int64, bool or object; its `tolist` returns the values.
-
-    Examples
-    --------
-    >>> column([1, 2]).dtype, column([1, 2.5]).dtype, column([True]).dtype
-    (dtype('int64'), dtype('O'), dtype('bool'))
-    """
-    kinds = {*map(type, values)}
-    plain = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
-    if plain is not None:
-        with suppress(OverflowError):  # a whole number of more than 64 bits
-            return np.array(values, plain)
-    return objects(values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +98,86 @@ class Events(Sequence[Event]):
             _given([e.extra for e in observed], ~labels),
             _recorded([e.recorded for e in events]),
         )
+
+    @classmethod
+    def from_arrow(cls, data: object, fields: FieldNames | None = None) -> Events:
+        """Return the events of a table of Arrow, one a row.
+
+        A row with a score or features is an observation, and one with only a label is a label. A
+        null is no value. A row that is no valid event, such as one without an id, is a dead letter
+        of the processor.
+
+        Parameters
+        ----------
+        data
+            A `pyarrow.Table` or `RecordBatch`, or an object that has `__arrow_c_stream__`, such as
+            a data frame of Polars.
+        fields
+            Columns by field, where they have other names: "id", "time", "model", "segment",
+            "score", "label", "x" (a struct, or a list of columns), "label_time", "extra" (columns
+            that the prediction repeats) and "recorded". A dotted name is of a field in structs.
+            "score" may be a dict from class to column. Missing models are "default". Times are
+            integers in milliseconds or timestamps with a time zone.
+
+            With "label_time", a row with a score and a label is both: an observation, and a label
+            at that time. The events are in the order of time then, labels first at equal times, but
+            after their own observations.
+
+        Returns
+        -------
+        Events
+            In the order of the rows, without "label_time".
+
+        Raises
+        ------
+        ParameterError
+            If a column is missing or of a type that cannot be meant, and with "label_time", if
+            a time is missing, or a label is before its observation.
+        MissingExtraError
+            If pyarrow is not installed.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> columns = {"key": ["a", "a"], "time": [1, 2], "score": [0.5, None], "y": [None, 1]}
+        >>> Events.from_arrow(pa.table(columns), {"id": "key", "label": "y"})[1]
+        Label(id='a', time=2, model='default', value=1, recorded=None)
+        """
+        events = cls(*fields_of_arrow(data, fields))
+        return events if events.awaited is None else events.released()
+
+    def by_time(self) -> Events:
+        """Return the events by time, labels first at equal times, otherwise in their order.
+
+        Examples
+        --------
+        >>> events = Events.of([Observation("b", 5, score=0.5), Label("a", 5, value=1)])
+        >>> events.by_time().ids.tolist()
+        ['a', 'b']
+        """
+        return self.take(time_order(self.times, self.labels))
+
+    def released(self) -> Events:
+        """Return observations and their awaited labels as events, by time.
+
+        Labels come first at equal times, but after their own observations. An observation whose
+        awaited label is None has none, and `awaited_times` has the times of all others.
+
+        Examples
+        --------
+        >>> events = Events.of([Observation("a", 1, score=0.5), Observation("b", 3, score=0.5)])
+        >>> history = replace(events, awaited=np.array([1, 0]), awaited_times=np.array([3, 9]))
+        >>> [(type(event).__name__, event.id) for event in history.released()]
+        [('Observation', 'a'), ('Label', 'a'), ('Observation', 'b'), ('Label', 'b')]
+        """
+        known, due = cast("Column", self.awaited), cast("Column", self.awaited_times)
+        rows = np.flatnonzero(np.not_equal(known, None))
+        of = self.take(rows)
+        labels = Events(
+            np.ones(len(rows), bool), of.ids, due[rows], of.models, of.segments, values=known[rows]
+        )
+        events = Events.joined([replace(self, awaited=None, awaited_times=None), labels])
+        return events.take(released_order(self.times, due[rows], rows))
 
     @classmethod
     def joined(cls, parts: Sequence[Events]) -> Events:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from abers.stream.arrow_tables import ArrowOutputs, alarm_table, dead_letter_table, rows_table
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -84,6 +86,35 @@ class Outputs(NamedTuple):
     settled_batch: SettledBatch | None = None
     alarms: Sequence[tuple[int, Alarm]] = ()
     retired: Sequence[str] = ()
+
+    def to_arrow(self) -> ArrowOutputs:
+        """Return the outputs as Arrow tables, with schemas that do not depend on the batch.
+
+        Returns
+        -------
+        ArrowOutputs
+            Tables of predictions, outcomes, dead letters and alarms. The first three have the
+            schemas of the Parquet files that `abers replay` writes.
+
+        Raises
+        ------
+        MissingExtraError
+            If pyarrow is not installed.
+
+        Examples
+        --------
+        >>> from abers.stream import Events, Observation, Processor
+        >>> events = Events.of([Observation("a", 1, score=0.5)])
+        >>> tables = Processor().process_batch(events).to_arrow()
+        >>> tables.predictions.select(["id", "time", "p"]).to_pylist()
+        [{'id': 'a', 'time': 1, 'p': 0.5}]
+        """
+        return ArrowOutputs(
+            rows_table(self.predictions),
+            None if self.outcomes is None else rows_table(self.outcomes),
+            dead_letter_table([letter for _, letter in self.dead_letters]),
+            alarm_table([alarm for _, alarm in self.alarms]),
+        )
 
     def in_order(self) -> list[Output]:
         """Return all outputs but the alarms as objects, in the order of the events.

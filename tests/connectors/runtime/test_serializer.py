@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.connectors.kafka.reads import TIME, TOPICS, Read, turning
 
 from abers.stream import Processor, Settings
+from abers.stream.dead_letter_record import DeadLetterRecord
 from abers_connectors.config.model import load
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.serializer import OutputRecord, Serializer
-from abers_connectors.sinks.dead_letter import DeadLetterRecord
 
 if TYPE_CHECKING:
     from abers.stream import Outputs

@@ -22,9 +22,9 @@ import pytest
 import zstandard
 
 from abers import ParameterError, StateError
+from abers.stream.dead_letter_record import DeadLetterRecord
 from abers.stream.events import Outcome, Prediction, RegressionPrediction
 from abers_connectors.sinks.base import SinkOptions
-from abers_connectors.sinks.dead_letter import DeadLetterRecord
 from abers_connectors.sinks.memory import MemorySink
 from abers_connectors.sinks.registry import SINKS, open_sink
 

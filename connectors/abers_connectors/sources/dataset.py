@@ -1,0 +1,138 @@
+"""Data sets of many Parquet files as a source: folders, patterns, buckets, and tables of a lake.
+
+The files, or the version of the table, are those of the moment in which the data set is first
+read. Files that overlap in time are merged; what lies outside the wanted part is not read, as far
+as paths and statistics tell.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from abers.exceptions import RecordError, StateError
+from abers_connectors.sources.base import Batch, require_records
+from abers_connectors.sources.data_file_source import DataFileSource, FilePlan
+from abers_connectors.sources.lazy_merge import TimedSource, lazily_merged
+from abers_connectors.sources.row_groups import Part
+from abers_connectors.sources.table_files import table_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from abers_connectors.sources.base import Origin, Position, SourceOptions
+    from abers_connectors.sources.data_files import FileList
+
+__all__ = ["DatasetSource"]
+
+_ROWS = 16_384  # of a batch
+_PLANNERS = 16  # footers of a bucket that are read at once
+_REMEDY = (
+    "replay fewer models (--model) or less time (--since, --until), or write the data set again, "
+    "sorted by time"
+)
+
+
+class _Plan(NamedTuple):
+    """The files to read, and what identifies all of them."""
+
+    files: list[FilePlan]
+    version: str
+    columns: Sequence[str]
+
+
+class DatasetSource:
+    """A data set of Parquet files."""
+
+    def __init__(self, name: str, options: SourceOptions, part: Part | None = None) -> None:
+        self.name = name
+        self._options, self._part = options, part or Part()
+        self._listed: FileList | None = None
+        self._rows, self._done = 0, 0
+
+    def within(self, part: Part) -> DatasetSource:
+        """Return the data set without what surely lies outside a part."""
+        return DatasetSource(self.name, self._options, part)
+
+    def batches(self, position: Position | None = None) -> Iterator[Batch]:
+        """Yield the batches after a position: a number of records, and the version.
+
+        Raises
+        ------
+        RecordError
+            If a file is damaged or gone, if the columns of the files differ, or if too many of
+            them overlap in time.
+        ParameterError
+            If there is no file, or a column is missing.
+        StateError
+            If the files are not those of the position.
+        """
+        at = position or {"records": 0, "version": None}
+        plan = self._plan(at["version"])
+        self._rows, self._done = sum(one.rows for one in plan.files), 0
+        require_records(self.name, self._rows, at["records"])
+        records = 0
+        for batch in self._merged(plan.files):
+            self._done = records = records + batch.records
+            if records > at["records"]:
+                yield replace(batch, position={"records": records, "version": plan.version})
+
+    def fraction(self) -> float | None:
+        """Return the share of the rows that has been read."""
+        return self._done / self._rows if self._rows else None
+
+    def first_fields(self) -> Sequence[str] | None:
+        """Return the columns of the first file, none if it is damaged; None if there is no row."""
+        with suppress(RecordError):
+            plan = self._plan(None)
+            return plan.columns if sum(one.rows for one in plan.files) else None
+        return ()
+
+    def _plan(self, version: str | None) -> _Plan:
+        """Read the footers of all files that may have wanted rows, and compare them."""
+        fields = self._options.fields
+        if self._listed is None or (version and version != self._listed.version):
+            self._listed = table_files(self.name, self._part, fields.time, fields.model, version)
+        files, found = self._listed
+        if version is not None and version != found:
+            msg = f"input {self.name} is not what was read before: its files have changed; put "
+            msg += "them back, or remove state and outputs to start anew"
+            raise StateError(msg)
+        mapper = self._options.mapper()
+
+        def plan(number: int) -> FilePlan:
+            return FilePlan.of(files[number], self._part, mapper.reads, fields.time, fields.model)
+
+        with ThreadPoolExecutor(_PLANNERS) as pool:
+            plans = [*pool.map(plan, range(len(files)))]
+        columns: Sequence[str] = plans[0].columns if plans else ()
+        if plans:
+            mapper.require_columns(self.name, columns)
+        for one in plans[1:]:
+            one.require_same(plans[0])
+        return _Plan([one for one in plans if one.groups], found, columns)
+
+    def _merged(self, files: Sequence[FilePlan]) -> Iterator[Batch]:
+        sources = [TimedSource(one.first, DataFileSource(one, self._options)) for one in files]
+        if len(sources) == 1:
+            yield from sources[0].source.batches()
+            return
+        for batch in lazily_merged(sources, self.name, _REMEDY):
+            yield from _pieces(batch)
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    """Yield a batch in parts of limited size; a bad record comes with the event before it."""
+    events, first = batch.events, 0
+    for stop in [*range(_ROWS, len(events), _ROWS), len(events)]:
+        bad = [one for one in batch.bad if first < one.row <= stop or one.row == first == 0]
+        bad = [one._replace(row=one.row - first) for one in bad]
+        part = events[first:stop]
+        yield Batch(part, bad, {}, len(part) + len(bad), _shifted(batch.origin, first))
+        first = stop
+
+
+def _shifted(origin: Callable[[int], Origin], first: int) -> Callable[[int], Origin]:
+    return lambda row: origin(first + row)

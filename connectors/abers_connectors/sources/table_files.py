@@ -1,0 +1,153 @@
+"""The files of a data set by its name: plain files, a Delta Lake table, or an Iceberg table.
+
+A version of a table is pinned when its files are listed. A writer may go on meanwhile.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from abers.exceptions import ParameterError, RecordError
+from abers_connectors.extras import extra
+from abers_connectors.files.formats import scheme_of
+from abers_connectors.mapping.values import DEFAULT_MODEL
+from abers_connectors.sources.data_files import DataFile, FileList, files_of_name, is_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from abers_connectors.sources.row_groups import Part
+
+__all__ = ["table_files"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def table_files(
+    name: str, part: Part, time: str, model: str, version: str | None = None
+) -> FileList:
+    """Return the files of a data set, without those that surely lie outside a part.
+
+    Parameters
+    ----------
+    name
+        A path, a pattern, a URL of files or of a Delta Lake table, or "iceberg://CATALOG/TABLE".
+    part
+        The part that is wanted.
+    time, model
+        Columns of event times and of models.
+    version
+        Version of a table, by default the newest.
+    """
+    if scheme_of(name) == "iceberg":
+        return _iceberg(name, part, time, model, version)
+    if is_folder(name, "_delta_log"):
+        return _delta(name, part, time, model, version)
+    files, found = files_of_name(name)
+    wanted = [one for one in files if _in_path(one, part, model)]
+    return FileList(wanted, found)
+
+
+def _in_path(file: DataFile, part: Part, model: str) -> bool:
+    """Return whether the path of a file does not exclude it."""
+    if not part.models or model not in file.partition:
+        return True
+    return file.partition[model] in {*part.models} or not file.partition[model]
+
+
+def _delta(name: str, part: Part, time: str, model: str, version: str | None) -> FileList:
+    """List the files of a Delta Lake table by its log, whose statistics exclude some of them."""
+    lake, data = extra("deltalake", "Delta Lake", "delta"), extra("pyarrow.dataset", "Delta Lake")
+    try:
+        table = lake.DeltaTable(name, version=None if version is None else int(version))
+        dataset = table.to_pyarrow_dataset()
+    except (lake.exceptions.DeltaError, OSError, ValueError) as error:
+        msg = f"{name}: the Delta Lake table cannot be read ({error})"
+        raise RecordError(msg) from error
+    wanted = None
+    for one in _delta_filters(dataset.schema, part, time, model):
+        wanted = one if wanted is None else wanted & one
+    files = [
+        DataFile(
+            f"{name.rstrip('/')}/{one.path}",
+            _delta_opener(one),
+            {
+                key: None if value is None else str(value)
+                for key, value in data.get_partition_keys(one.partition_expression).items()
+            },
+        )
+        for one in dataset.get_fragments(filter=wanted)
+    ]
+    return FileList(sorted(files, key=lambda one: one.name), str(table.version()))
+
+
+def _delta_opener(fragment: Any) -> Callable[[], Any]:  # noqa: ANN401 - pyarrow is untyped
+    return lambda: fragment.filesystem.open_input_file(fragment.path)
+
+
+def _delta_filters(schema: Any, part: Part, time: str, model: str) -> list[Any]:  # noqa: ANN401
+    """Return the conditions of a part as expressions of pyarrow."""
+    arrow, field = extra("pyarrow", "Delta Lake"), extra("pyarrow.dataset", "Delta Lake").field
+    found = []
+    if time in schema.names:
+        kind = schema.field(time).type
+        zoned = arrow.types.is_timestamp(kind) and kind.tz is not None
+        ends = (part.since, part.until) if zoned or arrow.types.is_integer(kind) else (None, None)
+        since, until = [_moment(end) if zoned and end is not None else end for end in ends]
+        found += [] if since is None else [field(time) >= since]
+        found += [] if until is None else [field(time) < until]
+    if part.models and model in schema.names and DEFAULT_MODEL not in part.models:
+        found.append(field(model).isin([*part.models]))
+    return found
+
+
+def _iceberg(name: str, part: Part, time: str, model: str, version: str | None) -> FileList:
+    """List the files of a snapshot of an Iceberg table, whose statistics exclude some of them."""
+    catalogs = extra("pyiceberg.catalog", "Iceberg", "iceberg")
+    catalog, _, table_name = name.removeprefix("iceberg://").partition("/")
+    if not table_name:
+        msg = f"{name}: write iceberg://CATALOG/NAMESPACE.TABLE, with a catalog of PyIceberg"
+        raise ParameterError(msg)
+    try:
+        with closing(catalogs.load_catalog(catalog)) as opened:
+            table = opened.load_table(table_name)
+            snapshot = table.current_snapshot()
+            pinned = int(version) if version is not None else snapshot and snapshot.snapshot_id
+            wanted = _iceberg_filter(table.schema(), part, time, model)
+            tasks = [*table.scan(wanted, snapshot_id=pinned).plan_files()]
+    except Exception as error:  # whatever a catalog raises
+        msg = f"{name}: the Iceberg table cannot be read ({error}); see that the catalog is "
+        msg += "configured for PyIceberg, and the table is there"
+        raise RecordError(msg) from error
+    for task in tasks:
+        if task.delete_files:
+            msg = f"{name}: rows of {task.file.file_path} are deleted by files of their own, which "
+            msg += "abers does not read; rewrite the data files of the table (rewrite_data_files)"
+            raise RecordError(msg)
+    files = [
+        DataFile(task.file.file_path, table.io.new_input(task.file.file_path).open)
+        for task in tasks
+    ]
+    return FileList(sorted(files, key=lambda one: one.name), str(pinned))
+
+
+def _iceberg_filter(schema: Any, part: Part, time: str, model: str) -> Any:  # noqa: ANN401
+    """Return a part as an expression of PyIceberg."""
+    is_, types = extra("pyiceberg.expressions", "Iceberg"), extra("pyiceberg.types", "Iceberg")
+    kinds = {one.name: one.field_type for one in schema.fields}
+    found = is_.AlwaysTrue()
+    zoned = isinstance(kinds.get(time), types.TimestamptzType)
+    if zoned or isinstance(kinds.get(time), types.LongType):
+        for end, condition in ((part.since, is_.GreaterThanOrEqual), (part.until, is_.LessThan)):
+            if end is not None:
+                found = is_.And(found, condition(time, _moment(end).isoformat() if zoned else end))
+    named = part.models and DEFAULT_MODEL not in part.models
+    if named and isinstance(kinds.get(model), types.StringType):
+        found = is_.And(found, is_.In(model, [*part.models]))
+    return found
+
+
+def _moment(milliseconds: int) -> datetime:
+    return _EPOCH + timedelta(milliseconds=milliseconds)

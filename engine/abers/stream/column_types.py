@@ -1,0 +1,57 @@
+"""Columns of numbers or objects."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Column", "column", "objects", "repeated"]
+
+Column: TypeAlias = NDArray[Any]
+"""Of float64, int64 or bool, or of objects."""
+
+_PLAIN: Mapping[type, type[np.generic]] = {float: np.float64, int: np.int64, bool: np.bool_}
+
+
+def objects(values: Sequence[Any]) -> Column:
+    """Return a column of objects, whatever they are."""
+    return np.fromiter(values, object, len(values))
+
+
+def column(values: Sequence[Any]) -> Column:
+    """Return a column of numbers if all values are of one plain type, otherwise of objects.
+
+    Parameters
+    ----------
+    values
+        One a row.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of float64, int64, bool or object; its `tolist` returns the values.
+
+    Examples
+    --------
+    >>> column([1, 2]).dtype, column([1, 2.5]).dtype, column([True]).dtype
+    (dtype('int64'), dtype('O'), dtype('bool'))
+    """
+    kinds = {*map(type, values)}
+    plain = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+    if plain is not None:
+        with suppress(OverflowError):  # a whole number of more than 64 bits
+            return np.array(values, plain)
+    return objects(values)
+
+
+def repeated(value: object, size: int) -> Column:
+    """Return a column of one object; `numpy.full` would make a string of its own for each row."""
+    found = np.empty(size, object)
+    found.fill(value)
+    return found

@@ -1,0 +1,78 @@
+"""The order of events by time: labels come first at equal times.
+
+A label is known at its time, so whatever is predicted at that time may have learned it. Merged
+inputs, labels that a delay releases, and tables of history have this one order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from abers.arrays import Integers
+
+__all__ = ["observations_before", "released_order", "time_order"]
+
+
+def time_order(times: Integers, labels: NDArray[np.bool_]) -> Integers:
+    """Return the rows of events by time, labels first at equal times, otherwise as they came.
+
+    Examples
+    --------
+    >>> time_order(np.array([5, 3, 5]), np.array([False, False, True])).tolist()
+    [1, 2, 0]
+    """
+    return np.lexsort((~labels, times))
+
+
+def observations_before(clocks: Integers, due: Integers, own: Integers) -> Integers:
+    """Return the number of observations before each label that is released among them.
+
+    These are all before the first one at the time of the label or later, and always its own.
+
+    Parameters
+    ----------
+    clocks
+        Of the observations, ascending.
+    due
+        When each label is known.
+    own
+        Number of observations up to that of each label, which is counted.
+
+    Examples
+    --------
+    >>> observations_before(np.array([1, 5, 9]), np.array([5, 5, 9]), np.array([1, 2, 3])).tolist()
+    [1, 2, 3]
+    """
+    return np.maximum(np.searchsorted(clocks, due), own)
+
+
+def released_order(times: Integers, due: Integers, rows: Integers) -> Integers:
+    """Return the order of observations, and of labels behind them, by time.
+
+    Parameters
+    ----------
+    times
+        Event times of the observations.
+    due
+        Event times of the labels.
+    rows
+        The observation of each label.
+
+    Examples
+    --------
+    >>> released_order(np.array([9, 5]), np.array([9]), np.array([1])).tolist()
+    [1, 2, 0]
+    """
+    n = len(times)
+    order = np.argsort(times, kind="stable")
+    position = np.empty(n, np.int64)
+    position[order] = np.arange(1, n + 1)
+    before = observations_before(times[order], due, position[rows])
+    # Of labels between the same observations, the one that is known first comes first.
+    known = np.concatenate([times, due])
+    return np.lexsort((known, np.arange(n + len(due)) >= n, np.concatenate([position, before])))

@@ -1,0 +1,230 @@
+"""Events from tables of Arrow, `Events.from_arrow`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from abers import ParameterError
+from abers.stream import Events, Label, Observation, Processor, Settings
+
+pa: Any = pytest.importorskip("pyarrow")
+
+OBSERVATIONS = st.builds(
+    Observation,
+    id=st.sampled_from("abcd"),
+    time=st.integers(0, 50),
+    model=st.sampled_from(("default", "m")),
+    score=st.floats(0, 1),
+    segment=st.sampled_from(("", "s")),
+)
+LABELS = st.builds(
+    Label,
+    id=st.sampled_from("abcd"),
+    time=st.integers(0, 50),
+    model=st.sampled_from(("default", "m")),
+    value=st.integers(0, 1),
+)
+
+
+def table_of(events: list[Any]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Return a table with a row for each event."""
+    return pa.table(
+        {
+            "id": pa.array([one.id for one in events], pa.string()),
+            "time": pa.array([one.time for one in events], pa.int64()),
+            "model": pa.array([one.model for one in events], pa.string()).dictionary_encode(),
+            "segment": pa.array([getattr(one, "segment", None) for one in events], pa.string()),
+            "score": pa.array([getattr(one, "score", None) for one in events], pa.float64()),
+            "label": pa.array([getattr(one, "value", None) for one in events], pa.int8()),
+        }
+    )
+
+
+@given(st.lists(OBSERVATIONS | LABELS, min_size=1, max_size=12), st.integers(1, 5))
+def test_rows_become_the_events(events: list[Any], size: int) -> None:
+    """A row with a score is an observation and one with a label a label, in chunks or in one."""
+    table = table_of(events)
+    chunked = pa.Table.from_batches(table.to_batches(max_chunksize=size))
+    for given_ in (table, chunked, table.combine_chunks().to_batches()[0]):
+        found = Events.from_arrow(given_)
+        assert list(found) == events
+    settings = Settings(monitors=False)
+    assert Processor(settings).process_batch(Events.from_arrow(chunked)).in_order() == Processor(
+        settings
+    ).process_many(events)
+
+
+def test_columns_are_typed() -> None:
+    """Times, scores and labels are numbers, so that a batch is not checked event by event."""
+    found = Events.from_arrow(table_of([Observation("a", 1, score=0.5), Label("a", 2, value=1)]))
+    columns: list[Any] = [found.times, found.scores, found.values]
+    assert [one.dtype for one in columns] == [np.int64, np.float64, np.int64]
+
+
+def test_names_of_columns() -> None:
+    """Fields name the columns, dotted ones in structs; what has no column is the default."""
+    table = pa.table(
+        {"payload": [{"key": 7, "in": {"p": 0.5}}, None], "ts": [5, 6], "y": [None, True]}
+    )
+    missing: Any = None
+    nothing = Label(missing, 6, value=True)  # a dead letter
+    names = {"id": "payload.key", "score": "payload.in.p", "time": "ts", "label": "y"}
+    found = list(Events.from_arrow(table, names))
+    assert found == [Observation("7", 5, "default", 0.5), nothing]
+
+
+def test_features_and_extra_fields() -> None:
+    """Features are a struct or columns; nulls among them and among extra fields are left out."""
+    columns = {
+        "id": ["a", "b"],
+        "time": [1, 2],
+        "f": [1.5, None],
+        "g": ["u", None],
+        "label": [None, 0],
+    }
+    listed = Events.from_arrow(pa.table(columns), {"x": ["f", "g"], "extra": ["g"]})
+    assert list(listed) == [
+        Observation("a", 1, x={"f": 1.5, "g": "u"}, extra={"g": "u"}),
+        Label("b", 2, value=0),
+    ]
+    struct = {"id": ["a"], "time": [1], "x": [{"f": 1.5, "deep": {"g": [1]}}]}
+    (event,) = Events.from_arrow(pa.table(struct))
+    assert event == Observation("a", 1, x={"f": 1.5, "deep": {"g": [1]}})
+
+
+def test_scores_of_several_classes() -> None:
+    """Scores by class are a struct, or a column for each class."""
+    struct = pa.table({"id": ["a"], "time": [1], "score": [{"cat": 0.25, "dog": 0.75}]})
+    columns = pa.table({"id": ["a"], "time": [1], "c": [0.25], "d": [0.75]})
+    named = {"score": {"cat": "c", "dog": "d"}}
+    for found in (Events.from_arrow(struct), Events.from_arrow(columns, named)):
+        assert list(found) == [Observation("a", 1, score={"cat": 0.25, "dog": 0.75})]
+
+
+def test_a_row_that_is_no_event_is_a_dead_letter() -> None:
+    """Nulls and values that cannot be used neither disappear nor stop the others."""
+    invalid = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+    table = pa.table(
+        {
+            "id": pa.chunked_array([invalid, pa.array([None, "", "c", "d", "e"])]),
+            "time": [1, 1, 1, None, 1, 1],
+            "score": [0.5, 0.5, 0.5, 0.5, None, 0.5],
+        }
+    )
+    outputs = Processor().process_batch(Events.from_arrow(table))
+    reasons = [(row, one.reason) for row, one in outputs.dead_letters]
+    assert reasons == [
+        (0, "bad-id"),
+        (1, "bad-id"),
+        (2, "bad-id"),
+        (3, "bad-time"),
+        (4, "bad-score"),
+    ]
+    assert outputs.predictions.columns["id"].tolist() == ["e"]
+    assert outputs.to_arrow().dead_letters.num_rows == 5
+
+
+def test_rows_with_their_labels() -> None:
+    """With label times a row is an observation and a label, released in the order of time."""
+    table = pa.table(
+        {
+            "id": ["b", "a", "c"],
+            "time": [5, 1, 5],
+            "score": [0.5, 0.25, 0.75],
+            "label": [1, 0, None],
+            "known": [5, 5, None],
+        }
+    )
+    assert list(Events.from_arrow(table, {"label_time": "known"})) == [
+        Observation("a", 1, score=0.25),
+        Label("a", 5, value=0),
+        Observation("b", 5, score=0.5),
+        Label("b", 5, value=1),
+        Observation("c", 5, score=0.75),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "names", "message"),
+    [
+        (
+            {"time": [1], "score": [0.5]},
+            {},
+            "there is no column id for id; the columns are time, sc",
+        ),
+        ({"id": ["a"], "time": [1]}, {}, "no column is a score, features or a label"),
+        (
+            {"id": ["a"], "time": [1], "score": [1.0]},
+            {"score": "p"},
+            "there is no column p for sco",
+        ),
+        (
+            {"id": ["a"], "time": [1], "score": [1.0]},
+            {"scores": "p"},
+            "'scores', which no event has",
+        ),
+        (
+            {"id": ["a"], "time": ["1"], "score": [1.0]},
+            {},
+            "column time for time is of type string",
+        ),
+        ({"id": [0.5], "time": [1], "score": [1.0]}, {}, "column id for id is of type double"),
+        (
+            {"id": ["a"], "time": [9], "score": [1.0], "label": [1], "t": [8]},
+            {"label_time": "t"},
+            "row 0: label_time 8 is before time 9",
+        ),
+        (
+            {
+                "id": ["a"],
+                "time": [9],
+                "score": [1.0],
+                "label": [1],
+                "t": pa.array([None], pa.int64()),
+            },
+            {"label_time": "t"},
+            "row 0 has no label_time",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_meant(
+    columns: dict[str, Any], names: dict[str, Any], message: str
+) -> None:
+    """An error names the column or row, and what to do."""
+    with pytest.raises(ParameterError, match=message):
+        Events.from_arrow(pa.table(columns), names)
+
+
+def test_what_is_no_table() -> None:
+    """Anything but a table is refused."""
+    with pytest.raises(ParameterError, match="int is not a table of Arrow"):
+        Events.from_arrow(3)
+
+
+def test_no_rows() -> None:
+    """A table without rows has no events."""
+    found = Events.from_arrow(table_of([]))
+    assert len(found) == 0
+    assert {
+        len(getattr(found, one.name))
+        for one in fields(found)
+        if getattr(found, one.name) is not None
+    } == {0}
+
+
+def test_times_without_a_zone() -> None:
+    """Times that could be of any time zone are refused, with the cast that says which."""
+    table = pa.table({"id": ["a"], "time": pa.array([1], pa.timestamp("ms")), "score": [0.5]})
+    with pytest.raises(ParameterError, match=r'cast\(pa.timestamp\("ms", "UTC"\)\)'):
+        Events.from_arrow(table)
+    (event,) = Events.from_arrow(
+        table.set_column(1, "time", table["time"].cast(pa.timestamp("us", "UTC")))
+    )
+    assert msgspec.structs.asdict(event)["time"] == 1
