@@ -158,7 +158,7 @@ class KeyedEProcesses:
         Of each key so many observations were made. A ValueError is raised if it cannot be one.
         """
         numbers = column(saved.numbers, "<i8", "numbers of observations")
-        most = made.max(initial=0)
+        most = max(made.tolist(), default=0)
         require(((numbers >= _UNKNOWN) & (numbers < most)).all(), "numbers of observations")
         require(len(numbers) < len(self._numbers), "numbers of observations")
         self._numbers[1 : len(numbers) + 1] = numbers
