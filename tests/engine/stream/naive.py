@@ -204,7 +204,7 @@ class Naive:
         self.outputs: list[Output] = []
         self.row: int | None = None
         self.assumed = 0  # labels
-        self.made: dict[tuple[str, str], int] = {}  # predictions by model and segment
+        self.numbers: dict[tuple[str, str], int] = {}  # predictions by model and segment
         self.score: Any = 0.0
 
     def process_many(self, events: list[Event]) -> list[Output]:
@@ -253,7 +253,7 @@ class Naive:
                 self.pending.remove(pending)
             self.finished = [one for one in self.finished if one.model != model]
             self.calibrators = [one for one in self.calibrators if one[0] != model]
-            self.made = {of: number for of, number in self.made.items() if of[0] != model}
+            self.numbers = {of: number for of, number in self.numbers.items() if of[0] != model}
             self.models.remove(model)
             del self.clocks[model]
         for early in [one for one in self.early if one.model not in self.models]:
@@ -531,7 +531,7 @@ class Naive:
             self.drop(own[0], "evicted")
         number = self.number(event)
         prediction = self.predict(event)
-        self.made[event.model, event.segment] = number + 1
+        self.numbers[event.model, event.segment] = number + 1
         entry = Pending(event.model, event.id, self.now(event.model), event, prediction, number)
         self.pending.append(entry)
         if early is not None:
@@ -567,7 +567,7 @@ class Naive:
 
     def number(self, event: Observation) -> int:
         """Return the number of the next prediction of a model and segment."""
-        return self.made.get((event.model, event.segment), 0)
+        return self.numbers.get((event.model, event.segment), 0)
 
     def calibrator(self, event: Observation) -> Any:  # noqa: ANN401
         """Find the calibrator of the model and segment, or make it."""

@@ -231,7 +231,7 @@ def test_counters_are_all_there_from_the_start() -> None:
 @pytest.mark.parametrize("learner", [None, Scorer()], ids=["scores", "learner"])
 def test_counters_add_up(learner: Scorer | None) -> None:
     """Every event is predicted, learned, waiting, a duplicate, late, or a dead letter."""
-    settings = Settings(label_timeout=1000, max_pending=38, max_early=3, dedup_max_ids=40)
+    settings = Settings(label_timeout=1000, max_pending=20, max_early=1, dedup_max_ids=12)
     p = Processor(settings, learner=learner)
     events = stream(500, every=10)
     outputs = p.process_many(events)

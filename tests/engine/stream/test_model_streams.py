@@ -58,6 +58,7 @@ def streams(draw: st.DrawFn, kind: str) -> dict[str, list[Event]]:
     return made
 
 
+@st.composite
 def interleaved(draw: st.DrawFn, of: Mapping[str, Sequence[Event]]) -> list[Event]:
     """Interleave the events of some models, each in its own order."""
     queues = {model: iter(own) for model, own in of.items()}
@@ -94,14 +95,14 @@ def test_no_partition_makes_a_difference(data: st.DataObject, kind: str) -> None
     """However models are spread over processors and interleaved, each has the same outputs."""
     wanted, of = data.draw(settings(kind)), data.draw(streams(kind))
     whole = Processor(wanted)
-    expected = answers(whole, interleaved(data.draw, of), data.draw(CUTS))
+    expected = answers(whole, data.draw(interleaved(of)), data.draw(CUTS))
     places = data.draw(st.lists(st.integers(0, 3), min_size=len(of), max_size=len(of)))
     counters: Counter[str] = Counter(dict.fromkeys(whole.counters, 0))
     states: dict[tuple[str, str], Any] = {}
     for place in {*places}:
         some = {model: of[model] for model, at in zip(of, places, strict=True) if at == place}
         part = Processor(wanted)
-        found = answers(part, interleaved(data.draw, some), data.draw(CUTS))
+        found = answers(part, data.draw(interleaved(some)), data.draw(CUTS))
         assert found == {model: expected[model] for model in some if model in expected}
         counters.update(part.counters)
         states |= monitors(part)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KEY = b"a secret of tests"
-LIMITED = Settings(label_timeout=2_000, max_pending=45, max_early=10, dedup_max_ids=300)
+LIMITED = Settings(label_timeout=2_000, max_pending=20, max_early=4, dedup_max_ids=60)
 BEFORE, AFTER = (events := stream(400, every=20))[:500], events[500:]
 """Some labels of the second part settle observations of the first one."""
 NAMED = msgspec.structs.replace(LIMITED, learner="logistic")
