@@ -61,8 +61,8 @@ _REST = {
     "late_events": "behind by more than limits.allowed_lateness, still used",
     "ahead_events": "ahead by more than limits.max_jump, still used",
     "expired": "unmatched observations, after limits.label_timeout",
-    "evicted": "oldest observations, removed beyond limits.max_pending",
-    "forgotten": "finished ids beyond limits.dedup_max_ids",
+    "evicted": "oldest observations, removed beyond limits.max_pending or max_bytes",
+    "forgotten": "finished ids beyond limits.dedup_max_ids or max_bytes",
     "retired": "models silent for limits.retire_after, removed with their pending events",
 }
 """Counters to print, with what they count."""

@@ -265,12 +265,14 @@ def _limits(limits: sections.LimitsSection, jump: int) -> dict[str, str]:
         silent = f"; then those silent for over {duration(limits.retire_after)} are removed"
     return {
         "waiting": f"{duration(limits.label_timeout)} for a label or an observation; "
-        f"at most {limits.max_pending:,} observations and {limits.max_early:,} labels",
-        "late": f"an event over {duration(limits.allowed_lateness)} behind the latest one",
+        f"at most {limits.max_pending:,} observations and {limits.max_early:,} labels of a model",
+        "memory": f"at most {limits.max_bytes:,} bytes of all that waits and of finished ids",
+        "late": f"an event over {duration(limits.allowed_lateness)} behind the latest one of its "
+        "model",
         "too far ahead": f"an event over {duration(limits.max_clock_skew)} ahead of its record",
         "clocks": f"one event alone advances the clock of its model by at most {duration(jump)}",
         "duplicates": f"known for {duration(memory + limits.allowed_lateness)}, among the last "
-        f"{limits.dedup_max_ids:,} finished ids",
+        f"{limits.dedup_max_ids:,} finished ids of a model",
         "models": f"at most {limits.max_models:,}, and as many segments in all{silent}",
         "lengths": f"ids of at most {limits.max_id_bytes:,} bytes; models, segments and classes "
         f"of at most {limits.max_name_bytes:,}",

@@ -15,6 +15,7 @@ from abers.exceptions import ConfigError, ParameterError, RecordError
 from abers.learners.river_adapters import USUAL
 from abers.stream.settings import LARGEST_TIME
 from abers_connectors.config import model as configuration
+from abers_connectors.config.sections import LimitsSection
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.mapping.fields import root
 from abers_connectors.replay.column_names import USUAL_NAMES, usual_column
@@ -61,6 +62,8 @@ _OPTIONS = {
 _KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True))))
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical lines"}
 _MAX_PENDING = 2**31 - 1  # observations
+_MAX_BYTES = LimitsSection().max_bytes
+_PENDING_BYTES = 2_000  # that an observation may count while it waits
 
 
 def job_of_input(options: ReplayOptions) -> Job:
@@ -176,6 +179,7 @@ def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, An
         "limits.label_timeout": LARGEST_TIME,
         "limits.dedup_ttl": "7d",
         "limits.max_pending": min(max(1_000_000, late + 1), _MAX_PENDING),
+        "limits.max_bytes": min(max(_MAX_BYTES, late * _PENDING_BYTES), LARGEST_TIME),
         **{f"calibrator.{one}": _span(text) for one, text in given(options.forgetting).items()},
     }
     try:

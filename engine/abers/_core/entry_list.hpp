@@ -1,8 +1,8 @@
 // Entries that are found by model and id, and kept in the order in which they came.
 //
 // An entry is a slot; slots are linked from the oldest to the newest, all of them
-// and those of each model, and a hash table of slots finds them, so coming, leaving and being the
-// oldest all cost the same, whatever is held. A slot that is left is used again only after
+// and those of each model, which are counted too, and a hash table of slots finds them. So coming,
+// leaving and being the oldest all cost the same, whatever is held. A slot that is left is used again only after
 // `recycle`.
 #pragma once
 
@@ -31,6 +31,12 @@ struct Name {
 struct Links {
   std::uint32_t before = 0;
   std::uint32_t after = 0;
+};
+
+// The entries of one model: the ends of their list, and how many there are.
+struct ModelEntries {
+  Links ends;
+  std::uint32_t count = 0;
 };
 
 struct Entry {
@@ -121,17 +127,21 @@ class Slots {
 
 class EntryList {
  public:
-  // Whether values count the bytes of features.
-  explicit EntryList(bool has_features) : entries_(1), has_features_(has_features) {}
+  // The bytes of an entry beside its id, and whether values count the bytes of features.
+  EntryList(std::size_t entry_bytes, bool has_features)
+      : entries_(1), entry_bytes_(entry_bytes), has_features_(has_features) {}
 
   std::size_t count() const { return count_; }
   std::size_t capacity() const { return entries_.size(); }
-  // Bytes of the ids, and of features.
+  // Bytes of the entries, of their ids, and of features.
   std::size_t payload() const { return payload_; }
   std::uint32_t oldest() const { return entries_[0].all.after; }
   std::uint32_t after(std::uint32_t slot) const { return entries_[slot].all.after; }
   std::uint32_t oldest_of(std::uint32_t model) const {
-    return model < models_.size() ? models_[model].after : 0;
+    return model < models_.size() ? models_[model].ends.after : 0;
+  }
+  std::size_t count_of(std::uint32_t model) const {
+    return model < models_.size() ? models_[model].count : 0;
   }
   const Entry& operator[](std::uint32_t slot) const { return entries_[slot]; }
   std::uint32_t find(const Name& name) const { return slots_.find(entries_, name); }
@@ -208,25 +218,29 @@ class EntryList {
       if (entry.text) texts += std::max<std::size_t>(32, (entry.length + 8 + 15) / 16 * 16);
     }
     return texts + entries_.size() * sizeof(Entry) + slots_.bytes() +
-           models_.capacity() * sizeof(Links) +
+           models_.capacity() * sizeof(ModelEntries) +
            (free_.capacity() + left_.capacity()) * sizeof(std::uint32_t);
   }
 
  private:
   std::size_t payload_of(const Entry& entry) const {
     const bool counts = has_features_ && entry.value != kAssumed;
-    return entry.length + (counts ? static_cast<std::size_t>(entry.value) : 0);
+    return entry_bytes_ + entry.length + (counts ? static_cast<std::size_t>(entry.value) : 0);
   }
 
   // The ends of a list stand in its `ends`: the oldest after them, the newest before.
   void link(std::uint32_t slot) {
     append(entries_[0].all, &Entry::all, slot);
-    append(models_[entries_[slot].model], &Entry::of_model, slot);
+    ModelEntries& own = models_[entries_[slot].model];
+    append(own.ends, &Entry::of_model, slot);
+    ++own.count;
   }
 
   void unlink(std::uint32_t slot) {
     remove(entries_[0].all, &Entry::all, slot);
-    remove(models_[entries_[slot].model], &Entry::of_model, slot);
+    ModelEntries& own = models_[entries_[slot].model];
+    remove(own.ends, &Entry::of_model, slot);
+    --own.count;
   }
 
   void append(Links& ends, Links Entry::* links, std::uint32_t slot) {
@@ -242,12 +256,13 @@ class EntryList {
   }
 
   std::deque<Entry> entries_;  // slot 0 has the ends of the list of all
-  std::vector<Links> models_;  // the ends of the list of each model
+  std::vector<ModelEntries> models_;
   Slots slots_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> left_;
   std::size_t count_ = 0;
   std::size_t payload_ = 0;
+  std::size_t entry_bytes_;
   bool has_features_;
 };
 

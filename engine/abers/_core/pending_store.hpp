@@ -3,7 +3,7 @@
 //
 // The contract is that of `abers/reference/pending_store.py`, which is the
 // specification; events come in order of arrival, and time is their own: each model has a clock
-// (`clocks.hpp`).
+// (`clocks.hpp`). The numbers of entries are limited for each model, the bytes for all together.
 #pragma once
 
 #include <array>
@@ -21,6 +21,11 @@
 namespace abers {
 
 constexpr std::int64_t kUnstamped = kForever - 1;  // of an entry whose clock began anew
+
+// Bytes that an entry counts for beside its id and features: what it takes, with its prediction.
+constexpr std::size_t kPendingBytes = 180;
+constexpr std::size_t kEarlyBytes = 110;
+constexpr std::size_t kFinishedBytes = 110;
 
 struct Event {
   Name name;
@@ -186,7 +191,8 @@ class PendingStore {
       early().take(label);
       pair(slot, label_time, value);
     }
-    if (pending().count() > max_pending_) drop_pending(pending().oldest(), kEvicted);
+    const std::uint32_t model = event.name.model;
+    if (pending().count_of(model) > max_pending_) drop_pending(pending().oldest_of(model), kEvicted);
   }
 
   void settle(const Event& event) {
@@ -199,7 +205,8 @@ class PendingStore {
     } else {
       early().add(event.name, 0, event.time, now(event.name.model), event.value);
       ++counts[kEarlyLabels];
-      if (early().count() > max_early_) drop_early(early().oldest());
+      const std::uint32_t model = event.name.model;
+      if (early().count_of(model) > max_early_) drop_early(early().oldest_of(model));
     }
   }
 
@@ -224,11 +231,11 @@ class PendingStore {
     const Name name = entry.name();
     const auto text = pending().take(slot);
     finished().add(name, labelled, 0, now(name.model), 0);
-    if (finished().count() > max_finished_) forget();
+    if (finished().count_of(name.model) > max_finished_) forget(finished().oldest_of(name.model));
   }
 
-  void forget() {
-    finished().take(finished().oldest());
+  void forget(std::uint32_t slot) {
+    finished().take(slot);
     ++counts[kForgotten];
   }
 
@@ -262,11 +269,12 @@ class PendingStore {
     return oldest && store[oldest].stored + span < now ? oldest : 0;
   }
 
-  // Makes room for the bytes of what waits: finished ids go first, observations last.
+  // Makes room for the bytes of all entries: finished ids go first, observations last, the oldest
+  // of all models each time.
   void fit() {
     while (pending().payload() + early().payload() + finished().payload() > max_bytes_) {
       if (finished().count()) {
-        forget();
+        forget(finished().oldest());
       } else if (early().count()) {
         drop_early(early().oldest());
       } else {
@@ -301,7 +309,8 @@ class PendingStore {
   std::size_t max_bytes_;
   std::optional<double> assumed_;  // the label of an observation whose own does not come
   std::int64_t row_ = 0;
-  std::array<EntryList, kStores> stores_{EntryList(true), EntryList(false), EntryList(false)};
+  std::array<EntryList, kStores> stores_{
+      EntryList(kPendingBytes, true), EntryList(kEarlyBytes, false), EntryList(kFinishedBytes, false)};
 };
 
 }  // namespace abers

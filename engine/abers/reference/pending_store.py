@@ -2,9 +2,10 @@
 
 The store joins observations and labels. Events come in order of arrival and carry their own times.
 Each model has a clock, see `abers.reference.clock`. An entry carries the clock of its model at
-which it was stored, and expires when more than its span has passed since. When the store is full,
-the oldest entry of all models is evicted. The class takes checked events; `abers.stream.Processor`
-checks them.
+which it was stored, and expires when more than its span has passed since. A model that has more
+entries of a kind than it may loses its oldest one. Only the bytes of the entries are limited for
+all models together; beyond that the oldest of all is evicted. The class takes checked events;
+`abers.stream.Processor` checks them.
 
 If a label is assumed for observations whose own does not come, an observation that expires makes a
 step that learns it, at its time and the span. It then waits once more as long, for a late label.
@@ -14,9 +15,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from abers.reference.clock import FOREVER, NO_CLOCK, Clock, Tick
+from abers.reference.stored_entry import StoredEntry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,14 +66,6 @@ Unknown: TypeAlias = "tuple[int, str, int, int, float]"
 """An unmatched label: row of the event that expired it, id, model, time, value."""
 
 
-class _Entry(NamedTuple):
-    slot: int  # of a prediction: pending, and those gone since `recycle`, have distinct slots
-    key: int
-    time: int
-    stored: int
-    value: float  # the value of an early label; of an observation its features' bytes, or ASSUMED
-
-
 class PendingStore:
     """Pending observations, early labels, and finished ids."""
 
@@ -87,16 +81,16 @@ class PendingStore:
         max_bytes: int,
         assumed: float | None = None,
     ) -> None:
-        """Set the limits: spans of time, numbers of entries, and bytes of ids and features.
+        """Set the limits: spans of time, numbers of entries of a model, and bytes of all entries.
 
         The label `assumed` is that of observations whose own does not come; None drops them.
         """
         self._lateness, self._wait, self._memory, self._jump = lateness, wait, memory, jump
         self._most = (max_pending, max_early, max_finished)
         self._max_bytes, self._assumed = max_bytes, assumed
-        self._pending: OrderedDict[Name, _Entry] = OrderedDict()
-        self._early: OrderedDict[Name, _Entry] = OrderedDict()
-        self._finished: OrderedDict[Name, _Entry] = OrderedDict()
+        self._pending: OrderedDict[Name, StoredEntry] = OrderedDict()
+        self._early: OrderedDict[Name, StoredEntry] = OrderedDict()
+        self._finished: OrderedDict[Name, StoredEntry] = OrderedDict()
         self._stores = (self._pending, self._early, self._finished)
         # The names of each store and model, in the order of the store, which is that of `stored`.
         self._queues: tuple[dict[int, OrderedDict[Name, None]], ...] = ({}, {}, {})
@@ -235,13 +229,13 @@ class PendingStore:
             self.counts[DUPLICATE_OBSERVATIONS] += 1
             return
         slot = self._slot()
-        self._add(PENDING, name, _Entry(slot, key, time, self._now(name), size))
+        self._add(PENDING, name, StoredEntry(slot, key, time, self._now(name), size))
         self._step(name, PREDICTS, 0, 0.0)
         if name in self._early:
             label = self._take(EARLY, name)
             self._pair(name, label.time, label.value)
-        if len(self._pending) > self._most[PENDING]:
-            self._drop_pending(next(iter(self._pending)), EVICTED)
+        if oldest := self._surplus(PENDING, name[0]):
+            self._drop_pending(oldest, EVICTED)
 
     def _assume(self, name: Name, value: float) -> None:
         """Learn the assumed label of a pending observation, which then waits for a late one."""
@@ -263,10 +257,10 @@ class PendingStore:
         elif name in self._early:
             self.counts[DUPLICATE_LABELS] += 1
         else:
-            self._add(EARLY, name, _Entry(0, 0, time, self._now(name), value))
+            self._add(EARLY, name, StoredEntry(0, 0, time, self._now(name), value))
             self.counts[EARLY_LABELS] += 1
-            if len(self._early) > self._most[EARLY]:
-                self._drop_early(next(iter(self._early)))
+            if oldest := self._surplus(EARLY, name[0]):
+                self._drop_early(oldest)
 
     def _pair(self, name: Name, label_time: int, value: float) -> None:
         """Learn the label of a pending observation, unless one was assumed."""
@@ -297,33 +291,38 @@ class PendingStore:
     def _finish(self, name: Name, *, labelled: bool) -> None:
         entry = self._take(PENDING, name)
         self._left.append(entry.slot)
-        self._add(FINISHED, name, _Entry(0, int(labelled), 0, self._now(name), 0.0))
-        if len(self._finished) > self._most[FINISHED]:
-            self._forget()
+        self._add(FINISHED, name, StoredEntry(0, int(labelled), 0, self._now(name), 0.0))
+        if oldest := self._surplus(FINISHED, name[0]):
+            self._forget(oldest)
 
-    def _forget(self) -> None:
-        self._take(FINISHED, next(iter(self._finished)))
+    def _forget(self, name: Name) -> None:
+        self._take(FINISHED, name)
         self.counts[FORGOTTEN] += 1
 
+    def _surplus(self, store: int, model: int) -> Name | None:
+        """Return the oldest entry of a model if the model has more than it may."""
+        names = self._queues[store].get(model, ())
+        return next(iter(names)) if len(names) > self._most[store] else None
+
     def _fit(self) -> None:
-        """Evict entries until the bytes fit: finished ids first, observations last."""
+        """Evict the oldest entries of all until the bytes fit: finished ids first."""
         while self._bytes > self._max_bytes:
             if self._finished:
-                self._forget()
+                self._forget(next(iter(self._finished)))
             elif self._early:
                 self._drop_early(next(iter(self._early)))
             else:
                 self._drop_pending(next(iter(self._pending)), EVICTED)
 
-    def _add(self, store: int, name: Name, entry: _Entry) -> None:
+    def _add(self, store: int, name: Name, entry: StoredEntry) -> None:
         self._stores[store][name] = entry
         self._queues[store].setdefault(name[0], OrderedDict())[name] = None
-        self._bytes += _size(store, name, entry)
+        self._bytes += entry.size(store, name[1])
 
-    def _take(self, store: int, name: Name) -> _Entry:
+    def _take(self, store: int, name: Name) -> StoredEntry:
         entry = self._stores[store].pop(name)
         del self._queues[store][name[0]][name]
-        self._bytes -= _size(store, name, entry)
+        self._bytes -= entry.size(store, name[1])
         return entry
 
     def _now(self, name: Name) -> int:
@@ -390,11 +389,6 @@ class PendingStore:
             if (model, id_) in self._stores[store]:
                 msg = "an id is there twice"
                 raise ValueError(msg)
-            self._add(store, (model, id_), _Entry(slot, *rest))
+            self._add(store, (model, id_), StoredEntry(slot, *rest))
         if store == PENDING:
             self._capacity = len(self._pending) + 1
-
-
-def _size(store: int, name: Name, entry: _Entry) -> int:
-    """Return the bytes of the id of an entry, and of its features."""
-    return len(name[1].encode()) + (max(0, int(entry.value)) if store == PENDING else 0)

@@ -1,22 +1,22 @@
 """E-processes against the predictions of all keys, and the alarms that they raise.
 
-Observations are numbered as they are predicted, those of all keys together. For the tests, an
-observation expires when `most` others were predicted after it and its label has not come, so no
-more than that many ever wait.
+Observations are numbered as they are predicted, those of each key apart, so a key knows nothing of
+the others. For the tests, an observation expires when `most` others of its key were predicted after
+it and its label has not come, so no more than that many of a key ever wait.
 """
 
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 
 from abers.arrays import raw
-from abers.monitoring.e_processes import EXPIRES, EProcessSteps
+from abers.monitoring.e_processes import EXPIRES, PREDICTS, EProcessSteps
 from abers.monitoring.tested_view import ALARM_TEST
-from abers.serialization import column, count, require
+from abers.serialization import column, require
 from abers.stream.alarm_message import alarm_message
 from abers.stream.columns import by_key
 from abers.stream.events import Alarm
@@ -54,26 +54,16 @@ _Key: TypeAlias = tuple[
 class SavedEProcesses(msgspec.Struct, array_like=True):
     """State of all e-processes."""
 
-    made: int  # number of observations that were numbered
     numbers: memoryview  # those of the observations that wait for labels, as little-endian i8
     keys: list[_Key | None]  # state of the e-process of each key
 
 
-class _Ends(NamedTuple):
-    """Observations that expired, a row each."""
-
-    rows: Integers
-    keys: Integers
-    numbers: Integers
-
-
 class KeyedEProcesses:
-    """The e-process of each key, and the numbers of the observations."""
+    """The e-process of each key, and the numbers of the observations that wait."""
 
     def __init__(self, make: Callable[[], EProcess], most: int) -> None:
         self._make, self._most = make, most
         self.by_key: list[EProcess] = []
-        self._made = 0
         self._numbers = np.full(1, _UNKNOWN)  # by slot
         self._heads = np.empty(0, np.int64)  # by key: the first number that waits
 
@@ -100,105 +90,103 @@ class KeyedEProcesses:
             spare = np.full(more + slots // _SPARE, _UNKNOWN)
             self._numbers = np.concatenate((self._numbers, spare))
 
-    def run(
+    def run(  # noqa: PLR0913, PLR0917 - a column each
         self,
         joined: JoinedSteps,
         expired: ExpiredObservations,
+        numbers: Integers,
+        made: Integers,
         forecasts: Floats,
         outcomes: Floats,
     ) -> list[tuple[int, int, OpenedIncident]]:
         """Add predictions, and settle what is labelled or expires in a batch.
 
-        Forecasts and outcomes are the values of each prediction, and of each label, a row each.
-        Return the incidents that opened, in the order of the events, with row and key of each.
+        Numbers and forecasts are those of each prediction, outcomes the values of each label, a row
+        each; `made` is the number of predictions of each key after them. Return the incidents that
+        opened, in the order of the events, with row and key of each.
         """
         predicts = joined.learns == 0
-        newest = self._made - 1 + np.cumsum(predicts)
-        made = np.arange(self._made, self._made + len(forecasts))
-        self._made += len(forecasts)
-        self._numbers[joined.slots[predicts]] = made
-        numbers = self._numbers[joined.slots]
-        numbers[newest - numbers >= self._most] = _UNKNOWN
-        values = np.empty((len(numbers), forecasts.shape[1]))
+        self._numbers[joined.slots[predicts]] = numbers
+        values = np.empty((len(predicts), forecasts.shape[1]))
         values[predicts], values[~predicts] = forecasts, outcomes
-        steps = EProcessSteps(joined.learns, numbers, joined.times, values)
+        steps = EProcessSteps(joined.learns, self._numbers[joined.slots], joined.times, values)
         rows, keys = joined.rows, joined.keys
-        ends = [_Ends(expired.rows, expired.keys, self._numbers[expired.slots])]
-        ends.append(self._overdue(made, rows[predicts], keys[predicts]))
-        if any(len(one.rows) for one in ends):
-            rows, keys, steps = _merged(rows, keys, steps, ends)
-        return self._run(rows, keys, steps)
-
-    def _overdue(self, made: Integers, rows: Integers, keys: Integers) -> _Ends:
-        """Return what expires, since `most` others were predicted after it."""
-        limit = self._made - self._most
-        here = made < limit
-        found = [(made[here], keys[here])]
-        for key in np.flatnonzero(self._heads < limit).tolist():
-            waiting = self.by_key[key].waiting
-            waiting = waiting[waiting < limit]
-            found.append((waiting, np.full(len(waiting), key)))
-        numbers, owners = (np.concatenate(column) for column in zip(*found, strict=True))
-        return _Ends(rows[numbers + (self._most - self._made + len(made))], owners, numbers)
-
-    def _run(
-        self, rows: Integers, keys: Integers, steps: EProcessSteps
-    ) -> list[tuple[int, int, OpenedIncident]]:
+        if len(expired.rows):
+            rows, order = _order_with_ends(rows, expired.rows)
+            keys = np.concatenate((keys, expired.keys))[order]
+            steps = _with_ends(steps, self._numbers[expired.slots], order)
         found = []
         for key, part in by_key(keys):
             columns: list[Any] = [column[part] for column in steps]
-            process = self.by_key[key]
-            opened = process.run(EProcessSteps(*columns))
-            found += [(int(rows[part][one.step]), key, one) for one in opened]
-            self._heads[key] = process.first
+            limit = int(made[key]) - self._most
+            found += self._run(key, limit, rows[part], EProcessSteps(*columns))
         return sorted(found, key=itemgetter(0, 1))
+
+    def _run(
+        self, key: int, limit: int, rows: Integers, steps: EProcessSteps
+    ) -> list[tuple[int, int, OpenedIncident]]:
+        """Run the steps of a key; numbers below the limit are overdue after them."""
+        process = self.by_key[key]
+        if self._heads[key] < limit or len(rows) > self._most:  # else no number is that low
+            rows, steps = self._with_overdue(key, limit, rows, steps)
+        opened = process.run(steps)
+        self._heads[key] = process.first
+        return [(int(rows[one.step]), key, one) for one in opened]
+
+    def _with_overdue(
+        self, key: int, limit: int, rows: Integers, steps: EProcessSteps
+    ) -> tuple[Integers, EProcessSteps]:
+        """Let each observation expire at the prediction of its key that is `most` later."""
+        predicts = steps.kinds == PREDICTS
+        made, waiting = steps.numbers[predicts], self.by_key[key].waiting
+        numbers = np.concatenate((waiting[waiting < limit], made[made < limit]))
+        ends = rows[predicts][numbers - limit + len(made)]
+        rows, order = _order_with_ends(rows, ends)
+        return rows, _with_ends(steps, numbers, order)
 
     # Saving
 
-    def save(self, slots: Integers) -> Iterator[Piece] | None:
-        """Encode the state with what waits in these slots; None before the first observation."""
-        return self._encoded(slots) if self._made else None
-
-    def _encoded(self, slots: Integers) -> Iterator[Piece]:
-        yield header(ARRAY, 3)
-        yield from encode(self._made)
+    def save(self, slots: Integers) -> Iterator[Piece]:
+        """Encode the state with what waits in these slots."""
+        yield header(ARRAY, 2)
         yield from encode(raw(self._numbers[slots]))
         yield from encode_array(len(self.by_key), (one.state() for one in self.by_key))
 
-    def load(self, saved: SavedEProcesses) -> int:
+    def load(self, saved: SavedEProcesses, made: Integers) -> int:
         """Load a state for the slots from the second on; return how many observations wait.
 
-        A ValueError is raised if it cannot be one.
+        Of each key so many observations were made. A ValueError is raised if it cannot be one.
         """
-        self._made = count(saved.made, "numbers of observations")
         numbers = column(saved.numbers, "<i8", "numbers of observations")
-        require(((numbers >= _UNKNOWN) & (numbers < self._made)).all(), "numbers of observations")
+        most = max(made.tolist(), default=0)
+        require(((numbers >= _UNKNOWN) & (numbers < most)).all(), "numbers of observations")
         require(len(numbers) < len(self._numbers), "numbers of observations")
         self._numbers[1 : len(numbers) + 1] = numbers
         for key, (process, state) in enumerate(zip(self.by_key, saved.keys, strict=True)):
             process.load(state)
             waiting = process.waiting
-            sound = waiting >= self._made - self._most
-            require((sound & (waiting < self._made)).all(), "observations that wait")
+            sound = waiting >= made[key] - self._most
+            require((sound & (waiting < made[key])).all(), "observations that wait")
             self._heads[key] = process.first
         return len(numbers)
 
 
-def _merged(
-    rows: Integers, keys: Integers, steps: EProcessSteps, ends: Sequence[_Ends]
-) -> tuple[Integers, Integers, EProcessSteps]:
-    """Merge ends into steps, each behind the other steps of its row."""
-    end_rows, end_keys, numbers = (np.concatenate(column) for column in zip(*ends, strict=True))
-    more = len(end_rows)
-    rows = np.concatenate((rows, end_rows))
+def _order_with_ends(rows: Integers, ends: Integers) -> tuple[Integers, Integers]:
+    """Return rows of steps and of ends in order, each end behind the steps of its row."""
+    rows = np.concatenate((rows, ends))
     order = np.argsort(rows, kind="stable")
-    merged = EProcessSteps(
+    return rows[order], order
+
+
+def _with_ends(steps: EProcessSteps, numbers: Integers, order: Integers) -> EProcessSteps:
+    """Return steps and the ends of observations with these numbers, in an order."""
+    more = len(numbers)
+    return EProcessSteps(
         np.concatenate((steps.kinds, np.full(more, EXPIRES, np.uint8)))[order],
         np.concatenate((steps.numbers, numbers))[order],
         np.concatenate((steps.times, np.zeros(more, np.int64)))[order],
         np.concatenate((steps.values, np.zeros((more, steps.values.shape[1]))))[order],
     )
-    return rows[order], np.concatenate((keys, end_keys))[order], merged
 
 
 def alarms(

@@ -56,6 +56,8 @@ class CalibrationStep:
         By key, of the predictions with labels; empty without monitors.
     e_processes
         Tests of the predictions; None if there are none.
+    made
+        Number of predictions by key, so the number of the next one.
     """
 
     def __init__(self, task: Task, settings: Settings) -> None:
@@ -65,6 +67,7 @@ class CalibrationStep:
         self.calibrators: list[RowCalibrator] = []
         self.monitors: list[TaskMonitor] | None = [] if settings.monitors else None
         self.histories: list[ModelHistory] = []
+        self.made = np.zeros(0, np.int64)
         self._assuming = settings.unlabelled is not None
         self._levels = settings.quantiles if settings.task == "regression" else ()
         self._aging = settings.max_age is not None or settings.half_life is not None
@@ -79,6 +82,8 @@ class CalibrationStep:
 
     def reserve(self, keys: int, slots: int) -> None:
         """Reserve so many keys and slots."""
+        if (more := keys - len(self.made)) > 0:
+            self.made = np.append(self.made, np.zeros(more, np.int64))
         while len(self.calibrators) < keys:
             self.calibrators.append(self._task.calibrator())
             if self.monitors is not None:
@@ -119,6 +124,7 @@ class CalibrationStep:
     def keep(self, keys: Integers, slots: Integers) -> None:
         """Keep only these keys and slots, in their order; slots begin with 1."""
         self.calibrators = [self.calibrators[key] for key in keys.tolist()]
+        self.made = self.made[keys]
         if self.monitors is not None:
             self.monitors = [self.monitors[key] for key in keys.tolist()]
             self.histories = [self.histories[key] for key in keys.tolist()]
@@ -136,7 +142,6 @@ class CalibrationStep:
         keys: Sequence[tuple[str, str]],
         known: PredictionRows | None,
         *,
-        first: int,
         outcomes: bool,
     ) -> tuple[Outputs, PredictionRows]:
         """Run the steps of a batch, and return the outputs, and the predictions as rows.
@@ -149,8 +154,6 @@ class CalibrationStep:
             Model and segment of each calibrator.
         known
             Predictions of an earlier run of the same steps: none is computed then.
-        first
-            Number of the first prediction: how many there were before.
         outcomes
             Whether labels give outcomes.
         """
@@ -164,8 +167,9 @@ class CalibrationStep:
         run = CalibrationSteps(steps.learns, self.rows[slots, :width], steps.values, times)
         # Before the clock is known, a wrong time could make a calibrator forget all that comes.
         usable = predicts | (steps.clocks != NO_CLOCK) | (not self._aging)
+        numbers = self._number(steps.keys[predicts])
         if self._task.stateful:
-            self.rows[issued, -1] = np.arange(first, first + len(issued))
+            self.rows[issued, -1] = numbers
             predicted = self._run(*self._numbered(run, joined, predicts, usable))
         elif known is None:
             predicted = self._run(run, steps.keys, predicts, usable)
@@ -194,7 +198,7 @@ class CalibrationStep:
         batch = SettledBatch(labelled.keys, times[learns], delays[learns], scored)
         parts = [*by_key(labelled.keys)]
         self._monitor(parts, batch)
-        raised = self._alarms(joined, whole.rows, scored, keys)
+        raised = self._alarms(joined, numbers, whole.rows, scored, keys)
         self._note(parts, [alarm for _, alarm in raised], keys)
         outputs = outputs._replace(settled_batch=batch, alarms=raised)
         if outcomes:
@@ -205,6 +209,19 @@ class CalibrationStep:
             rows = self._settled(events, keys, labelled, settled)
             outputs = outputs._replace(outcomes=self._task.outcomes(rows))
         return outputs, predicted
+
+    def _number(self, keys: Integers) -> Integers:
+        """Return the numbers of predictions of these keys, and count them."""
+        if not len(keys):
+            return np.empty(0, np.int64)
+        order = np.argsort(keys, kind="stable")
+        ordered, ranks = keys[order], np.arange(len(keys))
+        begins = np.append(True, ordered[1:] != ordered[:-1])
+        firsts = np.maximum.accumulate(np.where(begins, ranks, 0))
+        numbers = np.empty(len(keys), np.int64)
+        numbers[order] = self.made[ordered] + ranks - firsts
+        self.made += np.bincount(keys, minlength=len(self.made))
+        return numbers
 
     def _settled(
         self,
@@ -304,6 +321,7 @@ class CalibrationStep:
     def _alarms(
         self,
         joined: JoinedBatch,
+        numbers: Integers,
         issued: Floats,
         scored: ScoredRows,
         keys: Sequence[tuple[str, str]],
@@ -312,7 +330,9 @@ class CalibrationStep:
         if self.e_processes is None:
             return []
         forecasts, outcomes = self._task.bets(issued, scored)
-        opened = self.e_processes.run(joined.steps, joined.expired, forecasts, outcomes)
+        steps, expired = joined.steps, joined.expired
+        run = self.e_processes.run
+        opened = run(steps, expired, numbers, self.made, forecasts, outcomes)
         raised = alarms(opened, keys, self.e_processes.by_key)
         return [(int(joined.valid.rows[row]), alarm) for row, alarm in raised]
 

@@ -145,7 +145,8 @@ def _require_equal(entry: JournalEntry, counters: dict[str, int]) -> None:
     if differing:
         msg = (
             f"the journal entry leads to another state: {', '.join(differing)}; the entries are "
-            "not of this processor, or a learner failed at other times; start from a snapshot"
+            "not of this processor, or of an abers whose limits held for all models together, or a "
+            "learner failed at other times; start from a snapshot"
         )
         raise StateError(msg)
 

@@ -68,6 +68,9 @@ class Processor:
     own time. Each model has a clock, the largest time of its events; an event further ahead than
     `max_jump` is used, but moves the clock only where others agree.
 
+    **Models.** A model is a stream of its own: as long as neither `max_bytes` nor `max_models`
+    binds, its outputs do not depend on the other models, except through a learner that all share.
+
     Examples
     --------
     >>> from abers.stream import Label, Observation, Processor

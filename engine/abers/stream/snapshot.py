@@ -6,6 +6,9 @@ owner; learners are read only from under such a seal, and only if the settings n
 
 A snapshot is a seal (see `abers.serialization`) around MessagePack: the settings, the position, the
 state, the learners and the histories. Columns are little-endian bytes.
+
+In format 1 the predictions of all keys were numbered together. It is still read: each key then
+numbers on from there.
 """
 
 from __future__ import annotations
@@ -19,7 +22,16 @@ import numpy as np
 from abers.arrays import raw
 from abers.exceptions import AbersError, SettingsError, StateError
 from abers.reference.pending_store import PENDING
-from abers.serialization import REMEDY, column, count, require, seal_pieces, unseal
+from abers.serialization import (
+    MAX_COUNT,
+    REMEDY,
+    column,
+    count,
+    is_keyed,
+    require,
+    seal_pieces,
+    unseal,
+)
 from abers.stream.alarms import SavedEProcesses  # noqa: TC001 - msgspec reads the annotations
 from abers.stream.history import SavedHistory  # noqa: TC001 - as above
 from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
@@ -53,7 +65,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SavedState", "Snapshot", "dump", "dump_state", "load", "read", "require_whole"]
 
-MAGIC = b"abersPS\x01"
+MAGIC = b"abersPS\x02"
+_MAGIC_BEFORE = b"abersPS\x01"
 _DESCRIPTION = "a snapshot of a processor"
 _INCONSISTENT = (
     *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
@@ -74,6 +87,7 @@ class SavedState(msgspec.Struct, omit_defaults=True):
     stores: list[SavedStore]
     rows: memoryview
     features: list[Any]
+    made: memoryview  # number of predictions by key, as little-endian i8
     distributions: SavedDistributions | None = None
     e_processes: SavedEProcesses | None = None
 
@@ -110,13 +124,12 @@ def dump_state(state: ProcessorState) -> Iterator[Piece]:
         "stores": encode_stores(join.store),
         "rows": _encode_rows(calibration.rows, slots),
         "features": encode_array(0 if join.learners is None else len(slots), features),
+        "made": encode(raw(calibration.made)),
     }
     if calibration.pending is not None:
         fields["distributions"] = calibration.pending.encode(slots.tolist())
-    if calibration.e_processes is not None:
-        saved = calibration.e_processes.save(slots)
-        if saved is not None:
-            fields["e_processes"] = saved
+    if calibration.e_processes is not None and calibration.made.any():
+        fields["e_processes"] = calibration.e_processes.save(slots)
     yield from encode_struct(fields)
 
 
@@ -178,15 +191,38 @@ def read(
     payload = _payload(blob, key, owner)
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
+        if _magic(blob) == _MAGIC_BEFORE:
+            whole.state = _migrated(whole.state)
         saved = msgspec.msgpack.decode(whole.state, type=SavedState)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, KeyError) as error:
         msg = f"snapshot is garbled ({error}); {REMEDY}"
         raise StateError(msg) from None
     return whole, saved
 
 
 def _payload(blob: bytes, key: bytes | None, owner: str | None) -> memoryview:
-    return unseal(MAGIC, bytes(blob), _DESCRIPTION, key, owner)
+    return unseal(_magic(blob), bytes(blob), _DESCRIPTION, key, owner)
+
+
+def _magic(blob: bytes) -> bytes:
+    """Return the magic that a snapshot is to have: that of the format before if it says so."""
+    start = len(MAGIC) if is_keyed(blob) else 0
+    before = blob[start : start + len(MAGIC)] == _MAGIC_BEFORE
+    return _MAGIC_BEFORE if before else MAGIC
+
+
+def _migrated(state: msgspec.Raw) -> msgspec.Raw:
+    """Return a state of format 1 as one of format 2: each key numbers on from all predictions."""
+    decode = msgspec.msgpack.decode
+    fields = decode(state, type=dict[str, msgspec.Raw])
+    predictions = decode(fields["counters"], type=dict[str, int])["predictions"]
+    keys = len(decode(fields["calibrators"], type=list[msgspec.Raw]))
+    made = np.full(keys, count(predictions, "counter predictions"), "<i8")
+    fields["made"] = msgspec.Raw(_encode_to_bytes(made.tobytes()))
+    if "e_processes" in fields:
+        _, *rest = decode(fields["e_processes"], type=list[msgspec.Raw])
+        fields["e_processes"] = msgspec.Raw(_encode_to_bytes(rest))
+    return msgspec.Raw(_encode_to_bytes(fields))
 
 
 def require_whole(blob: bytes, key: bytes | None = None, owner: str | None = None) -> None:
@@ -277,6 +313,8 @@ def _load_calibration(
             for one, calibrator in zip(monitors, calibration.calibrators, strict=True)
         ]
         calibration.histories += [calibration.history() for _ in monitors]
+    calibration.made = column(saved.made, "<i8", "made", len(calibration.calibrators))
+    require(((calibration.made >= 0) & (calibration.made <= MAX_COUNT)).all(), "made")
     calibration.reserve(len(saved.keys), waiting + 1)
     width = calibration.rows.shape[1]
     rows = column(saved.rows, "<f8", "rows", waiting * width).reshape(waiting, width)
@@ -288,7 +326,8 @@ def _load_calibration(
     if pending is not None and saved.distributions is not None:
         require(pending.load(saved.distributions) == waiting, "distributions")
     if e_processes is not None and saved.e_processes is not None:
-        require(e_processes.load(saved.e_processes) == waiting, "e-processes")
+        loaded = e_processes.load(saved.e_processes, calibration.made)
+        require(loaded == waiting, "e-processes")
 
 
 # Learners

@@ -68,8 +68,5 @@ class ProcessorState:
         """
         keys = self.join.validator.keys
         self.calibration.reserve(len(keys), self.join.store.capacity())
-        first = self.join.counters["predictions"] - int((joined.steps.learns == 0).sum())
-        outputs, predicted = self.calibration.run(
-            joined, list(keys), known, first=first, outcomes=self.outcomes
-        )
+        outputs, predicted = self.calibration.run(joined, list(keys), known, outcomes=self.outcomes)
         return outputs._replace(retired=retired), predicted

@@ -288,8 +288,10 @@ def test_labels_wait_however_long_it_takes(file: Path) -> None:
 
 
 def test_as_many_wait_as_the_delay_says() -> None:
-    """The limit of pending observations grows with the delay."""
-    assert job("Phishing", delay=5_000_000).settings.max_pending == 5_000_001
+    """The limits of pending observations and of their bytes grow with the delay."""
+    assert job("Phishing", delay=5).settings.max_bytes == 1 << 29
+    waiting = job("Phishing", delay=5_000_000).settings
+    assert (waiting.max_pending, waiting.max_bytes) == (5_000_001, 10**10)
     assert job("Phishing", delay=5_000_000_000).settings.max_pending == 2**31 - 1
 
 

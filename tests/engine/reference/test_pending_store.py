@@ -39,7 +39,7 @@ LIMITS = st.tuples(
     st.integers(1, 4),  # max_pending
     st.integers(1, 3),  # max_early
     st.integers(0, 4),  # max_finished
-    st.sampled_from([0, 3, 12, 60, 1000]),  # max_bytes
+    st.sampled_from([0, 200, 350, 600, 3000]),  # max_bytes
     st.sampled_from([None, 0.0, 7.0]),  # assumed
 )
 EVENTS = st.lists(

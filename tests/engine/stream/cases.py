@@ -185,7 +185,7 @@ LIMITS: dict[str, st.SearchStrategy[Any]] = {
     "allowed_lateness": st.sampled_from((0, 0, 3, 12)),
     "max_clock_skew": st.sampled_from((FOREVER, 6, 0)),
     "max_jump": st.sampled_from((2**53, 2**53, 300, 6, 0, None)),
-    "max_bytes": st.sampled_from((FOREVER, FOREVER, 300, 10, 0)),
+    "max_bytes": st.sampled_from((FOREVER, FOREVER, 1000, 300, 0)),
     "dedup_ttl": st.sampled_from((None, None, 20, 2, 0)),
     "dedup_max_ids": st.sampled_from((FOREVER, FOREVER, 3, 1, 0)),
     "max_pending": st.sampled_from((FOREVER, FOREVER, 3, 1)),

@@ -32,16 +32,17 @@ in which they apply:
 9. *A label* settles its observation if that waits: the calibrator learns the score of the
    prediction, the learner the features. Else it waits.
 
-Predictions are numbered, and a calibrator knows labels, and what will have none, by the number.
+The predictions of a calibrator are numbered, and it knows labels, and what will have none, by the
+number.
 
 Before a batch, if `retire_after` is set and rule 4 leaves no room, every model is forgotten whose
 clock is further than that behind the third latest of the known clocks of models that had 100
 events, or the earliest of fewer. Its observations that wait count as expired, its labels that wait
 are dead letters.
 
-Beyond its limit each list loses its oldest entry. Beyond `max_bytes` of ids, features and what
-experts keep the oldest finished id goes, or else the oldest early label, or else the oldest
-observation.
+A model that has more entries in a list than its limit loses its oldest one there. Beyond
+`max_bytes` of all entries, ids, features and what experts keep, the oldest finished id of all
+models goes, or else the oldest early label, or else the oldest observation.
 """
 
 from __future__ import annotations
@@ -203,6 +204,7 @@ class Naive:
         self.outputs: list[Output] = []
         self.row: int | None = None
         self.assumed = 0  # labels
+        self.numbers: dict[tuple[str, str], int] = {}  # predictions by model and segment
         self.score: Any = 0.0
 
     def process_many(self, events: list[Event]) -> list[Output]:
@@ -251,6 +253,7 @@ class Naive:
                 self.pending.remove(pending)
             self.finished = [one for one in self.finished if one.model != model]
             self.calibrators = [one for one in self.calibrators if one[0] != model]
+            self.numbers = {of: number for of, number in self.numbers.items() if of[0] != model}
             self.models.remove(model)
             del self.clocks[model]
         for early in [one for one in self.early if one.model not in self.models]:
@@ -483,6 +486,7 @@ class Naive:
         """Count the bytes of ids and features, and of weights and forecasts of experts."""
         held: list[Any] = [*self.pending, *self.early, *self.finished]
         size = sum(len(one.id.encode()) for one in held)
+        size += 180 * len(self.pending) + 110 * (len(self.early) + len(self.finished))
         if self.settings.protected:
             rules = (self.settings.window, self.settings.max_age, self.settings.half_life)
             experts = 7 + any(rule is not None for rule in rules)
@@ -509,8 +513,9 @@ class Naive:
     def remember(self, model: str, id_: str, *, labelled: bool) -> None:
         """Remember a finished id, and drop the oldest beyond the limit."""
         self.finished.append(Finished(model, id_, self.now(model), labelled))
-        if len(self.finished) > self.settings.dedup_max_ids:
-            self.finished.pop(0)
+        own = self.of(self.finished, model)
+        if len(own) > self.settings.dedup_max_ids:
+            self.finished.remove(own[0])
             self.count("forgotten")
 
     # Rules 7 to 9
@@ -521,10 +526,12 @@ class Naive:
             self.count("duplicate_observations")
             return
         early = self.find(self.early, event)
-        if early is None and len(self.pending) == self.settings.max_pending:
-            self.drop(self.pending[0], "evicted")
+        own = self.of(self.pending, event.model)
+        if early is None and len(own) == self.settings.max_pending:
+            self.drop(own[0], "evicted")
+        number = self.number(event)
         prediction = self.predict(event)
-        number = self.counters["predictions"] - 1
+        self.numbers[event.model, event.segment] = number + 1
         entry = Pending(event.model, event.id, self.now(event.model), event, prediction, number)
         self.pending.append(entry)
         if early is not None:
@@ -541,7 +548,7 @@ class Naive:
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Make a prediction of what a calibrator returned."""
-        number, n = self.counters["predictions"], len(calibrator)
+        number, n = self.number(event), len(calibrator)
         interval = calibrator.predict_one(self.score, number=number, **self.when(event))
         p0, p1 = interval.p0, interval.p1
         p = interval.probability if self.settings.protected else interval.merged
@@ -557,6 +564,10 @@ class Naive:
             segment=event.segment,
             extra=event.extra,
         )
+
+    def number(self, event: Observation) -> int:
+        """Return the number of the next prediction of a model and segment."""
+        return self.numbers.get((event.model, event.segment), 0)
 
     def calibrator(self, event: Observation) -> Any:  # noqa: ANN401
         """Find the calibrator of the model and segment, or make it."""
@@ -598,8 +609,9 @@ class Naive:
         else:
             self.count("early_labels")
             self.early.append(Early(event.model, event.id, self.now(event.model), event))
-            if len(self.early) > self.settings.max_early:
-                self.give_up(self.early[0])
+            own = self.of(self.early, event.model)
+            if len(own) > self.settings.max_early:
+                self.give_up(own[0])
 
     def settle(self, entry: Pending, event: Label) -> None:
         """Learn the label of an observation, unless one was assumed."""
@@ -652,6 +664,11 @@ class Naive:
         )
 
     # What all of them need
+
+    @staticmethod
+    def of(entries: list[Any], model: str) -> list[Any]:
+        """Return the entries of a model."""
+        return [one for one in entries if one.model == model]
 
     @staticmethod
     def find(entries: list[Any], event: Event) -> Any:  # noqa: ANN401

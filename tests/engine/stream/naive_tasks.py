@@ -76,7 +76,7 @@ class NaiveClasses(Naive):
 
     def answer(self, calibrator: Any, event: Observation) -> Any:  # noqa: ANN401
         """Put the probabilities and their intervals into words."""
-        number, n = self.counters["predictions"], len(calibrator)
+        number, n = self.number(event), len(calibrator)
         found = calibrator.predict_one(self.score, number=number, **self.when(event))
         return MultiClassPrediction(
             id=event.id,

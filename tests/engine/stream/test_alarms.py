@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,7 @@ class Oracle:
         """Begin with nothing."""
         self.settings = settings
         self.kept: dict[tuple[str, str], Kept] = {}
-        self.count = 0
+        self.made: Counter[tuple[str, str]] = Counter()  # predictions by model and segment
         self.bets: dict[tuple[str, str], CalibrationEProcess] = defaultdict(
             lambda: CalibrationEProcess(
                 settings.views,
@@ -93,11 +93,12 @@ class Oracle:
         for output in outputs:
             if isinstance(output, Prediction):
                 gone += [old] if (old := self.kept.pop((output.model, output.id), None)) else []
-                self.kept[output.model, output.id] = one = Kept(self.count, output)
+                key = (output.model, output.segment)
+                self.kept[output.model, output.id] = one = Kept(self.made[key], output)
                 forecasts = {"raw": output.score, "calibrated": output.p}
                 issued = [forecasts[view] for view in self.settings.views]
                 self.of(output).predict(one.number, *issued, time=output.time)
-                self.count += 1
+                self.made[key] += 1
             if isinstance(output, Outcome) and not output.late:  # else it was learned before
                 one = self.kept.pop((output.model, output.id))
                 raised += self.alarms_of(
@@ -109,7 +110,7 @@ class Oracle:
         late = [
             (name, one)
             for name, one in self.kept.items()
-            if name not in waiting or self.count - 1 - one.number >= self.settings.max_pending
+            if name not in waiting or self.later(one) >= self.settings.max_pending
         ]
         for one in [*gone, *(one for _, one in late)]:
             raised += self.alarms_of(one, self.of(one.prediction).expire(one.number))
@@ -117,6 +118,10 @@ class Oracle:
             if name not in waiting:
                 del self.kept[name]
         return raised
+
+    def later(self, one: Kept) -> int:
+        """Return how many of its model and segment were predicted after an observation."""
+        return self.made[one.prediction.model, one.prediction.segment] - 1 - one.number
 
     def of(self, prediction: Prediction) -> CalibrationEProcess:
         """Return the e-process of a prediction's key."""

@@ -116,9 +116,9 @@ def test_long_streams(forgetting: dict[str, int], size: int) -> None:
     settings = Settings(
         **spans,
         label_timeout=2_000,
-        max_pending=45,
-        max_early=10,
-        dedup_max_ids=200,
+        max_pending=20,
+        max_early=4,
+        dedup_max_ids=60,
         allowed_lateness=100,
     )
     events = stream(size, every=50)
@@ -142,7 +142,7 @@ def test_long_streams(forgetting: dict[str, int], size: int) -> None:
 @pytest.mark.large(3_000, reference=600)
 def test_long_stream_is_the_naive_one(size: int) -> None:
     """A long stream of several models gives what the naive processor gives."""
-    settings = Settings(label_timeout=2_000, max_pending=45, max_early=10, dedup_max_ids=200)
+    settings = Settings(label_timeout=2_000, max_pending=20, max_early=4, dedup_max_ids=200)
     processor, naive = Processor(settings), Naive(settings)
     events = stream(size, every=30)
     said = processor.process_many(events)

@@ -15,7 +15,7 @@ from tests.engine.stream.cases import Scorer, stream
 from abers.stream import Processor, Settings
 
 HERE = "tests.engine.stream.test_determinism"
-SETTINGS = Settings(label_timeout=2_000, max_pending=45, max_early=10, dedup_max_ids=300)
+SETTINGS = Settings(label_timeout=2_000, max_pending=20, max_early=4, dedup_max_ids=60)
 FORGETTING: tuple[dict[str, int], ...] = ({}, {"window": 20}, {"max_age": 900}, {"half_life": 300})
 
 

@@ -207,7 +207,7 @@ TestMultiClassLife = MultiClassLife.TestCase
 TestRegressionLife = RegressionLife.TestCase
 
 
-LIMITED = Settings(label_timeout=2_000, max_pending=49, max_early=10, dedup_max_ids=200)
+LIMITED = Settings(label_timeout=2_000, max_pending=20, max_early=4, dedup_max_ids=60)
 
 
 @pytest.mark.parametrize("size", [1, 7, 200, 10_000])

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abers import ParameterError, StateError, backend
+from abers.reference.stored_entry import ENTRY_BYTES
 from abers.regression import CoverageTracker, ProtectedIVAPR
 from abers.serialization import pack, unpack
 from abers.stream import (
@@ -305,7 +306,7 @@ def test_what_a_tracker_keeps_counts() -> None:
     assert taken / len(numbers) <= tracker.awaiting_bytes
     plain, tracked = (make_task(using(coverage=one)).awaiting_bytes() for one in (None, 0.5))
     assert tracked == plain + tracker.awaiting_bytes
-    processor = Processor(using(max_bytes=2 * (tracked + 1) + 1))
+    processor = Processor(using(max_bytes=2 * (ENTRY_BYTES[0] + tracked + 1) + ENTRY_BYTES[2] + 1))
     processor.process_many([Observation(one, 1, "m", 4.0) for one in "ab"])
     assert processor.waiting == (2, 0)
     processor.process(Observation("c", 1, "m", 4.0))
