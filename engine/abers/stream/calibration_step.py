@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from abers.monitoring import ScoredRows, TaskMonitor
     from abers.stream.columns import Events
     from abers.stream.events import Alarm
-    from abers.stream.joined_batch import JoinedBatch, JoinedSteps
+    from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import RowCalibrator, Task
 
@@ -160,7 +160,7 @@ class CalibrationStep:
         predicts = ~learns
         issued, causes = slots[predicts], steps.rows[predicts]
         self.rows[issued, :width] = valid.scores[causes]
-        times, delays = _clipped(steps)
+        times, _ = _clipped(steps)
         run = CalibrationSteps(steps.learns, self.rows[slots, :width], steps.values, times)
         # Before the clock is known, a wrong time could make a calibrator forget all that comes.
         usable = predicts | (steps.clocks != NO_CLOCK) | (not self._aging)
@@ -190,13 +190,9 @@ class CalibrationStep:
         settled = self.rows[labelled.slots]
         if distributions is not None:
             settled = np.hstack((settled, distribution_scores(distributions, labelled.values)))
-        scored = self._task.scored_rows(settled, labelled.values)
-        batch = SettledBatch(labelled.keys, times[learns], delays[learns], scored)
-        parts = [*by_key(labelled.keys)]
-        self._monitor(parts, batch)
-        raised = self._alarms(joined, whole.rows, scored, keys)
-        self._note(parts, [alarm for _, alarm in raised], keys)
-        outputs = outputs._replace(settled_batch=batch, alarms=raised)
+        batch, raised = self._watch(steps, expired, labelled, settled, keys)
+        by_row = [(int(valid.rows[row]), alarm) for row, alarm in raised]
+        outputs = outputs._replace(settled_batch=batch, alarms=by_row)
         if outcomes:
             if len(late.rows):  # no task with distributions has any
                 labelled = labelled.merged(late)
@@ -205,6 +201,36 @@ class CalibrationStep:
             rows = self._settled(events, keys, labelled, settled)
             outputs = outputs._replace(outcomes=self._task.outcomes(rows))
         return outputs, predicted
+
+    def watch(
+        self,
+        steps: JoinedSteps,
+        expired: ExpiredObservations,
+        keys: Sequence[tuple[str, str]],
+    ) -> None:
+        """Monitor and test steps that calibrators have run, and whose slots are not used again.
+
+        Predictions have no distributions.
+        """
+        labelled = steps.take(np.flatnonzero(steps.learns))
+        self._watch(steps, expired, labelled, self.rows[labelled.slots], keys)
+
+    def _watch(
+        self,
+        steps: JoinedSteps,
+        expired: ExpiredObservations,
+        labelled: JoinedSteps,
+        settled: Floats,
+        keys: Sequence[tuple[str, str]],
+    ) -> tuple[SettledBatch, list[tuple[int, Alarm]]]:
+        """Monitor and test the steps of a batch; return what settled, and the alarms by row."""
+        scored = self._task.scored_rows(settled, labelled.values)
+        batch = SettledBatch(labelled.keys, *_clipped(labelled), scored)
+        parts = [*by_key(labelled.keys)]
+        self._monitor(parts, batch)
+        raised = self._alarms(steps, expired, scored, keys)
+        self._note(parts, [alarm for _, alarm in raised], keys)
+        return batch, raised
 
     def _settled(
         self,
@@ -303,18 +329,18 @@ class CalibrationStep:
 
     def _alarms(
         self,
-        joined: JoinedBatch,
-        issued: Floats,
+        steps: JoinedSteps,
+        expired: ExpiredObservations,
         scored: ScoredRows,
         keys: Sequence[tuple[str, str]],
     ) -> list[tuple[int, Alarm]]:
-        """Test the predictions, and return the alarms that this raises."""
+        """Test the predictions, and return the alarms that this raises by row of the event."""
         if self.e_processes is None:
             return []
+        issued = self.rows[steps.slots[steps.learns == 0]]
         forecasts, outcomes = self._task.bets(issued, scored)
-        opened = self.e_processes.run(joined.steps, joined.expired, forecasts, outcomes)
-        raised = alarms(opened, keys, self.e_processes.by_key)
-        return [(int(joined.valid.rows[row]), alarm) for row, alarm in raised]
+        opened = self.e_processes.run(steps, expired, forecasts, outcomes)
+        return alarms(opened, keys, self.e_processes.by_key)
 
 
 def _clipped(steps: JoinedSteps) -> tuple[Integers, Integers]:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from abers.backends import core
-from abers.exceptions import LabelError, ScoreError, SettingsError
+from abers.exceptions import InputError, LabelError, ScoreError, SettingsError
 from abers.reference.text_columns import fits, is_text
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.name_columns import names_of, numbers_of
@@ -93,6 +93,39 @@ class EventValidator:
         pairs = [pair for pair in self.keys if pair[0] in {*models}]
         self.models = {name: number for number, name in enumerate(models)}
         self.keys = {pair: number for number, pair in enumerate(pairs)}
+
+    def known(self, event: Event) -> tuple[int, int, Any] | None:
+        """Return the numbers of the model and of the key of an event, and its score or value.
+
+        A score is a row of `Task.score`, and the key of a label 0. None if the model or the key is
+        new, or anything is unusual, so that `validate` has to decide; nothing changes.
+        """
+        observes = type(event) is Observation
+        segment = event.segment if type(event) is Observation else ""
+        texts = type(event.model) is type(segment) is str
+        model = self.models.get(event.model) if texts else None
+        key = self.keys.get((event.model, segment)) if observes and texts else 0
+        if model is None or key is None or not self._is_plain(event.id, event.time, event.recorded):
+            return None
+        try:
+            if type(event) is not Observation:
+                return model, key, self._task.value(event.value)
+            score = self._task.score(event.score, event.id)
+        except InputError:
+            return None
+        return model, key, [score] if type(score) is float else score
+
+    def _is_plain(self, id_: object, time: object, recorded: object) -> bool:
+        """Return whether an id and times are valid for certain."""
+        if type(id_) is not str or not id_.isascii() or type(time) is not int:
+            return False
+        if not 0 < len(id_) <= self._settings.max_id_bytes:
+            return False
+        if not -self._latest < time < self._latest:
+            return False
+        if recorded is None:
+            return True
+        return type(recorded) is int and time - recorded <= self._settings.max_clock_skew
 
     # A column at a time
 

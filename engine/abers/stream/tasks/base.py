@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from abers.arrays import LEARN, PREDICT
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.columns import Rows, objects
@@ -105,7 +106,7 @@ class RowCalibrator:
     def __init__(self, task: Task, state: bytes | None = None) -> None:
         empty = task.make_calibrator()
         self._calibrator = empty if state is None else type(empty).from_bytes(state)
-        self._predict, self._stateful = task.predict, task.stateful
+        self._task, self._predict, self._stateful = task, task.predict, task.stateful
         self._aging = empty.max_age is not None or empty.half_life is not None
         for name in _OPTIONS:
             same = _option(self._calibrator, name) == _option(empty, name)
@@ -129,6 +130,14 @@ class RowCalibrator:
             options["numbers"] = steps.numbers
         rows, bands = self._predict(self._calibrator, steps, options)
         return PredictionRows(rows, n_labels, bands)
+
+    def predict_one(self, score: Sequence[float], time: int) -> Sequence[float]:
+        """Predict one observation that is not numbered, as `run` does."""
+        return self._task.predict_one(self._calibrator, score, time if self._aging else None)
+
+    def learn_one(self, score: Sequence[float], value: float, time: int) -> None:
+        """Learn the label of one observation that is not numbered, as `run` does."""
+        self._task.learn_one(self._calibrator, score, value, time if self._aging else None)
 
     def __len__(self) -> int:
         """Return the number of labels held."""
@@ -279,6 +288,32 @@ class Task(ABC):
         array of the numbers of labels held, which the run fills, and numbers of observations.
         """
 
+    def predict_one(
+        self, calibrator: AnyCalibrator, score: Sequence[float], time: int | None
+    ) -> Sequence[float]:
+        """Predict one observation as `predict` does; the time is None where that has none."""
+        return self._step(calibrator, PREDICT, score, 0.0, time)
+
+    def learn_one(
+        self, calibrator: AnyCalibrator, score: Sequence[float], value: float, time: int | None
+    ) -> None:
+        """Learn one observation as `predict` does."""
+        self._step(calibrator, LEARN, score, value, time)
+
+    def _step(  # noqa: PLR0913, PLR0917 - a step
+        self,
+        calibrator: AnyCalibrator,
+        kind: int,
+        score: Sequence[float],
+        value: float,
+        time: int | None,
+    ) -> Sequence[float]:
+        times = np.array([time or 0])
+        columns = (np.array([kind], np.uint8), np.array([score]), np.array([value]), times)
+        options = {"times": None if time is None else times, "held": np.empty(1, np.int64)}
+        row: list[float] = self.predict(calibrator, CalibrationSteps(*columns), options)[0][0].tolist()
+        return row
+
     def calibrator(self, state: bytes | None = None) -> RowCalibrator:
         """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
         return RowCalibrator(self, state)
@@ -322,6 +357,10 @@ class Task(ABC):
     @abstractmethod
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of the output fields that rows of score and prediction have."""
+
+    def field_values(self, row: Sequence[float]) -> Sequence[Any]:
+        """Return the values of `fields` of one row."""
+        return [one.tolist()[0] for one in self.fields(np.array([row])).values()]
 
     def prediction_extras(self, predicted: PredictionRows) -> dict[str, Column]:
         """Return the last fields of predictions, which not all predictions of the task have."""

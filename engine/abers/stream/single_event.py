@@ -1,0 +1,234 @@
+"""One event at a time, without columns of one row.
+
+A batch of one event takes hundreds of microseconds, nearly all of them in calls on short arrays.
+Here a plain event is validated, joined, and predicted or learned by itself. Its monitoring waits:
+monitors and tests add up row by row, so they take the steps of many events at once, before anything
+reads or saves them, and before any batch.
+
+Outputs and state are those of a batch of one event, to the bit. An event makes such a batch if
+
+- there is a learner, models are retired, or the task repeats predictions (`Task.repeats`),
+- it is not valid, its id is not ASCII, or it is the first of its model or segment,
+- a label is assumed, or comes after an assumed one, or becomes unmatched.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.arrays import PREDICT
+from abers.reference.clock import NO_CLOCK
+from abers.reference.pending_store import LATE
+from abers.stream.events import Label, Observation
+from abers.stream.joined_batch import ExpiredObservations, JoinedSteps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from abers._core import PendingStore
+    from abers.arrays import Integers
+    from abers.reference.pending_store import Unknown
+    from abers.stream.calibration_step import CalibrationStep
+    from abers.stream.events import Event, Output
+    from abers.stream.join import Join
+    from abers.stream.joined_batch import JoinedBatch
+    from abers.stream.outputs import Outputs
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import Task
+
+    Taken = tuple[int, list[str], list[Unknown], int]  # what `PendingStore.take` returns
+    Step = list[int]  # row of the event, slot, key, time, time of the label, clock
+
+__all__ = ["SingleEvents"]
+
+_MOST_WAITING = 256  # events: more of them take hardly less time each, and a longer pause
+_STEP_COLUMNS = 6
+_MOST_STEPS = 2  # of a plain event: a prediction, and a label that came before it
+
+
+class SingleEvents:
+    """Single events of a processor, whose monitoring waits.
+
+    Parameters
+    ----------
+    join, calibration, task, settings
+        Those of the processor.
+    outcomes
+        Whether labels give outcomes.
+    calibrate
+        Runs the calibration step of a joined batch.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a processor
+        self,
+        join: Join,
+        calibration: CalibrationStep,
+        task: Task,
+        settings: Settings,
+        *,
+        outcomes: bool,
+        calibrate: Callable[[JoinedBatch], Outputs],
+    ) -> None:
+        self._join, self._calibration, self._task = join, calibration, task
+        self._outcomes, self._calibrate = outcomes, calibrate
+        self._serves = join.learners is None and not task.repeats and settings.retire_after is None
+        self._aging = settings.max_age is not None or settings.half_life is not None
+        self._width, self._monitored = task.score_width, settings.monitors
+        self._columns, self._waiting = _EventColumns(), _WaitingSteps()
+        self._count = 0  # events since the last flush
+        self._segments: list[str] = []  # by key; the newest may be missing
+
+    def process(self, event: Event) -> list[Output] | None:
+        """Process a plain event; return None of one that is to make a batch, and change nothing."""
+        known = self._join.validator.known(event) if self._serves else None
+        if known is None:
+            return None
+        model, key, given = known
+        store, is_label = self._join.store, type(event) is Label
+        value = given if is_label else self._join.awaiting_bytes
+        taken = self._columns.take(store, event, is_label, model, key, value)
+        count, assumed, unknown, gone = taken
+        steps = [] if assumed or unknown else self._columns.steps(store, count)
+        if assumed or unknown or (steps and steps[0][0] == LATE):
+            self.flush()
+            return self._calibrate(self._join.taken(event, taken)).in_order()
+        outputs: list[Output] = []
+        for kind, step, label in steps:
+            step[0] = self._count
+            if kind == PREDICT:
+                outputs.append(self._predict(event, step, given))
+            else:
+                outputs += self._learn(event, step, label)
+        self._join.count_one(is_label=is_label, steps=count)
+        if self._monitored:
+            self._waiting.add(steps)
+            if gone:
+                self._waiting.expire(store, gone, self._count)
+        self._count += 1
+        if self._count == _MOST_WAITING:
+            self.flush()
+        return outputs
+
+    def flush(self) -> None:
+        """Let monitors and tests take the steps that wait, and free the slots of these."""
+        self._segments.clear()
+        if not self._count:
+            return
+        self._count = 0
+        self._join.store.recycle()
+        if self._waiting:
+            keys = [*self._join.validator.keys]
+            self._calibration.reserve(len(keys), self._join.store.capacity())
+            self._calibration.watch(*self._waiting.drained(), keys)
+
+    def _predict(self, event: Observation, step: Step, score: Sequence[float]) -> Output:
+        _, slot, key, time, _, clock = step
+        calibration = self._calibration
+        if slot >= len(calibration.rows):
+            keys = len(self._join.validator.keys)
+            calibration.reserve(keys, self._join.store.capacity())
+        calibrator = calibration.calibrators[key]
+        row = [*score, *calibrator.predict_one(score, _clipped(time, clock))]
+        calibration.rows[slot] = row
+        return self._task.prediction(
+            event.id,
+            time,
+            event.model,
+            *self._task.field_values(row),
+            len(calibrator),
+            event.segment,
+            event.extra,
+        )
+
+    def _learn(self, event: Event, step: Step, label: float) -> list[Output]:
+        _, slot, key, time, label_time, clock = step
+        row = self._calibration.rows[slot].tolist()
+        if clock != NO_CLOCK or not self._aging:  # as in `CalibrationStep.run`
+            score = row[: self._width]
+            self._calibration.calibrators[key].learn_one(score, label, _clipped(time, clock))
+        if not self._outcomes:
+            return []
+        if key >= len(self._segments):
+            self._segments = [segment for _, segment in self._join.validator.keys]
+        return [
+            self._task.outcome(
+                event.id,
+                label_time,
+                event.model,
+                time,
+                self._task.label(label),
+                *self._task.field_values(row),
+                self._segments[key],
+            )
+        ]
+
+
+class _EventColumns:
+    """Columns of one event, which a pending store reads, and of the steps that it writes."""
+
+    def __init__(self) -> None:
+        self._kinds, self._times = np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        self._models, self._keys = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+        self._values = np.zeros(1)
+        self._steps = [
+            (np.empty((_STEP_COLUMNS, count), np.int64), np.empty(count, np.uint8), np.empty(count))
+            for count in range(_MOST_STEPS + 1)
+        ]
+
+    def take(
+        self, store: PendingStore, event: Event, is_label: bool, model: int, key: int, value: float
+    ) -> Taken:
+        self._kinds[0], self._models[0], self._keys[0] = is_label, model, key
+        self._times[0], self._values[0] = event.time, value
+        return store.take(
+            [event.id], self._kinds, self._models, self._keys, self._times, self._values
+        )
+
+    def steps(self, store: PendingStore, count: int) -> list[tuple[int, Step, float]]:
+        """Return kind, columns and label of each step that the store made last."""
+        if not count:
+            return []
+        columns, kinds, labels = self._steps[count]
+        store.steps(columns, kinds, labels)
+        return [*zip(kinds.tolist(), columns.T.tolist(), labels.tolist(), strict=True)]
+
+
+class _WaitingSteps:
+    """Steps of events that calibrators have run, and monitors have not taken."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[int, Step, float]] = []
+        self._expired: list[Integers] = []
+
+    def __bool__(self) -> bool:
+        """Return whether any wait."""
+        return bool(self._steps or self._expired)
+
+    def add(self, steps: Sequence[tuple[int, Step, float]]) -> None:
+        """Add the steps of an event."""
+        self._steps += steps
+
+    def expire(self, store: PendingStore, count: int, row: int) -> None:
+        """Add the observations that the store dropped last, at the event of this row."""
+        dropped = np.empty((3, count), np.int64)
+        store.dropped(*dropped)
+        dropped[0] = row
+        self._expired.append(dropped)
+
+    def drained(self) -> tuple[JoinedSteps, ExpiredObservations]:
+        """Return all as columns, and keep none."""
+        kinds, steps, labels = zip(*self._steps, strict=True) if self._steps else ((), (), ())
+        columns = np.ascontiguousarray(np.array(steps, np.int64).reshape(-1, _STEP_COLUMNS).T)
+        joined = JoinedSteps(
+            np.array(kinds, np.uint8), *columns, np.array(labels), np.full(len(kinds), None)
+        )
+        expired = np.hstack(self._expired) if self._expired else np.empty((3, 0), np.int64)
+        self._steps, self._expired = [], []
+        return joined, ExpiredObservations(*expired)
+
+
+def _clipped(time: int, clock: int) -> int:
+    """Return the time of an observation, or the clock of its model where that is less."""
+    return time if clock == NO_CLOCK else min(time, clock)
