@@ -323,8 +323,10 @@ class CalibrationStep:
     ) -> None:
         """Add the alarms and the evidence of a batch to the histories."""
         if self.monitors is not None:
-            for key, _ in parts:
-                mine = [one for one in raised if (one.model, one.segment) == keys[key]]
+            noted: dict[int, list[Alarm]] = {key: [] for key, _ in parts}
+            for one in raised:  # by an observation that expires also where no label came
+                noted.setdefault(keys.index((one.model, one.segment)), []).append(one)
+            for key, mine in noted.items():
                 self.histories[key].note(self.monitors[key], mine)
 
     def _alarms(

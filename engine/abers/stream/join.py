@@ -114,6 +114,11 @@ class Join:
         return store
 
     @property
+    def predictions(self) -> int:
+        """Number of predictions, which is that of the next one."""
+        return self._counters["predictions"]
+
+    @property
     def counters(self) -> dict[str, int]:
         """Counts of events by kind and result."""
         return self._counters | dict(zip(_STORE, self.store.counts, strict=True))

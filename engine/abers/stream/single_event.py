@@ -7,9 +7,10 @@ reads or saves them, and before any batch.
 
 Outputs and state are those of a batch of one event, to the bit. An event makes such a batch if
 
-- there is a learner, models are retired, or the task repeats predictions (`Task.repeats`),
+- there is a learner, models are retired, or predictions are distributions or have tracked intervals,
 - it is not valid, its id is not ASCII, or it is the first of its model or segment,
-- a label is assumed, or comes after an assumed one, or becomes unmatched.
+- a label is assumed, or comes after an assumed one, or becomes unmatched,
+- an observation expires, and predictions change the state of a calibrator.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.arrays import PREDICT
+from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.reference.clock import NO_CLOCK
 from abers.reference.pending_store import LATE
 from abers.stream.events import Label, Observation
@@ -73,7 +74,8 @@ class SingleEvents:
     ) -> None:
         self._join, self._calibration, self._task = join, calibration, task
         self._outcomes, self._calibrate = outcomes, calibrate
-        self._serves = join.learners is None and not task.repeats and settings.retire_after is None
+        plain = not (task.distributions or task.tracked) and settings.retire_after is None
+        self._serves = plain and join.learners is None
         self._aging = settings.max_age is not None or settings.half_life is not None
         self._width, self._monitored = task.score_width, settings.monitors
         self._columns, self._waiting = _EventColumns(), _WaitingSteps()
@@ -90,8 +92,9 @@ class SingleEvents:
         value = given if is_label else self._join.awaiting_bytes
         taken = self._columns.take(store, event, is_label, model, key, value)
         count, assumed, unknown, gone = taken
-        steps = [] if assumed or unknown else self._columns.steps(store, count)
-        if assumed or unknown or (steps and steps[0][0] == LATE):
+        unusual = assumed or unknown or (gone and self._task.stateful)
+        steps = [] if unusual else self._columns.steps(store, count)
+        if unusual or (steps and steps[0][0] == LATE):
             self.flush()
             return self._calibrate(self._join.taken(event, taken)).in_order()
         outputs: list[Output] = []
@@ -130,7 +133,8 @@ class SingleEvents:
             keys = len(self._join.validator.keys)
             calibration.reserve(keys, self._join.store.capacity())
         calibrator = calibration.calibrators[key]
-        row = [*score, *calibrator.predict_one(score, _clipped(time, clock))]
+        number = self._join.predictions
+        row = [*score, *calibrator.step(PREDICT, score, 0.0, _clipped(time, clock), number)]
         calibration.rows[slot] = row
         return self._task.prediction(
             event.id,
@@ -145,9 +149,11 @@ class SingleEvents:
     def _learn(self, event: Event, step: Step, label: float) -> list[Output]:
         _, slot, key, time, label_time, clock = step
         row = self._calibration.rows[slot].tolist()
-        if clock != NO_CLOCK or not self._aging:  # as in `CalibrationStep.run`
-            score = row[: self._width]
-            self._calibration.calibrators[key].learn_one(score, label, _clipped(time, clock))
+        usable, stateful = clock != NO_CLOCK or not self._aging, self._task.stateful
+        if usable or stateful:  # as in `CalibrationStep.run`
+            kind, number = LEARN if usable else EXPIRE, int(row[-1]) if stateful else 0
+            calibrator = self._calibration.calibrators[key]
+            calibrator.step(kind, row[: self._width], label, _clipped(time, clock), number)
         if not self._outcomes:
             return []
         if key >= len(self._segments):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from abers.arrays import LEARN, PREDICT
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.columns import Rows, objects
@@ -43,6 +42,7 @@ __all__ = [
     "Task",
     "are_numbers",
     "by_name",
+    "dicts",
 ]
 
 _OPTIONS = (
@@ -131,13 +131,12 @@ class RowCalibrator:
         rows, bands = self._predict(self._calibrator, steps, options)
         return PredictionRows(rows, n_labels, bands)
 
-    def predict_one(self, score: Sequence[float], time: int) -> Sequence[float]:
-        """Predict one observation that is not numbered, as `run` does."""
-        return self._task.predict_one(self._calibrator, score, time if self._aging else None)
-
-    def learn_one(self, score: Sequence[float], value: float, time: int) -> None:
-        """Learn the label of one observation that is not numbered, as `run` does."""
-        self._task.learn_one(self._calibrator, score, value, time if self._aging else None)
+    def step(
+        self, kind: int, score: Sequence[float], value: float, time: int, number: int
+    ) -> Sequence[float]:
+        """Run one step as `run` does, and return the row of a prediction."""
+        when = time if self._aging else None
+        return self._task.step(self._calibrator, kind, score, value, when, number)
 
     def __len__(self) -> int:
         """Return the number of labels held."""
@@ -162,6 +161,12 @@ def are_numbers(column: Floats) -> bool:
 def by_name(names: Sequence[str], rows: Floats) -> Column:
     """Return a dict of each row, from a name of each column to the value."""
     return objects([dict(zip(names, row, strict=True)) for row in rows.tolist()])
+
+
+def dicts(names: Sequence[str], row: Sequence[float]) -> list[dict[str, float]]:
+    """Return a dict from name to value of each part of a row, which has a value for each name."""
+    k = len(names)
+    return [dict(zip(names, row[at : at + k], strict=True)) for at in range(0, len(row), k)]
 
 
 class Task(ABC):
@@ -288,30 +293,27 @@ class Task(ABC):
         array of the numbers of labels held, which the run fills, and numbers of observations.
         """
 
-    def predict_one(
-        self, calibrator: AnyCalibrator, score: Sequence[float], time: int | None
-    ) -> Sequence[float]:
-        """Predict one observation as `predict` does; the time is None where that has none."""
-        return self._step(calibrator, PREDICT, score, 0.0, time)
-
-    def learn_one(
-        self, calibrator: AnyCalibrator, score: Sequence[float], value: float, time: int | None
-    ) -> None:
-        """Learn one observation as `predict` does."""
-        self._step(calibrator, LEARN, score, value, time)
-
-    def _step(  # noqa: PLR0913, PLR0917 - a step
+    def step(  # noqa: PLR0913, PLR0917 - a step of a calibrator
         self,
         calibrator: AnyCalibrator,
         kind: int,
         score: Sequence[float],
         value: float,
         time: int | None,
+        number: int,
     ) -> Sequence[float]:
-        times = np.array([time or 0])
-        columns = (np.array([kind], np.uint8), np.array([score]), np.array([value]), times)
-        options = {"times": None if time is None else times, "held": np.empty(1, np.int64)}
-        row: list[float] = self.predict(calibrator, CalibrationSteps(*columns), options)[0][0].tolist()
+        """Run one step as `predict` does, and return the row of a prediction.
+
+        The parameters are those of a row of `CalibrationSteps`; the number is 0 where there is none.
+        Tasks that override it are faster.
+        """
+        options: dict[str, Any] = {"times": None if time is None else np.array([time])}
+        columns: list[Any] = [np.array([one]) for one in (score, value, time or 0)]
+        if self.stateful:
+            options["numbers"] = np.array([number])
+        steps = CalibrationSteps(np.array([kind], np.uint8), *columns, options.get("numbers"))
+        rows, _ = self.predict(calibrator, steps, options | {"held": np.empty(1, np.int64)})
+        row: list[float] = rows[0].tolist()
         return row
 
     def calibrator(self, state: bytes | None = None) -> RowCalibrator:
