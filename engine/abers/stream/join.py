@@ -200,7 +200,7 @@ class Join:
     # One event, which `EventValidator.known` knows, and the store has taken
 
     def count_one(self, *, is_label: bool, steps: int) -> None:
-        """Count an event that makes so many steps, the first one of its kind, and no dead letter."""
+        """Count an event that makes so many steps, the first of its kind; it has no dead letter."""
         counters = self._counters
         counters["labels_in" if is_label else "observations"] += 1
         if steps:

@@ -7,7 +7,8 @@ reads or saves them, and before any batch.
 
 Outputs and state are those of a batch of one event, to the bit. An event makes such a batch if
 
-- there is a learner, models are retired, or predictions are distributions or have tracked intervals,
+- there is a learner, or models are retired,
+- predictions are whole distributions, or have tracked intervals,
 - it is not valid, its id is not ASCII, or it is the first of its model or segment,
 - a label is assumed, or comes after an assumed one, or becomes unmatched,
 - an observation expires, and predictions change the state of a calibrator.
@@ -15,6 +16,7 @@ Outputs and state are those of a batch of one event, to the bit. An event makes 
 
 from __future__ import annotations
 
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,29 +80,42 @@ class SingleEvents:
         self._serves = plain and join.learners is None
         self._aging = settings.max_age is not None or settings.half_life is not None
         self._width, self._monitored = task.score_width, settings.monitors
+        self._prediction: Any = task.prediction
+        self._outcome: Any = task.outcome
         self._columns, self._waiting = _EventColumns(), _WaitingSteps()
         self._count = 0  # events since the last flush
         self._segments: list[str] = []  # by key; the newest may be missing
+        self._lock = RLock()  # another thread may read monitors, which take what waits then
 
     def process(self, event: Event) -> list[Output] | None:
         """Process a plain event; return None of one that is to make a batch, and change nothing."""
         known = self._join.validator.known(event) if self._serves else None
         if known is None:
             return None
-        model, key, given = known
+        with self._lock:
+            return self._process(event, *known)
+
+    def flush(self) -> None:
+        """Let monitors and tests take the steps that wait, and free the slots of these."""
+        self._segments = []
+        if self._count:  # else a copy of this process, whose lock is as it was, must not wait
+            with self._lock:
+                self._flush()
+
+    def _process(self, event: Event, model: int, key: int, given: Any) -> list[Output]:  # noqa: ANN401 - a score or a label
         store, is_label = self._join.store, type(event) is Label
         value = given if is_label else self._join.awaiting_bytes
-        taken = self._columns.take(store, event, is_label, model, key, value)
+        taken = self._columns.take(store, event, model, key, value)
         count, assumed, unknown, gone = taken
         unusual = assumed or unknown or (gone and self._task.stateful)
-        steps = [] if unusual else self._columns.steps(store, count)
+        steps = self._columns.steps(store, count) if count and not unusual else []
         if unusual or (steps and steps[0][0] == LATE):
-            self.flush()
+            self._flush()
             return self._calibrate(self._join.taken(event, taken)).in_order()
         outputs: list[Output] = []
         for kind, step, label in steps:
             step[0] = self._count
-            if kind == PREDICT:
+            if kind == PREDICT and type(event) is Observation:
                 outputs.append(self._predict(event, step, given))
             else:
                 outputs += self._learn(event, step, label)
@@ -111,20 +126,16 @@ class SingleEvents:
                 self._waiting.expire(store, gone, self._count)
         self._count += 1
         if self._count == _MOST_WAITING:
-            self.flush()
+            self._flush()
         return outputs
 
-    def flush(self) -> None:
-        """Let monitors and tests take the steps that wait, and free the slots of these."""
-        self._segments.clear()
-        if not self._count:
-            return
-        self._count = 0
+    def _flush(self) -> None:
         self._join.store.recycle()
         if self._waiting:
             keys = [*self._join.validator.keys]
             self._calibration.reserve(len(keys), self._join.store.capacity())
             self._calibration.watch(*self._waiting.drained(), keys)
+        self._count = 0  # at last: no other thread may begin a batch before
 
     def _predict(self, event: Observation, step: Step, score: Sequence[float]) -> Output:
         _, slot, key, time, _, clock = step
@@ -136,15 +147,9 @@ class SingleEvents:
         number = self._join.predictions
         row = [*score, *calibrator.step(PREDICT, score, 0.0, _clipped(time, clock), number)]
         calibration.rows[slot] = row
-        return self._task.prediction(
-            event.id,
-            time,
-            event.model,
-            *self._task.field_values(row),
-            len(calibrator),
-            event.segment,
-            event.extra,
-        )
+        fields = (*self._task.field_values(row), len(calibrator), event.segment, event.extra)
+        made: Output = self._prediction(event.id, time, event.model, *fields)
+        return made
 
     def _learn(self, event: Event, step: Step, label: float) -> list[Output]:
         _, slot, key, time, label_time, clock = step
@@ -156,19 +161,11 @@ class SingleEvents:
             calibrator.step(kind, row[: self._width], label, _clipped(time, clock), number)
         if not self._outcomes:
             return []
-        if key >= len(self._segments):
-            self._segments = [segment for _, segment in self._join.validator.keys]
-        return [
-            self._task.outcome(
-                event.id,
-                label_time,
-                event.model,
-                time,
-                self._task.label(label),
-                *self._task.field_values(row),
-                self._segments[key],
-            )
-        ]
+        segments = self._segments
+        if key >= len(segments):
+            segments = self._segments = [segment for _, segment in self._join.validator.keys]
+        fields = (time, self._task.label(label), *self._task.field_values(row), segments[key])
+        return [self._outcome(event.id, label_time, event.model, *fields)]
 
 
 class _EventColumns:
@@ -180,13 +177,14 @@ class _EventColumns:
         self._values = np.zeros(1)
         self._steps = [
             (np.empty((_STEP_COLUMNS, count), np.int64), np.empty(count, np.uint8), np.empty(count))
-            for count in range(_MOST_STEPS + 1)
+            for count in range(1 + _MOST_STEPS)
         ]
+        self._only = self._steps[1][0].ravel()  # a view
 
-    def take(
-        self, store: PendingStore, event: Event, is_label: bool, model: int, key: int, value: float
-    ) -> Taken:
-        self._kinds[0], self._models[0], self._keys[0] = is_label, model, key
+    def take(self, store: PendingStore, event: Event, model: int, key: int, value: float) -> Taken:
+        """Let the store take an event, and return what it returns."""
+        self._kinds[0] = type(event) is Label
+        self._models[0], self._keys[0] = model, key
         self._times[0], self._values[0] = event.time, value
         return store.take(
             [event.id], self._kinds, self._models, self._keys, self._times, self._values
@@ -194,10 +192,10 @@ class _EventColumns:
 
     def steps(self, store: PendingStore, count: int) -> list[tuple[int, Step, float]]:
         """Return kind, columns and label of each step that the store made last."""
-        if not count:
-            return []
         columns, kinds, labels = self._steps[count]
         store.steps(columns, kinds, labels)
+        if count == 1:  # as of nearly all events
+            return [(kinds.item(), self._only.tolist(), labels.item())]
         return [*zip(kinds.tolist(), columns.T.tolist(), labels.tolist(), strict=True)]
 
 
@@ -226,13 +224,12 @@ class _WaitingSteps:
     def drained(self) -> tuple[JoinedSteps, ExpiredObservations]:
         """Return all as columns, and keep none."""
         kinds, steps, labels = zip(*self._steps, strict=True) if self._steps else ((), (), ())
-        columns = np.ascontiguousarray(np.array(steps, np.int64).reshape(-1, _STEP_COLUMNS).T)
-        joined = JoinedSteps(
-            np.array(kinds, np.uint8), *columns, np.array(labels), np.full(len(kinds), None)
-        )
+        table = np.array(steps, np.int64).reshape(-1, _STEP_COLUMNS)
+        columns: list[Any] = [np.array(kinds, np.uint8), *np.ascontiguousarray(table.T)]
+        columns += [np.array(labels), np.full(len(kinds), None)]
         expired = np.hstack(self._expired) if self._expired else np.empty((3, 0), np.int64)
         self._steps, self._expired = [], []
-        return joined, ExpiredObservations(*expired)
+        return JoinedSteps(*columns), ExpiredObservations(*expired)
 
 
 def _clipped(time: int, clock: int) -> int:

@@ -100,26 +100,29 @@ class EventValidator:
         A score is a row of `Task.score`, and the key of a label 0. None if the model or the key is
         new, or anything is unusual, so that `validate` has to decide; nothing changes.
         """
-        observes = type(event) is Observation
-        segment = event.segment if type(event) is Observation else ""
-        texts = type(event.model) is type(segment) is str
-        model = self.models.get(event.model) if texts else None
-        key = self.keys.get((event.model, segment)) if observes and texts else 0
-        if model is None or key is None or not self._is_plain(event.id, event.time, event.recorded):
+        if type(event) not in {Observation, Label} or not self._is_plain(event):
             return None
+        model = self.models.get(event.model)
+        key: int | None = 0
+        given: Any
         try:
-            if type(event) is not Observation:
-                return model, key, self._task.value(event.value)
-            score = self._task.score(event.score, event.id)
+            if type(event) is Label:
+                given = self._task.value(event.value)
+            elif type(event) is Observation:
+                score = self._task.score(event.score, event.id)
+                given = [score] if type(score) is float else score
+                pair = (event.model, event.segment)
+                key = self.keys.get(pair) if type(event.segment) is str else None
         except InputError:
             return None
-        return model, key, [score] if type(score) is float else score
+        return None if model is None or key is None else (model, key, given)
 
-    def _is_plain(self, id_: object, time: object, recorded: object) -> bool:
-        """Return whether an id and times are valid for certain."""
-        if type(id_) is not str or not id_.isascii() or type(time) is not int:
+    def _is_plain(self, event: Event) -> bool:
+        """Return whether id and times are valid for certain, and the model is a string."""
+        id_, time, recorded = event.id, event.time, event.recorded
+        if not type(id_) is type(event.model) is str or type(time) is not int:
             return False
-        if not 0 < len(id_) <= self._settings.max_id_bytes:
+        if not (id_.isascii() and 0 < len(id_) <= self._settings.max_id_bytes):
             return False
         if not -self._latest < time < self._latest:
             return False

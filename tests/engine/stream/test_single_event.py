@@ -127,7 +127,7 @@ def test_learner(made: list[Event]) -> None:
 
 @pytest.mark.parametrize("scores", ["any", "probability"])
 @pytest.mark.large(1_200, reference=300)
-def test_long_stream(scores: Any, size: int) -> None:
+def test_long_stream(scores: Any, size: int) -> None:  # noqa: ANN401
     """Over a long stream, on which alarms are raised, outputs, alarms and state are the same."""
     settings = Settings(
         scores=scores,
@@ -198,7 +198,7 @@ def test_no_event() -> None:
 def test_types_of_outputs() -> None:
     """Numbers of outputs are Python's own, as those of a batch are."""
     p, other = Processor(), Processor()
-    pair = [Observation("a", 1, score=1, extra={"k": 1}), Label("a", 2, value=True)]
+    pair: list[Event] = [Observation("a", 1, score=1, extra={"k": 1}), Label("a", 2, value=True)]
     for one in (p, other):
         one.process(Observation("first", 0, score=0.5))
     for event in pair:

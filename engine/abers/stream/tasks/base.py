@@ -304,14 +304,15 @@ class Task(ABC):
     ) -> Sequence[float]:
         """Run one step as `predict` does, and return the row of a prediction.
 
-        The parameters are those of a row of `CalibrationSteps`; the number is 0 where there is none.
-        Tasks that override it are faster.
+        The parameters are those of a row of `CalibrationSteps`, the number 0 where there is none. A
+        task that overrides it is faster.
         """
         options: dict[str, Any] = {"times": None if time is None else np.array([time])}
-        columns: list[Any] = [np.array([one]) for one in (score, value, time or 0)]
         if self.stateful:
             options["numbers"] = np.array([number])
-        steps = CalibrationSteps(np.array([kind], np.uint8), *columns, options.get("numbers"))
+        columns: list[Any] = [np.array([one]) for one in (score, value, time or 0)]
+        columns = [np.array([kind], np.uint8), *columns, options.get("numbers")]
+        steps = CalibrationSteps(*columns)
         rows, _ = self.predict(calibrator, steps, options | {"held": np.empty(1, np.int64)})
         row: list[float] = rows[0].tolist()
         return row

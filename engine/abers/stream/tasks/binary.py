@@ -13,7 +13,8 @@ import numpy as np
 
 from abers import registry, validation
 from abers.arrays import PREDICT
-from abers.calibration import VennInterval, log_merge
+from abers.calibration import log_merge
+from abers.calibration.intervals import log_merged
 from abers.calibration.raw_probability import logistic
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryForecasts, ScoredRows
@@ -134,7 +135,7 @@ class BinaryTask(Task):
     def field_values(self, row: Sequence[float]) -> Sequence[float]:
         """Return score, lower and upper end, and their merge."""
         score, p0, p1 = row
-        return score, p0, p1, VennInterval(p0, p1).merged if self._has_intervals else p1
+        return score, p0, p1, log_merged(p0, p1) if self._has_intervals else p1
 
     def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
         """Score the merge of both ends, and the probability that the score says, if it says one."""

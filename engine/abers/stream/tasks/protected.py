@@ -70,7 +70,7 @@ class ProtectedTask(BinaryTask):
         time: int | None,
         number: int,
     ) -> Sequence[float]:
-        """Run one step, and return lower and upper end, protected probability and number of a prediction."""
+        """Run one step, and return the ends, probability and number of a prediction."""
         if kind == PREDICT:
             return (*calibrator.predict_one(score[0], time, number=number), number)
         if kind == EXPIRE:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.arrays import EXPIRE, PREDICT
 from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.multiclass import MultiClassTask
 
@@ -65,7 +66,8 @@ class ProtectedMultiClassTask(MultiClassTask):
         if kind == EXPIRE:
             calibrator.expire_one(number)
             return ()
-        return [*super().step(calibrator, kind, score, value, time, number), number]
+        row = super().step(calibrator, kind, score, value, time, number)
+        return [*row, number] if kind == PREDICT else row
 
     def field_values(self, row: Sequence[float]) -> Sequence[Any]:
         """Return scores, probabilities, lower and upper ends by class."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.base import Task
+from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.protected import ProtectedTask
 
 if TYPE_CHECKING:
