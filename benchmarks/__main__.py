@@ -30,6 +30,7 @@ from benchmarks import (
     record_formats,
     scrape,
     service,
+    single_events,
     wrapped,
 )
 from benchmarks.machine import description
@@ -63,6 +64,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "stream": processor.stream,
     "journal": journal.journal,
     "monitors": monitors.monitors,
+    "single": single_events.single_events,
     "formats": record_formats.record_formats,
     "service": service.service,
     "scrape": scrape.scrape,

@@ -26,7 +26,7 @@ COST, SHARE = "cost of monitors", "share of monitors"
 BINARY, CLASSES, NUMBERS = "two classes", "five classes", "regression"
 LATE = 1_000  # observations between an observation and its label
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-_NAMES = ("a", "b", "c", "d", "e")
+NAMES = ("a", "b", "c", "d", "e")
 _MICRO = 1e6
 
 
@@ -52,7 +52,7 @@ STREAMS = (
 )
 _SETTINGS: dict[str, dict[str, Any]] = {
     BINARY: {"scores": "probability"},
-    CLASSES: {"task": "multiclass", "classes": _NAMES, "scores": "probability"},
+    CLASSES: {"task": "multiclass", "classes": NAMES, "scores": "probability"},
     NUMBERS: {
         "task": "regression",
         "quantiles": _LEVELS,
@@ -103,11 +103,11 @@ def _run(batches: list[Events], stream: Watched, *, watch: bool) -> float:
 
 
 def _batches(stream: Watched, n: int) -> list[Events]:
-    made = [*_arriving(stream, n)]
+    made = [*arriving(stream, n)]
     return [Events.of(made[at : at + stream.batch]) for at in range(0, len(made), stream.batch)]
 
 
-def _arriving(stream: Watched, n: int) -> Iterator[Event]:
+def arriving(stream: Watched, n: int) -> Iterator[Event]:
     """Return observations, and the label of each after so many further ones."""
     scores, values = _drawn(stream.task, n)
     for i in range(n + LATE):
@@ -120,10 +120,10 @@ def _arriving(stream: Watched, n: int) -> Iterator[Event]:
 def _drawn(task: str, n: int) -> tuple[list[Any], list[Any]]:
     rng = np.random.default_rng(SEED)
     if task == CLASSES:
-        rows = rng.dirichlet(np.ones(len(_NAMES)), n)
+        rows = rng.dirichlet(np.ones(len(NAMES)), n)
         beyond = rows.cumsum(axis=1) > rng.random((n, 1))
-        labels = [_NAMES[k] for k in beyond.argmax(axis=1).tolist()]
-        return [dict(zip(_NAMES, row, strict=True)) for row in rows.tolist()], labels
+        labels = [NAMES[k] for k in beyond.argmax(axis=1).tolist()]
+        return [dict(zip(NAMES, row, strict=True)) for row in rows.tolist()], labels
     scores = rng.random(n)
     if task == NUMBERS:
         return scores.tolist(), (scores + rng.normal(0.0, 0.1, n)).tolist()

@@ -22,6 +22,7 @@ from benchmarks.page import Key, Section, size, table
 from benchmarks.predictive import BAND, GRID_RUN, QUANTILE
 from benchmarks.scrape import COUNTING, SCRAPE
 from benchmarks.service import CPU, FAST, MEDIAN, SERVICE, SHARE, TAIL
+from benchmarks.single_events import BARE, DEFAULT, SINGLE
 from benchmarks.streams import UNIT, WEIGHTED
 from benchmarks.timing import Spread, digits
 from benchmarks.wrapped import ADDED, EVENTS, WITH_IDS, WITHOUT
@@ -204,6 +205,10 @@ TARGETS = (
             _time(COST, stream.name, stream.batch),
         )
         for stream in STREAMS
+    ),
+    *(
+        Target(f"process(event), {name}: 20 µs", 20, _time(SINGLE, name, 1))
+        for name in (DEFAULT, BARE)
     ),
     *(
         Target(

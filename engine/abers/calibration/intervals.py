@@ -22,6 +22,7 @@ __all__ = [
     "clamped_number",
     "drawn",
     "log_merge",
+    "log_merged",
     "shrunk",
     "shrunk_merge",
 ]
@@ -51,6 +52,17 @@ def log_merge(p0: Floats, p1: Floats) -> Floats:
     [0.5, 0.6666666666666666]
     """
     return clamped(p1 / (1.0 - p0 + p1))
+
+
+def log_merged(p0: float, p1: float) -> float:
+    """Merge one interval as `log_merge` does many.
+
+    Examples
+    --------
+    >>> log_merged(0.5, 1.0)
+    0.6666666666666666
+    """
+    return min(max(p1 / (1.0 - p0 + p1), _MIN_PROBABILITY), _MAX_PROBABILITY)
 
 
 def brier_merge(p0: Floats, p1: Floats) -> Floats:
@@ -143,7 +155,7 @@ class VennInterval(NamedTuple):
     @property
     def merged(self) -> float:
         """The merge that is minimax for log loss, p1 / (1 - p0 + p1), in (0, 1)."""
-        return clamped_number(self.p1 / (1.0 - self.p0 + self.p1))
+        return log_merged(self.p0, self.p1)
 
     @property
     def merged_brier(self) -> float:

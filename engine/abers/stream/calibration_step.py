@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from abers.monitoring import ScoredRows, TaskMonitor
     from abers.stream.columns import Events
     from abers.stream.events import Alarm
-    from abers.stream.joined_batch import JoinedBatch, JoinedSteps
+    from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import RowCalibrator, Task
 
@@ -163,13 +163,14 @@ class CalibrationStep:
         predicts = ~learns
         issued, causes = slots[predicts], steps.rows[predicts]
         self.rows[issued, :width] = valid.scores[causes]
-        times, delays = _clipped(steps)
+        times, _ = _clipped(steps)
         run = CalibrationSteps(steps.learns, self.rows[slots, :width], steps.values, times)
         # Before the clock is known, a wrong time could make a calibrator forget all that comes.
         usable = predicts | (steps.clocks != NO_CLOCK) | (not self._aging)
-        numbers = self._number(steps.keys[predicts])
+        made = steps.keys[predicts]
+        self.made += np.bincount(made, minlength=len(self.made))
         if self._task.stateful:
-            self.rows[issued, -1] = numbers
+            self.rows[issued, -1] = self._last_numbers(made)
             predicted = self._run(*self._numbered(run, joined, predicts, usable))
         elif known is None:
             predicted = self._run(run, steps.keys, predicts, usable)
@@ -194,13 +195,9 @@ class CalibrationStep:
         settled = self.rows[labelled.slots]
         if distributions is not None:
             settled = np.hstack((settled, distribution_scores(distributions, labelled.values)))
-        scored = self._task.scored_rows(settled, labelled.values)
-        batch = SettledBatch(labelled.keys, times[learns], delays[learns], scored)
-        parts = [*by_key(labelled.keys)]
-        self._monitor(parts, batch)
-        raised = self._alarms(joined, numbers, whole.rows, scored, keys)
-        self._note(parts, [alarm for _, alarm in raised], keys)
-        outputs = outputs._replace(settled_batch=batch, alarms=raised)
+        batch, raised = self._watch(steps, expired, labelled, settled, keys)
+        by_row = [(int(valid.rows[row]), alarm) for row, alarm in raised]
+        outputs = outputs._replace(settled_batch=batch, alarms=by_row)
         if outcomes:
             if len(late.rows):  # no task with distributions has any
                 labelled = labelled.merged(late)
@@ -210,18 +207,48 @@ class CalibrationStep:
             outputs = outputs._replace(outcomes=self._task.outcomes(rows))
         return outputs, predicted
 
-    def _number(self, keys: Integers) -> Integers:
-        """Return the numbers of predictions of these keys, and count them."""
+    def _last_numbers(self, keys: Integers) -> Integers:
+        """Return the numbers of the last predictions, which are counted, by their keys."""
         if not len(keys):
             return np.empty(0, np.int64)
         order = np.argsort(keys, kind="stable")
         ordered, ranks = keys[order], np.arange(len(keys))
         begins = np.append(True, ordered[1:] != ordered[:-1])
         firsts = np.maximum.accumulate(np.where(begins, ranks, 0))
+        before = self.made - np.bincount(keys, minlength=len(self.made))
         numbers = np.empty(len(keys), np.int64)
-        numbers[order] = self.made[ordered] + ranks - firsts
-        self.made += np.bincount(keys, minlength=len(self.made))
+        numbers[order] = before[ordered] + ranks - firsts
         return numbers
+
+    def watch(
+        self,
+        steps: JoinedSteps,
+        expired: ExpiredObservations,
+        keys: Sequence[tuple[str, str]],
+    ) -> None:
+        """Monitor and test steps that calibrators have run, and whose slots are not used again.
+
+        Predictions have no distributions.
+        """
+        labelled = steps.take(np.flatnonzero(steps.learns))
+        self._watch(steps, expired, labelled, self.rows[labelled.slots], keys)
+
+    def _watch(
+        self,
+        steps: JoinedSteps,
+        expired: ExpiredObservations,
+        labelled: JoinedSteps,
+        settled: Floats,
+        keys: Sequence[tuple[str, str]],
+    ) -> tuple[SettledBatch, list[tuple[int, Alarm]]]:
+        """Monitor and test the steps of a batch; return what settled, and the alarms by row."""
+        scored = self._task.scored_rows(settled, labelled.values)
+        batch = SettledBatch(labelled.keys, *_clipped(labelled), scored)
+        parts = [*by_key(labelled.keys)]
+        self._monitor(parts, batch)
+        raised = self._alarms(steps, expired, scored, keys)
+        self._note(parts, [alarm for _, alarm in raised], keys)
+        return batch, raised
 
     def _settled(
         self,
@@ -314,27 +341,28 @@ class CalibrationStep:
     ) -> None:
         """Add the alarms and the evidence of a batch to the histories."""
         if self.monitors is not None:
-            for key, _ in parts:
-                mine = [one for one in raised if (one.model, one.segment) == keys[key]]
+            noted: dict[int, list[Alarm]] = {key: [] for key, _ in parts}
+            for one in raised:  # by an observation that expires also where no label came
+                noted.setdefault(keys.index((one.model, one.segment)), []).append(one)
+            for key, mine in noted.items():
                 self.histories[key].note(self.monitors[key], mine)
 
     def _alarms(
         self,
-        joined: JoinedBatch,
-        numbers: Integers,
-        issued: Floats,
+        steps: JoinedSteps,
+        expired: ExpiredObservations,
         scored: ScoredRows,
         keys: Sequence[tuple[str, str]],
     ) -> list[tuple[int, Alarm]]:
-        """Test the predictions, and return the alarms that this raises."""
+        """Test the predictions, and return the alarms that this raises by row of the event."""
         if self.e_processes is None:
             return []
+        issued = self.rows[steps.slots[steps.learns == 0]]
         forecasts, outcomes = self._task.bets(issued, scored)
-        steps, expired = joined.steps, joined.expired
+        numbers = self._last_numbers(steps.keys[steps.learns == 0])
         run = self.e_processes.run
         opened = run(steps, expired, numbers, self.made, forecasts, outcomes)
-        raised = alarms(opened, keys, self.e_processes.by_key)
-        return [(int(joined.valid.rows[row]), alarm) for row, alarm in raised]
+        return alarms(opened, keys, self.e_processes.by_key)
 
 
 def _clipped(steps: JoinedSteps) -> tuple[Integers, Integers]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from abers.backends import core
 from abers.reference.pending_store import ASSUMES, LATE
+from abers.stream.columns import Events
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
 from abers.stream.model_learners import ModelLearners
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers
     from abers.learners import Learner
     from abers.reference.pending_store import Unknown
-    from abers.stream.columns import Events
     from abers.stream.events import Event
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
@@ -88,7 +88,7 @@ class Join:
 
     def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
         self._task = task
-        self._awaiting_bytes = task.awaiting_bytes()
+        self.awaiting_bytes = task.awaiting_bytes()
         learns = learner is not None or settings.learner is not None
         self.learners = ModelLearners(settings, task, learner) if learns else None
         score = None if self.learners is None else self.learners.score
@@ -179,16 +179,34 @@ class Join:
 
     def _join(self, valid: ValidEvents) -> JoinedBatch:
         """Join events that have their scores."""
-        steps, late, unknown, expired = self._enter(
-            valid.events.ids.tolist(),
-            valid.kinds,
-            valid.models,
-            valid.keys,
-            valid.times,
-            valid.values,
-        )
+        ids = valid.events.ids.tolist()
+        columns = (valid.kinds, valid.models, valid.keys, valid.times, valid.values)
+        return self._joined(valid, self._enter(ids, *columns))
+
+    def _joined(
+        self,
+        valid: ValidEvents,
+        entered: tuple[JoinedSteps, JoinedSteps, list[Unknown], ExpiredObservations],
+    ) -> JoinedBatch:
+        steps, late, unknown, expired = entered
         dead = [(int(valid.rows[label[0]]), self.unmatched(label)) for label in unknown]
         return JoinedBatch(valid, steps, dead, expired, late)
+
+    # One event, which `EventValidator.known` knows, and the store has taken
+
+    def count_one(self, *, is_label: bool, steps: int) -> None:
+        """Count an event that makes so many steps, the first of its kind; it has no dead letter."""
+        counters = self._counters
+        counters["labels_in" if is_label else "observations"] += 1
+        if steps:
+            counters["labels" if is_label else "predictions"] += 1
+            counters["labels"] += steps - 1
+
+    def taken(self, event: Event, taken: tuple[int, list[str], list[Unknown], int]) -> JoinedBatch:
+        """Join an event as a batch, from what the store returned of it."""
+        events = Events.of([event])
+        joined = self._joined(self.validator.validate(events), self._entered(taken))
+        return self._finished(joined, joined.dead_letters, events.labels, [])
 
     # With learners
 
@@ -255,10 +273,16 @@ class Join:
 
         Return the steps, the late labels, the unmatched labels, and what expires.
         """
-        if self._awaiting_bytes:
+        if self.awaiting_bytes:
             observes = kinds == 0
-            values = np.where(observes, values + self._awaiting_bytes, values)
-        count, assumed, unknown, gone = self.store.take(ids, kinds, models, keys, times, values)
+            values = np.where(observes, values + self.awaiting_bytes, values)
+        return self._entered(self.store.take(ids, kinds, models, keys, times, values))
+
+    def _entered(
+        self, taken: tuple[int, list[str], list[Unknown], int]
+    ) -> tuple[JoinedSteps, JoinedSteps, list[Unknown], ExpiredObservations]:
+        """Read what the store returned of events that it took last; see `_enter`."""
+        count, assumed, unknown, gone = taken
         columns, learned = np.empty((6, count), np.int64), np.empty(count)
         learns, names = np.empty(count, np.uint8), np.full(count, None)
         self.store.steps(columns, learns, learned)

@@ -132,12 +132,12 @@ class Processor:
     @property
     def monitors(self) -> Sequence[TaskMonitor]:
         """Monitors of the predictions, one for each model and segment; none if switched off."""
-        return self._state.calibration.monitors or ()
+        return self._state.watched().monitors or ()
 
     @property
     def histories(self) -> Sequence[ModelHistory]:
         """Histories of the predictions, one for each model and segment; none if switched off."""
-        return self._state.calibration.histories
+        return self._state.watched().histories
 
     @property
     def monitor(self) -> TaskMonitor | None:
@@ -149,7 +149,8 @@ class Processor:
 
     def process(self, event: Event) -> list[Output]:
         """Process one event, as `process_many` does several."""
-        return self.process_many([event])
+        outputs = None if self._state.broken else self._state.single.process(event)
+        return self.process_many([event]) if outputs is None else outputs
 
     def process_many(self, events: Iterable[Event]) -> list[Output]:
         """Process events in their order.

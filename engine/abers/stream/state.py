@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 from abers.exceptions import StateError
 from abers.stream.calibration_step import CalibrationStep
 from abers.stream.join import Join
+from abers.stream.single_event import SingleEvents
 from abers.stream.tasks import make_task
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class ProcessorState:
         Joins observations and labels.
     calibration
         Calibrators, monitors, and the predictions that wait.
+    single
+        Takes single events.
     broken
         Whether a journal entry could not be applied half-way, so that nothing can go on.
     """
@@ -43,10 +46,19 @@ class ProcessorState:
         self.task = make_task(settings)
         self.join = Join(settings, self.task, learner)
         self.calibration = CalibrationStep(self.task, settings)
+        self.single = SingleEvents(
+            self.join,
+            self.calibration,
+            self.task,
+            settings,
+            outcomes=outcomes,
+            calibrate=lambda joined: self.calibrate(joined, ())[0],
+        )
         self.broken = False
 
     def sound(self) -> Self:
-        """Return the state, or raise a StateError if it is broken."""
+        """Return the state with all events taken, or raise a StateError if it is broken."""
+        self.single.flush()
         if self.broken:
             msg = (
                 "the processor could not apply a journal entry, and its state is broken; throw it "
@@ -54,6 +66,11 @@ class ProcessorState:
             )
             raise StateError(msg)
         return self
+
+    def watched(self) -> CalibrationStep:
+        """Return calibrators and monitors, which have taken all events."""
+        self.single.flush()
+        return self.calibration
 
     def calibrate(
         self,

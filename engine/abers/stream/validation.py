@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from abers.backends import core
-from abers.exceptions import LabelError, ScoreError, SettingsError
+from abers.exceptions import InputError, LabelError, ScoreError, SettingsError
 from abers.reference.text_columns import fits, is_text
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.name_columns import names_of, numbers_of
@@ -93,6 +93,42 @@ class EventValidator:
         pairs = [pair for pair in self.keys if pair[0] in {*models}]
         self.models = {name: number for number, name in enumerate(models)}
         self.keys = {pair: number for number, pair in enumerate(pairs)}
+
+    def known(self, event: Event) -> tuple[int, int, Any] | None:
+        """Return the numbers of the model and of the key of an event, and its score or value.
+
+        A score is a row of `Task.score`, and the key of a label 0. None if the model or the key is
+        new, or anything is unusual, so that `validate` has to decide; nothing changes.
+        """
+        if type(event) not in {Observation, Label} or not self._is_plain(event):
+            return None
+        model = self.models.get(event.model)
+        key: int | None = 0
+        given: Any
+        try:
+            if type(event) is Label:
+                given = self._task.value(event.value)
+            elif type(event) is Observation:
+                score = self._task.score(event.score, event.id)
+                given = [score] if type(score) is float else score
+                pair = (event.model, event.segment)
+                key = self.keys.get(pair) if type(event.segment) is str else None
+        except InputError:
+            return None
+        return None if model is None or key is None else (model, key, given)
+
+    def _is_plain(self, event: Event) -> bool:
+        """Return whether id and times are valid for certain, and the model is a string."""
+        id_, time, recorded = event.id, event.time, event.recorded
+        if not type(id_) is type(event.model) is str or type(time) is not int:
+            return False
+        if not (id_.isascii() and 0 < len(id_) <= self._settings.max_id_bytes):
+            return False
+        if not -self._latest < time < self._latest:
+            return False
+        if recorded is None:
+            return True
+        return type(recorded) is int and time - recorded <= self._settings.max_clock_skew
 
     # A column at a time
 

@@ -42,6 +42,7 @@ __all__ = [
     "Task",
     "are_numbers",
     "by_name",
+    "dicts",
 ]
 
 _OPTIONS = (
@@ -105,7 +106,7 @@ class RowCalibrator:
     def __init__(self, task: Task, state: bytes | None = None) -> None:
         empty = task.make_calibrator()
         self._calibrator = empty if state is None else type(empty).from_bytes(state)
-        self._predict, self._stateful = task.predict, task.stateful
+        self._task, self._predict, self._stateful = task, task.predict, task.stateful
         self._aging = empty.max_age is not None or empty.half_life is not None
         for name in _OPTIONS:
             same = _option(self._calibrator, name) == _option(empty, name)
@@ -130,6 +131,13 @@ class RowCalibrator:
         rows, bands = self._predict(self._calibrator, steps, options)
         return PredictionRows(rows, n_labels, bands)
 
+    def step(
+        self, kind: int, score: Sequence[float], value: float, time: int, number: int
+    ) -> Sequence[float]:
+        """Run one step as `run` does, and return the row of a prediction."""
+        when = time if self._aging else None
+        return self._task.step(self._calibrator, kind, score, value, when, number)
+
     def __len__(self) -> int:
         """Return the number of labels held."""
         return len(self._calibrator)
@@ -153,6 +161,12 @@ def are_numbers(column: Floats) -> bool:
 def by_name(names: Sequence[str], rows: Floats) -> Column:
     """Return a dict of each row, from a name of each column to the value."""
     return objects([dict(zip(names, row, strict=True)) for row in rows.tolist()])
+
+
+def dicts(names: Sequence[str], row: Sequence[float]) -> list[dict[str, float]]:
+    """Return a dict from name to value of each part of a row, which has a value for each name."""
+    k = len(names)
+    return [dict(zip(names, row[at : at + k], strict=True)) for at in range(0, len(row), k)]
 
 
 class Task(ABC):
@@ -279,6 +293,30 @@ class Task(ABC):
         array of the numbers of labels held, which the run fills, and numbers of observations.
         """
 
+    def step(  # noqa: PLR0913, PLR0917 - a step of a calibrator
+        self,
+        calibrator: AnyCalibrator,
+        kind: int,
+        score: Sequence[float],
+        value: float,
+        time: int | None,
+        number: int,
+    ) -> Sequence[float]:
+        """Run one step as `predict` does, and return the row of a prediction.
+
+        The parameters are those of a row of `CalibrationSteps`, the number 0 where there is none. A
+        task that overrides it is faster.
+        """
+        options: dict[str, Any] = {"times": None if time is None else np.array([time])}
+        if self.stateful:
+            options["numbers"] = np.array([number])
+        columns: list[Any] = [np.array([one]) for one in (score, value, time or 0)]
+        columns = [np.array([kind], np.uint8), *columns, options.get("numbers")]
+        steps = CalibrationSteps(*columns)
+        rows, _ = self.predict(calibrator, steps, options | {"held": np.empty(1, np.int64)})
+        row: list[float] = rows[0].tolist()
+        return row
+
     def calibrator(self, state: bytes | None = None) -> RowCalibrator:
         """Return an empty calibrator, or the one with this state; a ValueError if it is not one."""
         return RowCalibrator(self, state)
@@ -322,6 +360,10 @@ class Task(ABC):
     @abstractmethod
     def fields(self, rows: Floats) -> dict[str, Column]:
         """Return the columns of the output fields that rows of score and prediction have."""
+
+    def field_values(self, row: Sequence[float]) -> Sequence[Any]:
+        """Return the values of `fields` of one row."""
+        return [one.tolist()[0] for one in self.fields(np.array([row])).values()]
 
     def prediction_extras(self, predicted: PredictionRows) -> dict[str, Column]:
         """Return the last fields of predictions, which not all predictions of the task have."""

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers import registry, validation
+from abers.arrays import PREDICT
 from abers.calibration import log_merge
+from abers.calibration.intervals import log_merged
 from abers.calibration.raw_probability import logistic
 from abers.exceptions import ScoreError
 from abers.monitoring import BinaryForecasts, ScoredRows
@@ -21,6 +23,8 @@ from abers.stream.tasks.base import Task
 from abers.validation import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.arrays import Floats
     from abers.stream.columns import Column, Events
     from abers.stream.settings import Settings
@@ -110,6 +114,28 @@ class BinaryTask(Task):
         """Return lower and upper ends."""
         p = calibrator.run(steps.kinds, steps.scores[:, 0], steps.values, **options)
         return np.column_stack(p if self._has_intervals else (p, p)), None
+
+    def step(  # noqa: PLR0913, PLR0917 - as of the base class
+        self,
+        calibrator: AnyCalibrator,
+        kind: int,
+        score: Sequence[float],
+        value: float,
+        time: int | None,
+        number: int,
+    ) -> Sequence[float]:
+        """Run one step, and return lower and upper end of a prediction."""
+        del number
+        if kind == PREDICT:
+            p = calibrator.predict_one(score[0], time)
+            return p if self._has_intervals else (p, p)
+        calibrator.learn_one(score[0], int(value), time=time)
+        return ()
+
+    def field_values(self, row: Sequence[float]) -> Sequence[float]:
+        """Return score, lower and upper end, and their merge."""
+        score, p0, p1 = row
+        return score, p0, p1, log_merged(p0, p1) if self._has_intervals else p1
 
     def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
         """Score the merge of both ends, and the probability that the score says, if it says one."""

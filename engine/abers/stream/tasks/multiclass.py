@@ -6,18 +6,19 @@ classes, as `abers.OneVsRest` or `abers.OneVsOne` computes them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from abers import registry, validation
+from abers.arrays import PREDICT
 from abers.calibration import OneVsOne
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
-from abers.stream.tasks.base import Task, by_name
+from abers.stream.tasks.base import Task, by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -151,6 +152,27 @@ class MultiClassTask(Task):
         """Return probabilities, lower and upper ends."""
         labels = steps.values.astype(np.int64)
         return np.hstack(calibrator.run(steps.kinds, steps.scores, labels, **options)), None
+
+    def step(  # noqa: PLR0913, PLR0917 - as of the base class
+        self,
+        calibrator: AnyCalibrator,
+        kind: int,
+        score: Sequence[float],
+        value: float,
+        time: int | None,
+        number: int,
+    ) -> Sequence[float]:
+        """Run one step, and return probabilities, lower and upper ends of a prediction."""
+        scores = dict(zip(self._classes, score, strict=True))
+        if kind == PREDICT:
+            found = calibrator.predict_one(scores, time, number=number)
+            return [one for part in found for one in part.values()]
+        calibrator.learn_one(scores, self.label(value), time=time, number=number)
+        return ()
+
+    def field_values(self, row: Sequence[float]) -> Sequence[Any]:
+        """Return scores, probabilities, lower and upper ends by class."""
+        return dicts(self._classes, row)
 
     def scored_rows(self, rows: Floats, values: Floats) -> ScoredRows:
         """Score the probabilities, and the scores where they are probabilities."""

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.arrays import EXPIRE, PREDICT
 from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.binary import BinaryTask
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.arrays import Floats
     from abers.stream.columns import Column
     from abers.stream.settings import Settings
@@ -57,6 +60,28 @@ class ProtectedTask(BinaryTask):
         """Return lower and upper ends, protected probabilities, and numbers."""
         answers = calibrator.run(steps.kinds, steps.scores[:, 0], steps.values, **options)
         return np.column_stack((*answers, options["numbers"])), None
+
+    def step(  # noqa: PLR0913, PLR0917 - as of the base class
+        self,
+        calibrator: AnyCalibrator,
+        kind: int,
+        score: Sequence[float],
+        value: float,
+        time: int | None,
+        number: int,
+    ) -> Sequence[float]:
+        """Run one step, and return the ends, probability and number of a prediction."""
+        if kind == PREDICT:
+            return (*calibrator.predict_one(score[0], time, number=number), number)
+        if kind == EXPIRE:
+            calibrator.expire_one(number)
+        else:
+            calibrator.learn_one(score[0], int(value), time=time, number=number)
+        return ()
+
+    def field_values(self, row: Sequence[float]) -> Sequence[float]:
+        """Return score, lower and upper end, and protected probability."""
+        return row[:-1]
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         score, p0, p1, p, _ = rows.T

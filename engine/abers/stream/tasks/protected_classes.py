@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.arrays import EXPIRE, PREDICT
 from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.multiclass import MultiClassTask
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from abers.arrays import Floats
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import AnyCalibrator, CalibrationSteps
@@ -49,6 +52,26 @@ class ProtectedMultiClassTask(MultiClassTask):
         """Return protected probabilities, lower and upper ends, and numbers."""
         rows, bands = super().predict(calibrator, steps, options)
         return np.column_stack((rows, options["numbers"])), bands
+
+    def step(  # noqa: PLR0913, PLR0917 - as of the base class
+        self,
+        calibrator: AnyCalibrator,
+        kind: int,
+        score: Sequence[float],
+        value: float,
+        time: int | None,
+        number: int,
+    ) -> Sequence[float]:
+        """Run one step, and return probabilities, ends and number of a prediction."""
+        if kind == EXPIRE:
+            calibrator.expire_one(number)
+            return ()
+        row = super().step(calibrator, kind, score, value, time, number)
+        return [*row, number] if kind == PREDICT else row
+
+    def field_values(self, row: Sequence[float]) -> Sequence[Any]:
+        """Return scores, probabilities, lower and upper ends by class."""
+        return super().field_values(row[:-1])
 
     def _parts(self, rows: Floats) -> list[Floats]:
         return super()._parts(rows[:, :-1])

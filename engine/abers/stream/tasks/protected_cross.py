@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from abers.stream.tasks.base import Task
 from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.protected import ProtectedTask
 
@@ -41,6 +42,8 @@ class ProtectedCrossTask(ProtectedTask, CrossTask):
         """Return lower and upper ends, protected probabilities, and numbers."""
         answers = self._run(calibrator, steps, options)
         return np.column_stack((*answers, options["numbers"])), None
+
+    step, field_values = Task.step, Task.field_values  # a score is several numbers
 
     def _read(self, rows: Floats) -> tuple[Column, Column, Column, Column]:
         return super(ProtectedTask, self)._read(rows[:, :-1])  # as of `CrossTask`

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers import registry, validation
-from abers.arrays import EXPIRE, PREDICT
+from abers.arrays import EXPIRE, LEARN, PREDICT
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import DistributionEProcess, RegressionMonitor, ScoredRows, task_monitor
 from abers.monitoring.regression import central_pairs
 from abers.serialization import require
 from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
-from abers.stream.tasks.base import Task, by_name
+from abers.stream.tasks.base import Task, by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -150,6 +150,25 @@ class RegressionTask(Task):
                 calibrator.learn_one(score, value, time=time, number=number)
             held[row] = len(calibrator)
         return rows, bands
+
+    def step(  # noqa: PLR0913, PLR0917 - as of the base class
+        self,
+        calibrator: AnyCalibrator,
+        kind: int,
+        score: Sequence[float],
+        value: float,
+        time: int | None,
+        number: int,
+    ) -> Sequence[float]:
+        """Run one step, and return quantiles, lower and upper ends of a prediction."""
+        if kind != LEARN:
+            return super().step(calibrator, kind, score, value, time, number)
+        calibrator.learn_one(score[0], value, time=time, number=number)
+        return ()
+
+    def field_values(self, row: Sequence[float]) -> Sequence[Any]:
+        """Return score, and quantiles, lower and upper ends by level."""
+        return [row[0], *dicts(self._names, row[1 : 1 + 3 * len(self._names)])]
 
     def monitor(self, state: Sequence[Any] | None = None) -> TaskMonitor:
         """Return an empty monitor, or the one with this state."""

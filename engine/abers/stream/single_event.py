@@ -1,0 +1,237 @@
+"""One event at a time, without columns of one row.
+
+A batch of one event takes hundreds of microseconds, nearly all of them in calls on short arrays.
+Here a plain event is validated, joined, and predicted or learned by itself. Its monitoring waits:
+monitors and tests add up row by row, so they take the steps of many events at once, before anything
+reads or saves them, and before any batch.
+
+Outputs and state are those of a batch of one event, to the bit. An event makes such a batch if
+
+- there is a learner, or models are retired,
+- predictions are whole distributions, or have tracked intervals,
+- it is not valid, its id is not ASCII, or it is the first of its model or segment,
+- a label is assumed, or comes after an assumed one, or becomes unmatched,
+- an observation expires, and predictions change the state of a calibrator.
+"""
+
+from __future__ import annotations
+
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from abers.arrays import EXPIRE, LEARN, PREDICT
+from abers.reference.clock import NO_CLOCK
+from abers.reference.pending_store import LATE
+from abers.stream.events import Label, Observation
+from abers.stream.joined_batch import ExpiredObservations, JoinedSteps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from abers._core import PendingStore
+    from abers.arrays import Integers
+    from abers.reference.pending_store import Unknown
+    from abers.stream.calibration_step import CalibrationStep
+    from abers.stream.events import Event, Output
+    from abers.stream.join import Join
+    from abers.stream.joined_batch import JoinedBatch
+    from abers.stream.outputs import Outputs
+    from abers.stream.settings import Settings
+    from abers.stream.tasks.base import Task
+
+    Taken = tuple[int, list[str], list[Unknown], int]  # what `PendingStore.take` returns
+    Step = list[int]  # row of the event, slot, key, time, time of the label, clock
+
+__all__ = ["SingleEvents"]
+
+_MOST_WAITING = 256  # events: more of them take hardly less time each, and a longer pause
+_STEP_COLUMNS = 6
+_MOST_STEPS = 2  # of a plain event: a prediction, and a label that came before it
+
+
+class SingleEvents:
+    """Single events of a processor, whose monitoring waits.
+
+    Parameters
+    ----------
+    join, calibration, task, settings
+        Those of the processor.
+    outcomes
+        Whether labels give outcomes.
+    calibrate
+        Runs the calibration step of a joined batch.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a processor
+        self,
+        join: Join,
+        calibration: CalibrationStep,
+        task: Task,
+        settings: Settings,
+        *,
+        outcomes: bool,
+        calibrate: Callable[[JoinedBatch], Outputs],
+    ) -> None:
+        self._join, self._calibration, self._task = join, calibration, task
+        self._outcomes, self._calibrate = outcomes, calibrate
+        plain = not (task.distributions or task.tracked) and settings.retire_after is None
+        self._serves = plain and join.learners is None
+        self._aging = settings.max_age is not None or settings.half_life is not None
+        self._width, self._monitored = task.score_width, settings.monitors
+        self._prediction: Any = task.prediction
+        self._outcome: Any = task.outcome
+        self._columns, self._waiting = _EventColumns(), _WaitingSteps()
+        self._count = 0  # events since the last flush
+        self._segments: list[str] = []  # by key; the newest may be missing
+        self._lock = RLock()  # another thread may read monitors, which take what waits then
+
+    def process(self, event: Event) -> list[Output] | None:
+        """Process a plain event; return None of one that is to make a batch, and change nothing."""
+        known = self._join.validator.known(event) if self._serves else None
+        if known is None:
+            return None
+        with self._lock:
+            return self._process(event, *known)
+
+    def flush(self) -> None:
+        """Let monitors and tests take the steps that wait, and free the slots of these."""
+        self._segments = []
+        if self._count:  # else a copy of this process, whose lock is as it was, must not wait
+            with self._lock:
+                self._flush()
+
+    def _process(self, event: Event, model: int, key: int, given: Any) -> list[Output]:  # noqa: ANN401 - a score or a label
+        store, is_label = self._join.store, type(event) is Label
+        value = given if is_label else self._join.awaiting_bytes
+        taken = self._columns.take(store, event, model, key, value)
+        count, assumed, unknown, gone = taken
+        unusual = assumed or unknown or (gone and self._task.stateful)
+        steps = self._columns.steps(store, count) if count and not unusual else []
+        if unusual or (steps and steps[0][0] == LATE):
+            self._flush()
+            return self._calibrate(self._join.taken(event, taken)).in_order()
+        outputs: list[Output] = []
+        for kind, step, label in steps:
+            step[0] = self._count
+            if kind == PREDICT and type(event) is Observation:
+                outputs.append(self._predict(event, step, given))
+            else:
+                outputs += self._learn(event, step, label)
+        self._join.count_one(is_label=is_label, steps=count)
+        if self._monitored:
+            self._waiting.add(steps)
+            if gone:
+                self._waiting.expire(store, gone, self._count)
+        self._count += 1
+        if self._count == _MOST_WAITING:
+            self._flush()
+        return outputs
+
+    def _flush(self) -> None:
+        self._join.store.recycle()
+        if self._waiting:
+            keys = [*self._join.validator.keys]
+            self._calibration.reserve(len(keys), self._join.store.capacity())
+            self._calibration.watch(*self._waiting.drained(), keys)
+        self._count = 0  # at last: no other thread may begin a batch before
+
+    def _predict(self, event: Observation, step: Step, score: Sequence[float]) -> Output:
+        _, slot, key, time, _, clock = step
+        calibration = self._calibration
+        if slot >= len(calibration.rows):
+            keys = len(self._join.validator.keys)
+            calibration.reserve(keys, self._join.store.capacity())
+        calibrator, number = calibration.calibrators[key], int(calibration.made[key])
+        calibration.made[key] += 1
+        row = [*score, *calibrator.step(PREDICT, score, 0.0, _clipped(time, clock), number)]
+        calibration.rows[slot] = row
+        fields = (*self._task.field_values(row), len(calibrator), event.segment, event.extra)
+        made: Output = self._prediction(event.id, time, event.model, *fields)
+        return made
+
+    def _learn(self, event: Event, step: Step, label: float) -> list[Output]:
+        _, slot, key, time, label_time, clock = step
+        row = self._calibration.rows[slot].tolist()
+        usable, stateful = clock != NO_CLOCK or not self._aging, self._task.stateful
+        if usable or stateful:  # as in `CalibrationStep.run`
+            kind, number = LEARN if usable else EXPIRE, int(row[-1]) if stateful else 0
+            calibrator = self._calibration.calibrators[key]
+            calibrator.step(kind, row[: self._width], label, _clipped(time, clock), number)
+        if not self._outcomes:
+            return []
+        segments = self._segments
+        if key >= len(segments):
+            segments = self._segments = [segment for _, segment in self._join.validator.keys]
+        fields = (time, self._task.label(label), *self._task.field_values(row), segments[key])
+        return [self._outcome(event.id, label_time, event.model, *fields)]
+
+
+class _EventColumns:
+    """Columns of one event, which a pending store reads, and of the steps that it writes."""
+
+    def __init__(self) -> None:
+        self._kinds, self._times = np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        self._models, self._keys = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+        self._values = np.zeros(1)
+        self._steps = [
+            (np.empty((_STEP_COLUMNS, count), np.int64), np.empty(count, np.uint8), np.empty(count))
+            for count in range(1 + _MOST_STEPS)
+        ]
+        self._only = self._steps[1][0].ravel()  # a view
+
+    def take(self, store: PendingStore, event: Event, model: int, key: int, value: float) -> Taken:
+        """Let the store take an event, and return what it returns."""
+        self._kinds[0] = type(event) is Label
+        self._models[0], self._keys[0] = model, key
+        self._times[0], self._values[0] = event.time, value
+        return store.take(
+            [event.id], self._kinds, self._models, self._keys, self._times, self._values
+        )
+
+    def steps(self, store: PendingStore, count: int) -> list[tuple[int, Step, float]]:
+        """Return kind, columns and label of each step that the store made last."""
+        columns, kinds, labels = self._steps[count]
+        store.steps(columns, kinds, labels)
+        if count == 1:  # as of nearly all events
+            return [(kinds.item(), self._only.tolist(), labels.item())]
+        return [*zip(kinds.tolist(), columns.T.tolist(), labels.tolist(), strict=True)]
+
+
+class _WaitingSteps:
+    """Steps of events that calibrators have run, and monitors have not taken."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[int, Step, float]] = []
+        self._expired: list[Integers] = []
+
+    def __bool__(self) -> bool:
+        """Return whether any wait."""
+        return bool(self._steps or self._expired)
+
+    def add(self, steps: Sequence[tuple[int, Step, float]]) -> None:
+        """Add the steps of an event."""
+        self._steps += steps
+
+    def expire(self, store: PendingStore, count: int, row: int) -> None:
+        """Add the observations that the store dropped last, at the event of this row."""
+        dropped = np.empty((3, count), np.int64)
+        store.dropped(*dropped)
+        dropped[0] = row
+        self._expired.append(dropped)
+
+    def drained(self) -> tuple[JoinedSteps, ExpiredObservations]:
+        """Return all as columns, and keep none."""
+        kinds, steps, labels = zip(*self._steps, strict=True) if self._steps else ((), (), ())
+        table = np.array(steps, np.int64).reshape(-1, _STEP_COLUMNS)
+        columns: list[Any] = [np.array(kinds, np.uint8), *np.ascontiguousarray(table.T)]
+        columns += [np.array(labels), np.full(len(kinds), None)]
+        expired = np.hstack(self._expired) if self._expired else np.empty((3, 0), np.int64)
+        self._steps, self._expired = [], []
+        return JoinedSteps(*columns), ExpiredObservations(*expired)
+
+
+def _clipped(time: int, clock: int) -> int:
+    """Return the time of an observation, or the clock of its model where that is less."""
+    return time if clock == NO_CLOCK else min(time, clock)
