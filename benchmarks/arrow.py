@@ -56,7 +56,8 @@ def _table(blocks: int) -> pa.Table:
 
 def _rate(batches: list[pa.RecordBatch]) -> float:
     taken = seconds(partial(_run, batches))
-    return sum(batch.num_rows for batch in batches) / taken / _THOUSAND
+    rows: int = sum(batch.num_rows for batch in batches)
+    return rows / taken / _THOUSAND
 
 
 def _run(batches: list[pa.RecordBatch]) -> None:
