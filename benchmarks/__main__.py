@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from abers import backend
 from benchmarks import (
     agreement,
+    arrow,
     cross,
     distribution,
     floor,
@@ -62,6 +63,7 @@ SECTIONS: dict[str, Callable[[Plan], Section]] = {
     "predictive": predictive.predictive,
     "distribution": distribution.distribution,
     "stream": processor.stream,
+    "arrow": arrow.arrow,
     "journal": journal.journal,
     "monitors": monitors.monitors,
     "single": single_events.single_events,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks.arrow import ARROW
+from benchmarks.arrow import BATCHES as ARROW_BATCHES
 from benchmarks.contenders import BRUTE, NATIVE
 from benchmarks.cross import BATCH, PACKAGE
 from benchmarks.distribution import FIT, LABELS, SCORES
@@ -190,6 +192,12 @@ TARGETS = (
     ),
     Target(
         "replay, Parquet: at least 400 thousand a second", 400, _replayed("parquet"), at_least=True
+    ),
+    Target(
+        "Arrow to Arrow, one model without monitors: 1 million events a second",
+        1_000,
+        _rate("arrow", ARROW, ARROW_BATCHES[-1], unit="thousand"),
+        at_least=True,
     ),
     Target("waiting, id of 16 characters: 200 bytes", 200, _entry("waiting, id of 16")),
     Target("waiting, id of 36 characters: 280 bytes", 280, _entry("waiting, id of 36")),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from benchmarks.agreement import TOLERANCE, differences
+from benchmarks.arrow import ARROW
+from benchmarks.arrow import BATCHES as ARROW_BATCHES
 from benchmarks.contenders import MAKERS, NATIVE, contenders
 from benchmarks.cross import BATCH, CONTENDERS, folds, ours, theirs
 from benchmarks.distribution import FIT, LABELS, SCORES
@@ -145,6 +147,7 @@ def everything(value: float) -> dict[Key, Spread]:
         for name in (BAND, GRID_RUN, QUANTILE)
         for n in (10**4, 10**5)
     }
+    values["arrow", ARROW, ARROW_BATCHES[-1]] = spread
     values |= {("multi", name, 10**5): spread for name in (BINARY, REST)}
     values |= {("journal", NOTING, 2_000): spread}
     values |= {(PAUSE, "loop", 10**6): spread, ("restored", RESTORE, 10**6): spread}

@@ -29,7 +29,7 @@ from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
 from abers_connectors.mapping import values
 from abers_connectors.mapping.bad_record import BadRecordError
-from abers_connectors.replay.options import require_in_file
+from abers_connectors.replay.options import given, require_in_file
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.replay.summary import Summary, summarize
@@ -170,10 +170,14 @@ def replay(options: ReplayOptions, *, as_json: bool = False) -> None:
 def _section(config: Config, options: ReplayOptions) -> KafkaSection:
     """Return the section [kafka], after a check of the arguments."""
     require_in_file(options)
-    for option in ("compare", "report"):
-        if getattr(options, option) is not None:
-            msg = f"--{option} goes with files, and {options.stream} has topics"
-            raise ParameterError(msg)
+    of_files = {
+        "compare": options.compare,
+        "report": options.report,
+        "model": options.models or None,
+    }
+    for option in given(of_files):
+        msg = f"--{option} goes with files, and {options.stream} has topics"
+        raise ParameterError(msg)
     if config.kafka is None:
         msg = f"{options.stream} has no [kafka]"
         raise ParameterError(msg)

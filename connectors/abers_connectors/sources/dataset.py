@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import RecordError, StateError
+from abers_connectors.extras import extra
 from abers_connectors.sources.base import Batch, require_records
 from abers_connectors.sources.data_file_source import DataFileSource, FilePlan
 from abers_connectors.sources.lazy_merge import TimedSource, lazily_merged
@@ -47,6 +48,7 @@ class DatasetSource:
     """A data set of Parquet files."""
 
     def __init__(self, name: str, options: SourceOptions, part: Part | None = None) -> None:
+        extra("pyarrow.parquet", "a data set of Parquet files")
         self.name = name
         self._options, self._part = options, part or Part()
         self._listed: FileList | None = None

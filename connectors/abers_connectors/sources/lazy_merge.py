@@ -51,8 +51,6 @@ def lazily_merged(inputs: Sequence[TimedSource], name: str, remedy: str) -> Iter
             active.append(MergeInput(waiting.popleft().source, None, 0, f"; {remedy}"))
             active[-1].load()
             horizon = min((one.clock for one in active if one.goes_on), default=AFTER_ALL)
-        if waiting:
-            horizon = min(horizon, waiting[0].first)
         taken = [one.take(horizon) for one in active]
         if any(one.size or one.bad for one in taken):
             yield merged(taken, {})

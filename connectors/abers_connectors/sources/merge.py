@@ -19,6 +19,7 @@ from abers.exceptions import RecordError
 from abers.stream import Events
 from abers.stream.event_order import time_order
 from abers_connectors.sources.base import Batch, resume_point
+from abers_connectors.sources.time_range import narrowed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from abers_connectors.sources.base import BadRecord, Origin, Position, Source
+    from abers_connectors.sources.row_groups import Part
 
     Times = npt.NDArray[np.int64]
 
@@ -65,6 +67,10 @@ class MergedSource:
             taken = [one.take(horizon) for one in inputs]
             if any(one.size or one.bad for one in taken):
                 yield merged(taken, {"inputs": [one.position() for one in inputs]})
+
+    def within(self, part: Part) -> MergedSource:
+        """Return the same of inputs that do not read what they know to be outside a part."""
+        return MergedSource([narrowed(one, part) for one in self._sources], self._lateness)
 
     def fraction(self) -> float | None:
         """Return the mean of the shares of the inputs; None if one is unknown."""

@@ -6,7 +6,7 @@ it. Positions are those of the whole stream.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
     from abers.stream import Events
     from abers_connectors.sources.base import Origin, Position, Source
 
-__all__ = ["TimeRange"]
+__all__ = ["TimeRange", "narrowed"]
 
 
 @runtime_checkable
 class _Narrowable(Protocol):
     """A source that need not read what lies outside a part."""
 
-    def within(self, part: Part) -> Self: ...
+    def within(self, part: Part) -> Source: ...
+
+
+def narrowed(source: Source, part: Part) -> Source:
+    """Return a source that does not read what it knows to be outside a part, if it can."""
+    return source.within(part) if isinstance(source, _Narrowable) else source
 
 
 class TimeRange:
@@ -46,8 +51,7 @@ class TimeRange:
     ) -> None:
         self.name = source.name
         self.dropped = 0  # events outside the part that were read
-        part = Part(since, until, models)
-        self._source = source.within(part) if isinstance(source, _Narrowable) else source
+        self._source = narrowed(source, Part(since, until, models))
         self._since, self._until, self._models = since, until, frozenset(models)
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:

@@ -110,6 +110,18 @@ def test_a_bucket_that_is_not_there(bucket: str) -> None:
         assert "Traceback" not in result.output
 
 
+def test_models_of_topics(tmp_path: Path) -> None:
+    """`--model` is for files; a service of topics has all models, and is not silently cut."""
+    config = tmp_path / "service.toml"
+    config.write_text(
+        '[kafka]\nbootstrap_servers = "localhost:1"\napplication_id = "a"\n'
+        'observations = "o"\nlabels = "l"\npredictions = "p"\n'
+    )
+    result = CliRunner().invoke(app, ["replay", str(config), "--model", "m"])
+    assert result.exit_code != 0
+    assert "--model goes with files" in result.output
+
+
 def test_a_file_of_labels_beside(tmp_path: Path) -> None:
     """A configuration merges a data set of observations with one of labels."""
     table = history(50)

@@ -18,8 +18,10 @@ from abers.stream import Processor
 from abers_connectors.sources import lazy_merge
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.data_file_source import DataFileSource
+from abers_connectors.sources.merge import MergedSource
 from abers_connectors.sources.registry import open_source
 from abers_connectors.sources.row_groups import Part
+from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +58,20 @@ def test_row_groups_outside_are_not_read(tmp_path: Path) -> None:
     name = write_parts(tmp_path, [history().slice(0, 30), history().slice(30)])
     found = ids(name, Part(START + 12_000, START + 36_000))
     assert found == [f"a{row}" for row in range(10, 40)]  # row groups of five
+
+
+def test_merged_data_sets_are_narrowed(tmp_path: Path) -> None:
+    """Two inputs that are merged both leave out what lies outside a part."""
+    table = history()
+    names = [
+        write_parts(tmp_path / "scores", [table.drop_columns("label")]),
+        write_parts(tmp_path / "labels", [table.drop_columns("score")]),
+    ]
+    sources = [open_source(name, SourceOptions()) for name in names]
+    part = TimeRange(MergedSource(sources), START + 12_000, START + 36_000)
+    found = [event.id for batch in part.batches() for event in batch.events]
+    assert found == [f"a{row}" for row in range(12, 36) for _ in range(2)]
+    assert part.dropped == 2 * (2 + 4)  # of row groups of five at both ends
 
 
 def test_patterns_and_urls(tmp_path: Path) -> None:

@@ -29,6 +29,15 @@ def test_only_the_part_is_left(times: list[int], since: int | None, until: int |
             assert event.id in batch.origin(row).raw
 
 
+def test_only_these_models_are_left() -> None:
+    """With models the events of all others are left out, and counted."""
+    events: list[Event] = [Observation(f"a{n}", n, f"m{n % 3}") for n in range(9)]
+    source = TimeRange(MemorySource(events, size=4), since=2, models=("m0", "m2"))
+    found = [event.id for batch in source.batches() for event in batch.events]
+    assert found == ["a2", "a3", "a5", "a6", "a8"]
+    assert source.dropped == 4
+
+
 def test_bad_records_stay() -> None:
     """Bad records have no time, so they are kept, at the same position among the events."""
 

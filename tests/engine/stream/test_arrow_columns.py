@@ -34,11 +34,13 @@ def test_strings_of_every_type(texts: list[str | None], kind: str, data: st.Data
 
 def test_a_null_in_a_dictionary_is_none() -> None:
     """A code of a null in the dictionary has no value, as a missing code has none."""
-    array = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array(["a", None]))
-    found = numpy_column(array)
-    assert found is not None
-    assert found.valid is not None
-    assert found.valid.tolist() == [True, False, False]
+    for codes in ([0, 1, 0], [0, None, 0]):
+        array = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(["a", None]))
+        found = numpy_column(array)
+        assert found is not None
+        assert found.valid is not None
+        assert found.valid.tolist() == [True, False, True]
+        assert found.values.tolist() == ["a", "", "a"]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

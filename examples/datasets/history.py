@@ -1,10 +1,9 @@
-"""Write a history of two models as datasets: `python history.py FOLDER`.
+"""Write a history of two models as datasets, into the new folder `history`.
 
-FOLDER gets `days` (a Parquet file a day), `hive` (partitioned by model) and `delta` (a table of
+It gets `days` (a Parquet file a day), `hive` (partitioned by model) and `delta` (a table of
 Delta Lake).
 """
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +32,7 @@ def history() -> pa.Table:
     )
 
 
-folder, table = Path(sys.argv[1]), history()
+folder, table = Path("history"), history()
 (folder / "days").mkdir(parents=True)
 for day in range(DAYS):
     pq.write_table(table.slice(day * PER_DAY, PER_DAY), folder / "days" / f"day-{day}.parquet")
