@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from abers.exceptions import StateError
+from abers.exceptions import ParameterError, StateError
 from abers.stream.calibration_step import CalibrationStep
 from abers.stream.join import Join
 from abers.stream.single_event import SingleEvents
 from abers.stream.tasks import make_task
+from abers.validation import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +67,16 @@ class ProcessorState:
             )
             raise StateError(msg)
         return self
+
+    def reset_model(self, model: str) -> None:
+        """Forget all that was learned of a model; a ParameterError if it is unknown."""
+        of = [number for number, key in enumerate(self.join.validator.keys) if key[0] == model]
+        if not of:
+            msg = f"model {shown(model)} is not known; no observation was of it"
+            raise ParameterError(msg)
+        for number in of:
+            self.calibration.reset(number)
+        self.join.reset_model(model)
 
     def watched(self) -> CalibrationStep:
         """Return calibrators and monitors, which have taken all events."""

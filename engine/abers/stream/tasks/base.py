@@ -17,7 +17,6 @@ import numpy as np
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.columns import Rows, objects
-from abers.stream.settings import LARGEST_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +39,6 @@ __all__ = [
     "RowCalibrator",
     "SettledRows",
     "Task",
-    "are_numbers",
-    "by_name",
-    "dicts",
 ]
 
 _OPTIONS = (
@@ -150,23 +146,6 @@ class RowCalibrator:
 def _option(calibrator: object, name: str) -> Any:  # noqa: ANN401 - whatever it is
     value = getattr(calibrator, name, None)
     return tuple(value) if isinstance(value, list | tuple | np.ndarray) else value
-
-
-def are_numbers(column: Floats) -> bool:
-    """Return whether a column has numbers of observations."""
-    whole = (column >= 0.0) & (column < LARGEST_TIME) & (column == np.floor(column))
-    return bool(whole.all())
-
-
-def by_name(names: Sequence[str], rows: Floats) -> Column:
-    """Return a dict of each row, from a name of each column to the value."""
-    return objects([dict(zip(names, row, strict=True)) for row in rows.tolist()])
-
-
-def dicts(names: Sequence[str], row: Sequence[float]) -> list[dict[str, float]]:
-    """Return a dict from name to value of each part of a row, which has a value for each name."""
-    k = len(names)
-    return [dict(zip(names, row[at : at + k], strict=True)) for at in range(0, len(row), k)]
 
 
 class Task(ABC):

@@ -18,7 +18,8 @@ from abers.calibration import OneVsOne
 from abers.exceptions import LabelError, ScoreError
 from abers.monitoring import CalibrationEProcess, ClassForecasts, ScoredRows
 from abers.stream.events import MultiClassOutcome, MultiClassPrediction
-from abers.stream.tasks.base import Task, by_name, dicts
+from abers.stream.tasks.base import Task
+from abers.stream.tasks.rows import by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:

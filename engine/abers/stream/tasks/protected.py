@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.arrays import EXPIRE, PREDICT
-from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.binary import BinaryTask
+from abers.stream.tasks.rows import are_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

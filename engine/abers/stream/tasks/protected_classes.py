@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.arrays import EXPIRE, PREDICT
-from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.multiclass import MultiClassTask
+from abers.stream.tasks.rows import are_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,8 @@ import numpy as np
 from abers import validation
 from abers.monitoring import TrackedRows
 from abers.regression import CoverageTracker
-from abers.stream.tasks.base import are_numbers
 from abers.stream.tasks.regression import RegressionTask
+from abers.stream.tasks.rows import are_numbers
 from abers.stream.tasks.tracked_calibrator import TrackedCalibrator
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from abers.monitoring.regression import central_pairs
 from abers.serialization import require
 from abers.stream.columns import objects
 from abers.stream.events import RegressionOutcome, RegressionPrediction
-from abers.stream.tasks.base import Task, by_name, dicts
+from abers.stream.tasks.base import Task
+from abers.stream.tasks.rows import by_name, dicts
 from abers.validation import shown
 
 if TYPE_CHECKING:
