@@ -2,8 +2,8 @@
 //
 // An entry is a slot; slots are linked from the oldest to the newest, all of them
 // and those of each model, which are counted too, and a hash table of slots finds them. So coming,
-// leaving and being the oldest all cost the same, whatever is held. A slot that is left is used again only after
-// `recycle`.
+// leaving and being the oldest all cost the same, whatever is held. A slot that is left is used
+// again only after `recycle`.
 #pragma once
 
 #include <algorithm>

@@ -192,7 +192,8 @@ class PendingStore {
       pair(slot, label_time, value);
     }
     const std::uint32_t model = event.name.model;
-    if (pending().count_of(model) > max_pending_) drop_pending(pending().oldest_of(model), kEvicted);
+    if (pending().count_of(model) > max_pending_)
+      drop_pending(pending().oldest_of(model), kEvicted);
   }
 
   void settle(const Event& event) {
@@ -309,8 +310,9 @@ class PendingStore {
   std::size_t max_bytes_;
   std::optional<double> assumed_;  // the label of an observation whose own does not come
   std::int64_t row_ = 0;
-  std::array<EntryList, kStores> stores_{
-      EntryList(kPendingBytes, true), EntryList(kEarlyBytes, false), EntryList(kFinishedBytes, false)};
+  std::array<EntryList, kStores> stores_{EntryList(kPendingBytes, true),
+                                         EntryList(kEarlyBytes, false),
+                                         EntryList(kFinishedBytes, false)};
 };
 
 }  // namespace abers
