@@ -64,12 +64,11 @@ class Processor:
 
     **Rules.** An event that cannot be used becomes a `DeadLetter` and changes nothing but a
     counter. A second observation or label with the same id is ignored and counted. Labels that come
-    before their observation wait for it. Expiry, and all other limits in time, go by the events'
-    own time. Each model has a clock, the largest time of its events; an event further ahead than
-    `max_jump` is used, but moves the clock only where others agree.
-
-    **Models.** A model is a stream of its own: as long as neither `max_bytes` nor `max_models`
-    binds, its outputs do not depend on the other models, except through a learner that all share.
+    before their observation wait for it. Expiry, and all limits in time, go by event time. Each
+    model has a clock, the largest time of its events; an event further ahead than `max_jump` is
+    used, but moves the clock only where others agree.
+    As long as neither `max_bytes` nor `max_models` binds, the outputs of a model do not depend on
+    the other models, except through a learner that all share.
 
     Examples
     --------
@@ -98,7 +97,7 @@ class Processor:
         self._state = ProcessorState(self.settings, learner, outcomes=outcomes)
 
     def __repr__(self) -> str:
-        """Return the calibrator, the numbers of predictions and labels, and what waits."""
+        """Return the calibrator, numbers of predictions and labels, and what waits."""
         name, counts, (waits, _) = self.settings.calibrator_name, self.counters, self.waiting
         made, known = counts["predictions"], counts["labels"]
         return f"<Processor of {name!r}: {made:,} predictions, {known:,} labels, {waits:,} pending>"
