@@ -1,9 +1,8 @@
 """The stream processor: a deterministic state machine from events to outputs.
 
-A score is used at prediction time, the label joins it at label time, and nothing is scored again.
-Only the events decide: there is no clock but theirs, no randomness and no I/O. The same events in
-the same order give the same outputs and the same state, however they are batched; only models are
-retired where batches begin.
+A score is used at prediction time, the label joins it at label time, nothing is scored again. Only
+the events decide: there is no clock but theirs, no randomness and no I/O. The same events in order
+give the same outputs and state, however batched; only models are retired where batches begin.
 
 A batch takes two steps. The join validates events and matches observations with labels, and the
 calibration step runs each calibrator in one call.
@@ -63,13 +62,11 @@ class Processor:
     absence of a label do not depend on it.
 
     **Rules.** An event that cannot be used becomes a `DeadLetter` and changes nothing but a
-    counter. A second observation or label with the same id is ignored and counted. Labels that come
-    before their observation wait for it. Expiry, and all other limits in time, go by the events'
-    own time. Each model has a clock, the largest time of its events; an event further ahead than
-    `max_jump` is used, but moves the clock only where others agree.
-
-    **Models.** A model is a stream of its own: as long as neither `max_bytes` nor `max_models`
-    binds, its outputs do not depend on the other models, except through a learner that all share.
+    counter. A second observation or label of an id is ignored and counted. Early labels wait for
+    their observation. Expiry, and all limits in time, go by event time. Each model has a clock, the
+    largest time of its events; an event further ahead than `max_jump` is used, but moves the clock
+    only where others agree. As long as neither `max_bytes` nor `max_models` binds, the outputs of a
+    model do not depend on other models, except through a learner that all share.
 
     Examples
     --------
@@ -98,8 +95,8 @@ class Processor:
         self._state = ProcessorState(self.settings, learner, outcomes=outcomes)
 
     def __repr__(self) -> str:
-        """Return the calibrator, the numbers of predictions and labels, and what waits."""
-        name, counts, (waits, _) = self.settings.calibrator_name, self.counters, self.waiting
+        """Return the calibrator, numbers of predictions and labels, and what waits."""
+        name, counts, waits = self.settings.calibrator_name, self.counters, self.waiting[0]
         made, known = counts["predictions"], counts["labels"]
         return f"<Processor of {name!r}: {made:,} predictions, {known:,} labels, {waits:,} pending>"
 

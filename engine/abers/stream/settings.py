@@ -138,17 +138,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dedup_ttl, dedup_max_ids
         How long, and how many of a model, finished ids are remembered, to recognize duplicates;
         None remembers them for `label_timeout`.
-    max_pending
-        Largest number of observations of a model that wait for labels; beyond that its oldest
-        expires.
-    max_early
-        Largest number of labels of a model that wait for observations; beyond that its oldest
-        expires.
+    max_pending, max_early
+        Largest number of observations of a model that wait for labels, and of labels of a model
+        that wait for observations; beyond that its oldest expires.
     max_bytes
-        Largest number of bytes of all that waits and of finished ids, of all models together: 180
-        for an observation and 110 for anything else, ids, features, and what a protected prediction
-        keeps until its label comes. Beyond that the oldest finished ids go first, then labels, then
-        observations, whatever their model.
+        Largest number of bytes of all that waits and of finished ids, of all models: 180 for an
+        observation, 110 for others, ids, features, and what a protected prediction keeps. Beyond
+        that the oldest finished ids go first, then labels, then observations, of whatever model.
     max_models
         Largest number of models, and of segments of all models.
     retire_after

@@ -313,8 +313,9 @@ def _load_calibration(
             for one, calibrator in zip(monitors, calibration.calibrators, strict=True)
         ]
         calibration.histories += [calibration.history() for _ in monitors]
-    calibration.made = column(saved.made, "<i8", "made", len(calibration.calibrators))
-    require(((calibration.made >= 0) & (calibration.made <= MAX_COUNT)).all(), "made")
+    made = column(saved.made, "<i8", "numbers of predictions", len(calibration.calibrators))
+    require(((made >= 0) & (made <= MAX_COUNT)).all(), "numbers of predictions")
+    calibration.made = made
     calibration.reserve(len(saved.keys), waiting + 1)
     width = calibration.rows.shape[1]
     rows = column(saved.rows, "<f8", "rows", waiting * width).reshape(waiting, width)

@@ -81,7 +81,7 @@ def test_limits_are_of_each_model() -> None:
 
 
 def test_the_oldest_of_all_models_goes_for_the_bytes() -> None:
-    """Only `max_bytes` holds for all models together: what came first goes, of an idle model too."""
+    """Only `max_bytes` is of all models: what came first goes, though its model is idle."""
     p = processor(max_bytes=2 * (PENDING_BYTES + 1) + ENTRY_BYTES[2] + 1)
     p.process_many([obs("a", model="idle"), obs("a", model="m"), obs("b", model="m")])
     assert (p.counters["evicted"], p.waiting[0]) == (1, 2)
