@@ -90,8 +90,8 @@ def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
         "limits": {
             "label_timeout": f"{3 * unit:.0f}s",
             "dedup_ttl": f"{unit:.0f}s",
-            "retire_after": f"{2 * unit:.0f}s",
-            "max_models": 25,
+            "retire_after": f"{3 * unit:.0f}s",  # longer than labels stay away
+            "max_models": 30,
         },
         "kafka": CLIENTS["librdkafka"],
         "state": {"path": bucket.url, "snapshot_every": 300},
