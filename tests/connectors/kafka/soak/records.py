@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Records"]
 
-_NEW = 12  # new models in a unit of time
-_LIVE = 8  # models that are live at the same time, each for two thirds of a unit
+_NEW = 9  # new models in a unit of time
+_LIVE = 6  # models that are live at the same time, each for two thirds of a unit
 _BURST = 8  # labels of the last of so many parts of a unit come at its end, all at once
 _BAD = 0.001  # share of records that are not events
 
