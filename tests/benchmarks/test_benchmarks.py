@@ -28,6 +28,7 @@ from benchmarks.processor import ENTRIES
 from benchmarks.rivals import compiler
 from benchmarks.scrape import COUNTING, SCRAPE
 from benchmarks.service import BATCHES, CPU, FAST, MEDIAN, SERVICE, SHARE, TAIL
+from benchmarks.single_events import BARE, DEFAULT, SINGLE
 from benchmarks.streams import UNIT, WEIGHTED, hostile
 from benchmarks.targets import TARGETS, figures
 from benchmarks.timing import Spread
@@ -69,8 +70,10 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Predictive distributions",
         "## Distribution calibration",
         "## The stream processor",
+        "## Arrow",
         "## The journal of a service",
         "## Live monitors",
+        "## Single events",
         "## Record formats",
         "## The service on Kafka",
         "## Metrics",
@@ -162,6 +165,7 @@ def everything(value: float) -> dict[Key, Spread]:
     values["late", f"{MEDIAN} {FAST}", 500] = spread
     values |= {(COUNTING, "models", 1): spread, (SCRAPE, "models", 100): spread}
     values[SCRAPE, "models", 10_000] = spread
+    values |= {(SINGLE, name, 1): spread for name in (BARE, DEFAULT)}
     values |= {(LOOKED, whom, count): spread for whom, count in CROWDS}
     values |= {("late", name, 500): spread for name in (MEDIAN, TAIL)}
     return values

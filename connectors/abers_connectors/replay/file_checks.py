@@ -7,14 +7,14 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from abers.exceptions import ConfigError, MissingExtraError
+from abers.exceptions import ConfigError, MissingExtraError, ParameterError, RecordError
 from abers.learners.river_adapters import require_river
 from abers_connectors.config.rules import format_of
 from abers_connectors.files.aliases import FileUse, clashes
 from abers_connectors.files.formats import STANDARD, scheme_of
 from abers_connectors.replay.inputs import open_input
 from abers_connectors.replay.state_file import StateFile, orphaned
-from abers_connectors.sources.data_files import is_table
+from abers_connectors.sources.data_files import files_of_name, is_table
 from abers_connectors.state_key import KEYLESS, state_key
 from abers_connectors.suggestions import did_you_mean
 
@@ -91,8 +91,10 @@ def files_of(config: Config) -> Iterator[FileUse]:
 def unreadable(path: str) -> str | None:
     """Describe why a file cannot be read; None if it can, or if the name is a URL."""
     file = Path(path)
-    if path == STANDARD or scheme_of(path) is not None or is_table(path):
+    if path == STANDARD or scheme_of(path) is not None:
         return None
+    if is_table(path):
+        return _empty(path)
     try:
         if stat.S_ISREG(file.stat().st_mode):  # opening a pipe would wait for its writer
             file.open("rb").close()
@@ -102,6 +104,15 @@ def unreadable(path: str) -> str | None:
     except OSError as error:
         return f"{path} cannot be read ({error.strerror})"
     return f"{path} is a directory; name a file in it" if file.is_dir() else None
+
+
+def _empty(path: str) -> str | None:
+    """Describe why a folder or a pattern names no file that can be read."""
+    try:
+        files_of_name(path)
+    except (ParameterError, RecordError) as error:
+        return str(error)
+    return None
 
 
 def _unwritable(path: str, *, resumed: bool) -> str | None:

@@ -16,7 +16,8 @@ from abers.stream import Event, Events, Label, Observation, Processor, Settings
 def test_scored_rows_are_those_of_the_outcomes(settings: Settings, events: list[Event]) -> None:
     """Each outcome has its row of the settled batch: key, delay, and label in the same order.
 
-    Late labels have none, since another was assumed and scored before. No time is too far ahead here; `test_clocks` has the delays of those that are.
+    Late labels have none, since another was assumed and scored before. No time is too far ahead
+    here; `test_clocks` has the delays of those that are.
     """
     processor = Processor(msgspec.structs.replace(settings, max_jump=2**53))
     outputs = processor.process_batch(Events.of(events))
