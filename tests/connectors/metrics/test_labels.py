@@ -1,0 +1,18 @@
+"""Labels of samples, `abers_connectors.metrics.labels`."""
+
+from __future__ import annotations
+
+from abers_connectors.metrics.labels import LabelCache
+
+
+def test_labels_that_a_scrape_did_not_use_are_forgotten() -> None:
+    """Models that come and go leave nothing behind: a scrape keeps only the labels it used."""
+    cache = LabelCache()
+    stays, goes = (cache.of(("model",), (name,)) for name in ("stays", "goes"))
+    cache.next_scrape()
+    assert cache.of(("model",), ("stays",)) is stays
+    cache.next_scrape()
+    assert cache.of(("model",), ("stays",)) is stays
+    again = cache.of(("model",), ("goes",))
+    assert again is not goes
+    assert again.text == goes.text == '{model="goes"}'
