@@ -198,6 +198,16 @@ def replay(  # noqa: PLR0913 - the options of the command
     since: _Since = None,
     until: _Until = None,
     model: Models = None,
+    workers: Annotated[
+        int,
+        input_option(
+            "N",
+            "Share the models out among N processes. The results are the same.",
+            "--workers",
+            min=1,
+            max=256,
+        ),
+    ] = 1,
     speed: Annotated[
         str,
         time_option("N", "1x for the original speed, 10x for ten times that, max for no waiting."),
@@ -284,6 +294,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             reference=reference,
             live=live,
             save_state=save_state,
+            workers=workers,
         )
         if has_topics(options):
             from abers_connectors.kafka.topic_replay import replay as replay_topics
