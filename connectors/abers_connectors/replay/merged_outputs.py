@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from abers.arrays import Integers
     from abers.stream import DeadLetter
 
-__all__ = ["Part", "merged_outputs"]
+__all__ = ["ShardOutputs", "merged_outputs"]
 
 
-class Part(NamedTuple):
+class ShardOutputs(NamedTuple):
     """Outputs of some events of a batch, and the rows of these events in it."""
 
     rows: Integers
     outputs: Outputs
 
 
-def merged_outputs(parts: Sequence[Part]) -> Outputs:
+def merged_outputs(parts: Sequence[ShardOutputs]) -> Outputs:
     """Return the outputs of a batch that was processed in parts, without settled batches.
 
     No event is in two parts, so outputs with the same row are of one part, and keep their order.

@@ -17,7 +17,7 @@ import numpy as np
 from abers.exceptions import RecordError, WorkerError
 from abers.stream import Processor
 from abers.validation import shown
-from abers_connectors.replay.merged_outputs import Part, merged_outputs
+from abers_connectors.replay.merged_outputs import ShardOutputs, merged_outputs
 from abers_connectors.replay.run import WorkerNumbers
 from abers_connectors.replay.worker_process import (
     FinalState,
@@ -107,7 +107,7 @@ class Shards:
         for shard, rows in self._sent[0].rows.items():
             found: Processed = self._answer(shard, self._oldest)
             self._keys[shard] = found.keys
-            parts.append(Part(rows, found.outputs))
+            parts.append(ShardOutputs(rows, found.outputs))
         self._require_room()
         self._sent.popleft()
         self._done += 1

@@ -12,7 +12,7 @@ from tests.engine.stream.cases import rowless
 from tests.engine.stream.test_model_streams import KINDS, settings, streams
 
 from abers.stream import Events, Outputs, Processor
-from abers_connectors.replay.merged_outputs import Part, merged_outputs
+from abers_connectors.replay.merged_outputs import ShardOutputs, merged_outputs
 
 
 def listed(outputs: Outputs) -> list[Any]:
@@ -48,5 +48,5 @@ def test_parts_have_the_outputs_of_the_whole(data: st.DataObject, kind: str) -> 
         parts = []
         for shard in sorted({*here.tolist()}):
             rows = np.flatnonzero(here == shard)
-            parts.append(Part(rows, several[shard].process_batch(batch.take(rows))))
+            parts.append(ShardOutputs(rows, several[shard].process_batch(batch.take(rows))))
         assert listed(merged_outputs(parts)) == listed(whole.process_batch(batch))

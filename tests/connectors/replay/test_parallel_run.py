@@ -18,13 +18,12 @@ from abers.stream import Label, Observation, Processor, Settings
 from abers_connectors.replay.parallel_run import ParallelRun
 from abers_connectors.replay.run import BaseRun, DeadLetterLimit, Run
 from abers_connectors.replay.summary import summarize_run
-from abers_connectors.sources.base import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from abers.stream import Event
-    from abers_connectors.sources.base import Position
+    from abers_connectors.sources.base import Batch, Position
 
 SETTINGS = Settings(
     label_timeout=400, scores="probability", max_jump=2**53, grace_period=5, cooldown=10
