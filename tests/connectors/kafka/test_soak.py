@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.connectors.kafka.chaos.apart import run_apart
+from tests.connectors.kafka.chaos.traffic import START
 from tests.connectors.kafka.soak.memory import longest_life, slope
 from tests.connectors.kafka.soak.prometheus import scaled
 from tests.connectors.kafka.soak.records import Records
@@ -52,8 +53,8 @@ def test_slope_of_the_longest_life() -> None:
 
 def test_no_label_is_far_ahead_of_the_clock() -> None:
     """Labels of an hour whose delays go beyond the end come if a service believes their times."""
-    records = Records(7, 80.0, 255.0, 0)
-    end = 1_000_000
+    records = Records(7, 80.0, 255.0, START)
+    end = START + 1_000_000
     sent = [*records.due(end), *records.rest(end)]
     ahead = [one.time - end for one in sent if one.topic == "labels" and one.reason is None]
     assert 200_000 < max(ahead) <= LimitsSection().max_clock_skew
