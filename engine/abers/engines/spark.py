@@ -1,0 +1,126 @@
+"""A history in a data frame of Spark: models by partition, their rows sorted by time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from abers.engines.history import process_history, require_model_learners
+from abers.engines.libraries import require_library
+from abers.stream.arrow_columns import require_pyarrow
+from abers.stream.arrow_fields import needed_columns
+from abers.stream.outputs import Outputs
+from abers.stream.processor import Processor
+from abers.stream.columns import Events
+from abers.stream.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from abers.stream.arrow_fields import FieldNames
+    from abers.stream.arrow_tables import ArrowOutputs
+
+__all__ = ["process_frame"]
+
+_BATCH_ROWS = 65_536  # of what returns to Spark at once
+_KINDS = {
+    "prediction": "predictions",
+    "outcome": "outcomes",
+    "dead_letter": "dead_letters",
+    "alarm": "alarms",
+}
+
+
+def process_frame(
+    frame: DataFrame,
+    settings: Settings | None = None,
+    *,
+    fields: FieldNames | None = None,
+    partitions: int | None = None,
+    outcomes: bool = True,
+) -> DataFrame:
+    """Return the outputs of a history as a data frame, which Spark computes when it is used.
+
+    Parameters
+    ----------
+    frame
+        The events in any order, one a row; see `Events.from_arrow`.
+    settings
+        The task, the calibrators and the limits, which hold for each model by itself.
+    fields
+        Columns by field, as of `Events.from_arrow`.
+    partitions
+        Number of partitions, each of some models; by default as many as Spark shuffles into.
+    outcomes
+        Whether a label that settles a prediction gives an outcome.
+
+    Returns
+    -------
+    DataFrame
+        A row for each output. `kind` is "prediction", "outcome", "dead_letter" or "alarm", and the
+        column of this name has the fields of the output; the others are null. Write it, or keep it
+        with `persist`, before it is read several times: each time computes it.
+
+    Raises
+    ------
+    ParameterError
+        If the learner is an object, or `fields` has what no event has. What is wrong with the data,
+        such as a column of strings for scores, is known when Spark computes: then its error shows
+        ours.
+    MissingExtraError
+        If pyspark is not installed.
+
+    Notes
+    -----
+    **Guarantee.** The outputs of a model are those of a `Processor` that takes its events alone, to
+    the bit, by time, labels first at equal times, otherwise in the order of their ids and other
+    columns. They do not depend on the partitions, and a task that is done again makes them again.
+    """
+    functions = require_library("pyspark.sql.functions", "spark")
+    types = require_library("pyspark.sql.pandas.types", "spark")
+    settings = settings or Settings()
+    require_model_learners(settings)
+    names = needed_columns(frame.columns, fields)
+    model = _model(functions, frame, fields)
+    by_model = (model,) if partitions is None else (partitions, model)
+    spread = frame.select(*names).repartition(*by_model)
+    ordered = spread.sortWithinPartitions(model, *_order(functions, spread, fields))
+    schema = _output_schema(settings, outcomes=outcomes)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in process_history(
+            batches, settings, fields, outcomes=outcomes, consecutive=True
+        ):
+            yield from _rows(one, schema)
+
+    return ordered.mapInArrow(run, types.from_arrow_schema(schema))
+
+
+def _model(functions: Any, frame: DataFrame, fields: FieldNames | None) -> Column:  # noqa: ANN401
+    """Return the model of a row, as `Events.from_arrow` has it."""
+    given = (fields or {}).get("model", "model")
+    default = functions.lit("default")
+    if given is None or (given not in frame.columns and "model" not in (fields or {})):
+        return default
+    return functions.coalesce(functions.col(given).cast("string"), default)
+
+
+def _order(functions: Any, frame: DataFrame, fields: FieldNames | None) -> list[Column]:  # noqa: ANN401
+    """Return what sorts the rows of a model, in the same order whenever Spark does it."""
+    of = {name: needed_columns(frame.columns, fields, (name,)) for name in ("score", "x", "id")}
+    (time,) = needed_columns(frame.columns, fields, ("time",))
+    observed = functions.lit(False)
+    for name in (*of["score"], *of["x"]):
+        observed |= functions.col(name).isNotNull()
+    rest = [
+        name for name, kind in frame.dtypes if name not in {time, *of["id"]} and "map<" not in kind
+    ]
+    return [functions.col((fields or {}).get("time", "time")), observed, *map(functions.col, [*of["id"], *rest])]
+
+
+def _output_schema(settings: Settings, *, outcomes: bool) -> pa.Schema:
+    arrow = require_pyarrow()
+    none = Processor(settings, outcomes=outcomes)
+    tables = none.process_batch(...)
