@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from abers.engines.shard_plan import ShardPlan
     from abers.stream.arrow_fields import FieldNames
 
-__all__ = ["SHARDS", "Run", "run_parquet_job"]
+__all__ = ["SHARDS", "TaskRunner", "run_parquet_job"]
 
 SHARDS = 64
 """Several for each worker of a small cluster; a worker that dies loses a 64th of the work."""
@@ -27,7 +27,7 @@ SHARDS = 64
 _PLACES = ("predictions", "outcomes", "dead_letters", "alarms")
 
 
-class Run(Protocol):
+class TaskRunner(Protocol):
     """What an engine does: call each task on a worker, and return the results in their order."""
 
     def __call__(self, tasks: Sequence[Callable[[], Any]], /) -> Sequence[Any]:
@@ -35,7 +35,7 @@ class Run(Protocol):
 
 
 def run_parquet_job(  # noqa: PLR0913 - the parameters of both engines
-    run: Run,
+    run: TaskRunner,
     data: str | Path | Sequence[str | Path],
     output: str | Path,
     settings: Settings | None,

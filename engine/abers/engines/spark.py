@@ -8,10 +8,11 @@ from abers.engines.history import process_history, require_model_learners
 from abers.engines.libraries import require_library
 from abers.stream.arrow_columns import require_pyarrow
 from abers.stream.arrow_fields import needed_columns
-from abers.stream.outputs import Outputs
-from abers.stream.processor import Processor
-from abers.stream.columns import Events
+from abers.stream.arrow_tables import ArrowRows
+from abers.stream.dead_letter_record import DeadLetterRecord
+from abers.stream.events import Alarm
 from abers.stream.settings import Settings
+from abers.stream.tasks import make_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,6 +122,24 @@ def _order(functions: Any, frame: DataFrame, fields: FieldNames | None) -> list[
 
 
 def _output_schema(settings: Settings, *, outcomes: bool) -> pa.Schema:
+    arrow, task = require_pyarrow(), make_task(settings)
+    rows = [task.prediction, task.outcome, DeadLetterRecord, Alarm]
+    structs = [
+        (kind, arrow.struct(ArrowRows(row).schema))
+        for kind, row in zip(_KINDS, rows, strict=True)
+        if outcomes or kind != "outcome"
+    ]
+    return arrow.schema([("kind", arrow.string()), *structs])
+
+
+def _rows(outputs: ArrowOutputs, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield outputs in one schema: each in the column of its kind."""
     arrow = require_pyarrow()
-    none = Processor(settings, outcomes=outcomes)
-    tables = none.process_batch(...)
+    for kind, name in _KINDS.items():
+        table = getattr(outputs, name)
+        for batch in [] if table is None else table.to_batches(_BATCH_ROWS):
+            columns = [arrow.repeat(kind, len(batch))] + [
+                batch.to_struct_array() if field.name == kind else arrow.nulls(len(batch), field.type)
+                for field in [*schema][1:]
+            ]
+            yield arrow.record_batch(columns, schema=schema)
