@@ -12,6 +12,7 @@ from abers.exceptions import ParameterError, RecordError
 from abers.stream.arrow_columns import require_pyarrow
 from abers.stream.arrow_fields import models_and_times
 from abers.stream.arrow_tables import ArrowOutputs
+from abers.stream.columns import Events
 from abers.stream.settings import Settings
 from abers.validation import shown
 
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 
     from abers.stream.arrow_fields import FieldNames
 
-__all__ = ["CHUNK_ROWS", "chunks", "grouped_rows", "process_history", "require_model_learners"]
+__all__ = [
+    "CHUNK_ROWS",
+    "chunks",
+    "grouped_rows",
+    "process_history",
+    "require_fields",
+    "require_model_learners",
+]
 
 CHUNK_ROWS = 1 << 19
 """Rows that are grouped by model at once: some 50 MB, and thousands of rows for each of 100 models.
@@ -103,6 +111,11 @@ def process_history(
             yield _joined(found)
     if last := [*chain.from_iterable(one.finish() for one in streams.values())]:
         yield _joined(last)
+
+
+def require_fields(schema: pa.Schema, fields: FieldNames | None) -> None:
+    """Raise a ParameterError if a table of this schema cannot be meant, as `Events.from_arrow`."""
+    Events.from_arrow(schema.empty_table(), fields)
 
 
 def require_model_learners(settings: Settings) -> None:

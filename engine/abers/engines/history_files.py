@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from abers.engines.history import grouped_rows
+from abers.engines.history import grouped_rows, require_fields
 from abers.exceptions import MissingExtraError, ParameterError, RecordError
 from abers.stream.arrow_columns import require_pyarrow
 from abers.stream.arrow_fields import models_and_times, needed_columns
@@ -115,15 +115,16 @@ class HistoryFile:
                 [*self._rows(file, needed_columns(names, fields, ("model", "time")))]
             )
             schema = file.schema_arrow
-        types = {
-            name: _type_name(schema.field(name).type) if name in schema.names else "string"
-            for name in names
-        }
+        for name in names:
+            if name not in schema.names:
+                schema = schema.append(require_pyarrow().field(name, "string"))
         try:
+            require_fields(schema, fields)
             models, times = models_and_times(table, fields)
         except ParameterError as error:
             msg = f"{self.path}: {error}"
             raise ParameterError(msg) from None
+        types = {name: _type_name(schema.field(name).type) for name in names}
         numbered = require_pyarrow().table({"row": np.arange(len(models))})
         found = {
             model: self._model_rows(model, times, rows.column("row").to_numpy())

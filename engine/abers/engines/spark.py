@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abers.engines.history import process_history, require_model_learners
+from abers.engines.history import process_history, require_fields, require_model_learners
 from abers.engines.libraries import require_library
 from abers.stream.arrow_columns import require_pyarrow
 from abers.stream.arrow_fields import needed_columns
@@ -67,9 +67,8 @@ def process_frame(
     Raises
     ------
     ParameterError
-        If the learner is an object, or `fields` has what no event has. What is wrong with the data,
-        such as a column of strings for scores, is known when Spark computes: then its error shows
-        ours.
+        If a column is missing or of a type that cannot be meant, or the learner is an object. What
+        is wrong with a row is known when Spark computes: then its error has the text of ours.
     MissingExtraError
         If pyspark is not installed.
 
@@ -83,11 +82,12 @@ def process_frame(
     types = require_library("pyspark.sql.pandas.types", "spark")
     settings = settings or Settings()
     require_model_learners(settings)
-    names = needed_columns(frame.columns, fields)
+    frame = frame.select(*needed_columns(frame.columns, fields))
+    require_fields(types.to_arrow_schema(frame.schema), fields)
     model = _model(functions, frame, fields)
     by_model = (model,) if partitions is None else (partitions, model)
-    spread = frame.select(*names).repartition(*by_model)
-    ordered = spread.sortWithinPartitions(model, *_order(functions, spread, fields))
+    spread = frame.repartition(*by_model)
+    ordered = spread.sortWithinPartitions(model, *_order(functions, frame, fields))
     schema = _output_schema(settings, outcomes=outcomes)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,14 +111,13 @@ def _model(functions: Any, frame: DataFrame, fields: FieldNames | None) -> Colum
 def _order(functions: Any, frame: DataFrame, fields: FieldNames | None) -> list[Column]:  # noqa: ANN401
     """Return what sorts the rows of a model, in the same order whenever Spark does it."""
     of = {name: needed_columns(frame.columns, fields, (name,)) for name in ("score", "x", "id")}
-    (time,) = needed_columns(frame.columns, fields, ("time",))
     observed = functions.lit(False)
     for name in (*of["score"], *of["x"]):
         observed |= functions.col(name).isNotNull()
-    rest = [
-        name for name, kind in frame.dtypes if name not in {time, *of["id"]} and "map<" not in kind
-    ]
-    return [functions.col((fields or {}).get("time", "time")), observed, *map(functions.col, [*of["id"], *rest])]
+    # Maps alone have no order.
+    rest = [name for name, kind in frame.dtypes if name not in of["id"] and "map<" not in kind]
+    time = functions.col((fields or {}).get("time", "time"))
+    return [time, observed, *map(functions.col, [*of["id"], *rest])]
 
 
 def _output_schema(settings: Settings, *, outcomes: bool) -> pa.Schema:
