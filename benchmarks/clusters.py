@@ -72,7 +72,8 @@ def spark_cluster() -> Iterator[Callable[[str, str], None]]:
         SparkSession.builder.master(f"local-cluster[{WORKERS},1,{_MEMORY}]")
         .config("spark.executor.memory", f"{_MEMORY}m")
         .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", _SHARDS)
+        # Files of all kinds are written side by side, so Spark need not sort by kind.
+        .config("spark.sql.maxConcurrentOutputFileWriters", 4)
         .getOrCreate()
     )
 

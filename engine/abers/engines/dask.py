@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from abers.engines.parquet_job import SHARDS, run_parquet_job
 from abers.engines.libraries import require_library
+from abers.engines.parquet_job import SHARDS, run_parquet_job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,9 +79,7 @@ def process_parquet(  # noqa: PLR0913 - two places, and options
         delayed = dask.delayed(_call, pure=False, traverse=False)
         return list(dask.compute(*map(delayed, tasks), traverse=False))
 
-    return run_parquet_job(
-        run, data, output, settings, fields, shards=shards, outcomes=outcomes
-    )
+    return run_parquet_job(run, data, output, settings, fields, shards=shards, outcomes=outcomes)
 
 
 def _call(task: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever a task returns

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from abers.stream.arrow_fields import FieldNames
+    from abers.stream.column_types import Column
 
 __all__ = [
     "CHUNK_ROWS",
@@ -37,7 +38,7 @@ CHUNK_ROWS = 1 << 19
 A batch of fewer rows of a model takes longer for each."""
 
 
-def process_history(
+def process_history(  # noqa: PLR0913 - two inputs, and options
     batches: Iterable[pa.RecordBatch | pa.Table],
     settings: Settings | None = None,
     fields: FieldNames | None = None,
@@ -141,7 +142,7 @@ def chunks(batches: Iterable[pa.RecordBatch | pa.Table], rows: int) -> Iterator[
         yield arrow.concat_tables(waiting)
 
 
-def grouped_rows(table: pa.Table, keys: Sequence[Any]) -> Iterator[tuple[Any, pa.Table]]:
+def grouped_rows(table: pa.Table, keys: Column | Sequence[Any]) -> Iterator[tuple[Any, pa.Table]]:
     """Yield each key of a table with its rows, in their order."""
     values = keys.tolist() if isinstance(keys, np.ndarray) else keys
     numbers = {key: number for number, key in enumerate(dict.fromkeys(values))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -48,13 +49,12 @@ class FileContent(NamedTuple):
 def file_system(path: str | Path) -> tuple[Any, str]:
     """Return the file system of a path or URL, of fsspec, and the path in it."""
     try:
-        import fsspec.core  # noqa: PLC0415 - an extra
-
-        found: tuple[Any, str] = fsspec.core.url_to_fs(str(path))
-        return found
+        core = import_module("fsspec.core")
+        found: tuple[Any, str] = core.url_to_fs(str(path))
     except ImportError as error:
         msg = f"{path} needs a library: {error}; pip install it, or abers[files]"
         raise MissingExtraError(msg) from error
+    return found
 
 
 def list_files(data: str | Path | Sequence[str | Path]) -> list[HistoryFile]:
@@ -186,7 +186,7 @@ class HistoryFile:
             msg = f"{self.path} is not there any more; start again when nothing changes the history"
             raise RecordError(msg) from error
         except arrow.ArrowException as error:
-            msg = f"{self.path} cannot be read as Parquet ({error}); write it again, or move it away"
+            msg = f"{self.path} cannot be read as Parquet ({error}); write it again, or move it"
             raise RecordError(msg) from error
 
 

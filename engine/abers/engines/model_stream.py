@@ -100,7 +100,7 @@ class ModelStream:
         return np.concatenate([[start], np.where(given, column, 0)])[rows]
 
     def _ordered(self, table: pa.Table, times: Integers) -> Events | None:
-        """Return the events of the last rows by time, and after them labels that are known later."""
+        """Return the events of rows by time, and after them labels that are known later."""
         if not len(times):
             return None
         try:

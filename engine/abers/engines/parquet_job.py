@@ -1,4 +1,4 @@
-"""A history in Parquet files as tasks of an engine: find the models, split files, process shards."""
+"""A history in Parquet files as tasks: find the models, split files, process shards."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from abers.engines.history import CHUNK_ROWS, chunks, grouped_rows, process_history
 from abers.engines.history_files import file_system
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["ContentTask", "ShardTask", "SplitTask"]
 
 
-class ContentTask(NamedTuple):
+@dataclass(frozen=True)
+class ContentTask:
     """Read which models and times are in a file."""
 
     file: HistoryFile
@@ -34,7 +36,8 @@ class ContentTask(NamedTuple):
         return self.file.content(self.fields)
 
 
-class SplitTask(NamedTuple):
+@dataclass(frozen=True)
+class SplitTask:
     """Split a file of models of several shards into a file for each shard."""
 
     file: HistoryFile
@@ -63,7 +66,8 @@ class SplitTask(NamedTuple):
             files.mv(path, _split_name(folder, shard))
 
 
-class ShardTask(NamedTuple):
+@dataclass(frozen=True)
+class ShardTask:
     """Process the models of a shard, and write their outputs."""
 
     shard: int
@@ -86,12 +90,15 @@ class ShardTask(NamedTuple):
     def _batches(self) -> Iterator[pa.RecordBatch]:
         rows = 0
         for source in self.sources:
-            split = isinstance(source, str)
-            for batch in self._split(source) if split else source.batches(self.fields):
+            batches = (
+                self._split(source) if isinstance(source, str) else source.batches(self.fields)
+            )
+            for batch in batches:
                 rows += len(batch)
                 yield batch
         if rows != self.rows:
-            raise _changed(f"shard {self.shard}, with {rows} instead of {self.rows} rows,")
+            named = f"shard {self.shard}, with {rows} instead of {self.rows} rows,"
+            raise _changed(named)
 
     def _split(self, folder: str) -> Iterator[pa.RecordBatch]:
         files, path = file_system(folder)

@@ -45,7 +45,10 @@ def hidden_name(name: str) -> str:
 
 
 def write_parts(
-    outputs: Iterable[ArrowOutputs], files: Any, folder: str, name: str  # noqa: ANN401 - of fsspec
+    outputs: Iterable[ArrowOutputs],
+    files: Any,  # noqa: ANN401 - of fsspec
+    folder: str,
+    name: str,
 ) -> HistoryTotals:
     """Write outputs, at least one, into a file for each kind: `folder/predictions/name`, ….
 

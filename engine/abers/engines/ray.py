@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from abers.engines.libraries import require_library
 from abers.engines.parquet_job import SHARDS, run_parquet_job
 from abers.exceptions import AbersError
-from abers.engines.libraries import require_library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -83,9 +83,7 @@ def process_parquet(  # noqa: PLR0913 - two places, and options
             # Not Ray's own, of which the error is only the cause.
             raise (error.cause if isinstance(error.cause, AbersError) else error) from None
 
-    return run_parquet_job(
-        run, data, output, settings, fields, shards=shards, outcomes=outcomes
-    )
+    return run_parquet_job(run, data, output, settings, fields, shards=shards, outcomes=outcomes)
 
 
 def _call(task: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever a task returns

@@ -63,7 +63,7 @@ def plan_shards(contents: Mapping[HistoryFile, FileContent], most: int) -> Shard
     shards = _balanced(units, rows, most)
     placed = [(file, {model: shards[model] for model in contents[file].models}) for file in files]
     split = (number for number, (_, own) in enumerate(placed) if len({*own.values()}) > 1)
-    sizes = Counter({shard: 0 for shard in shards.values()})
+    sizes = Counter(dict.fromkeys(shards.values(), 0))
     for model, count in rows.items():
         sizes[shards[model]] += count
     return ShardPlan(placed, [sizes[shard] for shard in sorted(sizes)], frozenset(split))
@@ -85,7 +85,9 @@ def _require_equal_types(contents: Mapping[HistoryFile, FileContent]) -> None:
                 raise RecordError(msg)
 
 
-def _require_order(files: Sequence[HistoryFile], contents: Mapping[HistoryFile, FileContent]) -> None:
+def _require_order(
+    files: Sequence[HistoryFile], contents: Mapping[HistoryFile, FileContent]
+) -> None:
     latest: dict[str, tuple[int, HistoryFile]] = {}
     for file in files:
         for model, one in contents[file].models.items():

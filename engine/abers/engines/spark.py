@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
+    from msgspec import Struct
     from pyspark.sql import Column, DataFrame
 
     from abers.stream.arrow_fields import FieldNames
@@ -91,9 +92,7 @@ def process_frame(
     schema = _output_schema(settings, outcomes=outcomes)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for one in process_history(
-            batches, settings, fields, outcomes=outcomes, consecutive=True
-        ):
+        for one in process_history(batches, settings, fields, outcomes=outcomes, consecutive=True):
             yield from _rows(one, schema)
 
     return ordered.mapInArrow(run, types.from_arrow_schema(schema))
@@ -111,7 +110,7 @@ def _model(functions: Any, frame: DataFrame, fields: FieldNames | None) -> Colum
 def _order(functions: Any, frame: DataFrame, fields: FieldNames | None) -> list[Column]:  # noqa: ANN401
     """Return what sorts the rows of a model, in the same order whenever Spark does it."""
     of = {name: needed_columns(frame.columns, fields, (name,)) for name in ("score", "x", "id")}
-    observed = functions.lit(False)
+    observed = functions.lit(0) == 1
     for name in (*of["score"], *of["x"]):
         observed |= functions.col(name).isNotNull()
     # Maps alone have no order.
@@ -122,7 +121,7 @@ def _order(functions: Any, frame: DataFrame, fields: FieldNames | None) -> list[
 
 def _output_schema(settings: Settings, *, outcomes: bool) -> pa.Schema:
     arrow, task = require_pyarrow(), make_task(settings)
-    rows = [task.prediction, task.outcome, DeadLetterRecord, Alarm]
+    rows: list[type[Struct]] = [task.prediction, task.outcome, DeadLetterRecord, Alarm]
     structs = [
         (kind, arrow.struct(ArrowRows(row).schema))
         for kind, row in zip(_KINDS, rows, strict=True)
@@ -138,7 +137,9 @@ def _rows(outputs: ArrowOutputs, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         table = getattr(outputs, name)
         for batch in [] if table is None else table.to_batches(_BATCH_ROWS):
             columns = [arrow.repeat(kind, len(batch))] + [
-                batch.to_struct_array() if field.name == kind else arrow.nulls(len(batch), field.type)
+                batch.to_struct_array()
+                if field.name == kind
+                else arrow.nulls(len(batch), field.type)
                 for field in [*schema][1:]
             ]
             yield arrow.record_batch(columns, schema=schema)

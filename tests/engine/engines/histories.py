@@ -20,7 +20,7 @@ KINDS = ("predictions", "outcomes", "dead_letters", "alarms")
 
 
 def history(rows: int, models: int, seed: int = 1) -> pa.Table:
-    """Return observations of models that take turns, each with a label an hour later.
+    """Return observations of models that take turns, each with a label 50 rows later.
 
     Every 50th row has no score that can be used.
     """
@@ -34,7 +34,7 @@ def history(rows: int, models: int, seed: int = 1) -> pa.Table:
     table = pa.table(
         {
             "id": ids + ids,
-            "time": np.concatenate([times, times + 3_600_000]),
+            "time": np.concatenate([times, times + 50_000]),
             "model": names + names,
             "score": pa.array(np.tile(scores, 2), mask=~observed),
             "label": pa.array(np.tile(labels, 2), mask=observed),

@@ -73,11 +73,14 @@ def descends(path: Path, program: int) -> bool:
 
 def run_and_kill(engine: str, data: Path, output: Path, find: Callable[[int], int | None]) -> None:
     """Process a history, kill a worker on the way, and require success."""
-    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.clusters", engine, data, output]
+    words = [sys.executable, "-W", "ignore", "-m", "benchmarks.clusters", engine]
     log = output.with_suffix(".log")
-    with log.open("w") as file, subprocess.Popen(
-        words, cwd=ROOT, stdout=file, stderr=file, text=True
-    ) as program:
+    with (
+        log.open("w") as file,
+        subprocess.Popen(
+            [*words, data, output], cwd=ROOT, stdout=file, stderr=file, text=True
+        ) as program,
+    ):
         killed = kill_once(program, lambda: find(program.pid))
         status = program.wait(PATIENCE)
     assert status == 0, log.read_text()[-5_000:]

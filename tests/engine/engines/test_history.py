@@ -18,6 +18,8 @@ from abers.stream import Events, Processor, Settings
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from abers.stream import ArrowOutputs
+
 SETTINGS = Settings(average_run_length=20, grace_period=0, cooldown=5, label_timeout=40)
 MODELS = ("m", "n", "other", None)
 
@@ -65,11 +67,11 @@ def of_models(table: pa.Table, chosen: Iterable[object]) -> pa.Table:
 
 @given(data=st.data())
 def test_any_shards_give_the_outputs_of_one_processor(data: st.DataObject) -> None:
-    """However models are spread over shards, and rows cut, each has the outputs of one processor."""
+    """However models are spread and rows cut, each has the outputs of one processor."""
     table = data.draw(tables())
     expected = by_one_processor(table, SETTINGS)
     places = data.draw(st.lists(st.integers(0, 2), min_size=len(MODELS), max_size=len(MODELS)))
-    outputs = []
+    outputs: list[ArrowOutputs] = []
     for place in {*places}:
         chosen = [model for model, at in zip(MODELS, places, strict=True) if at == place]
         parts = data.draw(st.composite(cut)(of_models(table, chosen)))
