@@ -18,6 +18,7 @@ from abers.engines.dask import process_parquet
 from abers.stream import Settings
 
 
+# --8<-- [start:example]
 def main() -> None:
     """Make a history, process it, and read the outcomes of a model."""
     with (
@@ -36,6 +37,9 @@ def main() -> None:
         label, score, p = (rows.column(name).to_numpy() for name in ("label", "score", "p"))
         raw, calibrated = (-np.log(np.where(label, q, 1 - q)).mean() for q in (score, p))
         print(f"log loss of model-0: {raw:.3f} raw, {calibrated:.3f} calibrated")
+
+
+# --8<-- [end:example]
 
 
 if __name__ == "__main__":  # Dask starts workers as new processes, which import this file

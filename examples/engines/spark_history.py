@@ -21,6 +21,7 @@ from abers.stream import Settings
 os.environ["PYSPARK_PYTHON"] = sys.executable  # executors need abers, too
 
 
+# --8<-- [start:example]
 def main() -> None:
     """Make a history, process it, and read the outcomes of a model."""
     with tempfile.TemporaryDirectory() as folder:
@@ -56,6 +57,9 @@ def main() -> None:
         )
         print(f"log loss of model-0: {row.raw:.3f} raw, {row.calibrated:.3f} calibrated")
         spark.stop()
+
+
+# --8<-- [end:example]
 
 
 if __name__ == "__main__":

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import ast
+import re
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset as ds
 import pytest
+from benchmarks.kills import kill_once, spark_executor, worker_with_a_part
 from tests.engine.engines.histories import (
     KINDS,
     add_rows,
@@ -21,6 +21,8 @@ from tests.engine.engines.histories import (
     write_files,
 )
 
+from abers.engines.spark import process_frame
+from abers.exceptions import ParameterError
 from abers.stream import Settings
 
 if TYPE_CHECKING:
@@ -29,46 +31,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 PATIENCE = 600.0  # seconds; an executor of Spark takes minutes on a busy machine
 ROWS, MODELS = 200_000, 40
-
-
-def kill_once(program: subprocess.Popen[str], find: Callable[[], int | None]) -> bool:
-    """Kill the first process that is found while a program runs; return whether there was one."""
-    while (worker := find()) is None:
-        with suppress(subprocess.TimeoutExpired):
-            program.wait(0.01)
-            return False
-    os.kill(worker, signal.SIGKILL)
-    return True
-
-
-def worker_with_a_part(output: Path) -> int | None:
-    """Return the process that writes a part after the first one, as its hidden name says."""
-    folder = output / "predictions"
-    if not [*folder.glob("part-*.parquet")]:
-        return None
-    names = [path.name.split(".") for path in folder.glob(".part-*")]
-    return int(names[0][3]) if names else None
-
-
-def executor_of(program: int, output: Path) -> int | None:
-    """Return an executor of Spark, once one has begun to write."""
-    if not [*output.glob("_temporary/**/part-*")]:
-        return None
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):
-            if b"CoarseGrainedExecutorBackend\0" in path.read_bytes() and descends(path, program):
-                return int(path.parent.name)
-    return None
-
-
-def descends(path: Path, program: int) -> bool:
-    """Return whether a process descends from a program."""
-    while (number := int(path.parent.name)) > 1:
-        if number == program:
-            return True
-        parent = path.with_name("stat").read_text().rpartition(")")[2].split()[1]
-        path = Path("/proc", parent, "cmdline")
-    return False
 
 
 def run_and_kill(engine: str, data: Path, output: Path, find: Callable[[int], int | None]) -> None:
@@ -113,10 +75,55 @@ def test_a_killed_executor_changes_nothing(tmp_path: Path) -> None:
     table = history(ROWS, MODELS)
     write_files(table, tmp_path / "data", 4)
     output = tmp_path / "output"
-    run_and_kill("spark", tmp_path / "data", output, lambda pid: executor_of(pid, output))
+    run_and_kill("spark", tmp_path / "data", output, lambda pid: spark_executor(pid, output))
     found: dict[str, dict[str, list[Any]]] = {kind: {} for kind in KINDS}
     rows = ds.dataset(output, partitioning="hive").to_table().to_pylist()
     for kind in KINDS:
         name = kind.removesuffix("s")
         add_rows(found[kind], [row[name] for row in rows if row["kind"] == name])
     assert in_order(found) == in_order(by_one_processor(table, Settings()))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["dask_history", "ray_history", "spark_history", "spark_stream"])
+def test_the_example_prints_what_it_says(name: str) -> None:
+    """Each example prints the last paragraph of its docstring."""
+    program = ROOT / "examples" / "engines" / f"{name}.py"
+    page = ast.get_docstring(ast.parse(program.read_text())) or ""
+    ran = subprocess.run([sys.executable, program], check=True, capture_output=True, text=True)
+    assert ran.stdout.rstrip() == page.rpartition("\n\n")[2]
+
+
+@pytest.mark.long
+def test_errors_of_a_data_frame_come_before_it_is_computed() -> None:
+    """A column that cannot be meant is our error, when the data frame is made."""
+    sql = pytest.importorskip("pyspark.sql")
+    session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    spark = session.getOrCreate()
+    frame = spark.createDataFrame([("a", "noon", 0.5)], ["id", "time", "score"])
+    with pytest.raises(ParameterError, match="column time for time is of type string"):
+        process_frame(frame)
+    with pytest.raises(ParameterError, match="there is no column id"):
+        process_frame(frame.drop("id"))
+    with pytest.raises(ParameterError, match="name it in the settings"):
+        process_frame(frame, Settings(learner=object()))  # type: ignore[arg-type]
+    spark.stop()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["dask", "ray"])
+def test_errors_come_back_whole(engine: str, tmp_path: Path) -> None:
+    """An error on a worker is the same error for the caller."""
+    write_files(history(100, 2).drop_columns("time"), tmp_path / "data", 2)
+    words = [sys.executable, "-m", "benchmarks.clusters", engine]
+    ran = subprocess.run(
+        [*words, tmp_path / "data", tmp_path / "out"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    last = ran.stderr.rstrip().splitlines()[-1]
+    assert re.match(
+        r"abers.exceptions.ParameterError: .*part-[01].parquet: there is no column time for", last
+    )
