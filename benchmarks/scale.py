@@ -141,7 +141,9 @@ def measure(words: list[str], kill: Callable[[int], int | None] | None = None) -
     """Run a command, with all processes that it leaves, and kill one of them if asked to."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
-        with subprocess.Popen(words, cwd=ROOT, stdout=out, stderr=log) as program:
+        with subprocess.Popen(  # noqa: S603 - our own commands
+            words, cwd=ROOT, stdout=out, stderr=log
+        ) as program:
             killed = kill is None or kill_once(program, partial(kill, program.pid))
             program.wait()
         whole = perf_counter() - began
@@ -167,7 +169,7 @@ def _sorted(table: pa.Table) -> pa.Table:
 
 
 def _row(one: Contender, events: int, empty: Cost, plain: Cost, killed: Cost | None) -> list[str]:
-    lost = "–"
+    lost = "-"
     if killed is not None:
         lost = f"{killed.work - plain.work:+.1f} s, {killed.cpu - plain.cpu:+.1f} s of CPU"
     return [

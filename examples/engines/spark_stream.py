@@ -33,8 +33,8 @@ class Calibration:
     def __call__(self, frame: DataFrame, number: int) -> None:
         """Process the rows of a micro-batch."""
         if number != self._next:
-            state = self._state(number - 1).read_bytes()
-            self._processor = Processor.restore(state, self._settings)
+            self._processor = self._restored(number - 1)
+        self._next = -1  # unless all of this succeeds
         events = Events.from_arrow(frame.toArrow()).by_time()
         if len(events):
             outputs = self._processor.process_batch(events).to_arrow()
@@ -46,6 +46,11 @@ class Calibration:
         hidden.rename(self._state(number))  # it appears whole
         self._state(number - 2).unlink(missing_ok=True)
         self._next = number + 1
+
+    def _restored(self, number: int) -> Processor:
+        if number < 0:
+            return Processor(self._settings)
+        return Processor.restore(self._state(number).read_bytes(), self._settings)
 
     def _state(self, number: int) -> Path:
         return self._folder / "state" / f"{number:09}.abers"

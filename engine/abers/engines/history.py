@@ -88,7 +88,7 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
     >>> import pyarrow as pa
     >>> columns = {"id": ["a", "a"], "time": [1, 2], "score": [0.5, None], "label": [None, 1]}
     >>> [one.predictions.num_rows for one in process_history([pa.table(columns)])]
-    [0, 1]
+    [1, 0]
     """
     settings = settings or Settings()
     require_model_learners(settings)

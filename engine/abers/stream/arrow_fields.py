@@ -108,7 +108,7 @@ def needed_columns(
     for field, given in {**_USUAL, **(fields or {})}.items():
         if of is None or field in of:
             columns = [given] if isinstance(given, str) else given or ()
-            columns = columns.values() if isinstance(columns, Mapping) else columns
+            columns = [*columns.values()] if isinstance(columns, Mapping) else columns
             wanted.update(one if one in names else one.partition(".")[0] for one in columns)
     return [name for name in names if name in wanted]
 

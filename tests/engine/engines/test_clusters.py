@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from benchmarks.kills import kill_once, spark_executor, worker_with_a_part
 from tests.engine.engines.histories import (
@@ -127,3 +130,40 @@ def test_errors_come_back_whole(engine: str, tmp_path: Path) -> None:
     assert re.match(
         r"abers.exceptions.ParameterError: .*part-[01].parquet: there is no column time for", last
     )
+
+
+@pytest.mark.long
+def test_a_micro_batch_done_again_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A micro-batch that fails half-way and is done again, here or after a start, is as one."""
+    monkeypatch.syspath_prepend(ROOT / "examples" / "engines")
+    calibration = importlib.import_module("spark_stream").Calibration
+    frames = [Frame(part) for part in history(3_000, 4).to_batches(2_000)]
+    smooth = calibration(tmp_path / "smooth", Settings())
+    for number, frame in enumerate(frames):
+        smooth(frame, number)
+    rough = calibration(tmp_path / "rough", Settings())
+    for number, frame in enumerate(frames):
+        file = tmp_path / "rough" / "dead_letters" / f"{number:09}.parquet"
+        file.mkdir()  # so that it cannot be written, after the predictions
+        with pytest.raises(OSError, match="directory"):
+            rough(frame, number)
+        file.rmdir()
+        if number % 2:
+            rough = calibration(tmp_path / "rough", Settings())
+        rough(frame, number)
+    for kind in ("predictions", "dead_letters"):
+        same = [pq.read_table(tmp_path / name / kind) for name in ("smooth", "rough")]
+        assert same[0].equals(same[1])
+        assert same[0].num_rows > 0
+
+
+class Frame(NamedTuple):
+    """The rows of a micro-batch, as Spark hands them out."""
+
+    rows: pa.RecordBatch
+
+    def toArrow(self) -> pa.Table:  # noqa: N802 - its name in Spark
+        """Return the rows."""
+        return pa.table(self.rows)
