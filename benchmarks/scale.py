@@ -11,16 +11,18 @@ import argparse
 import ctypes
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
@@ -39,6 +41,8 @@ MODELS, FILES = 200, 16
 STEP, DELAY = 100, 3_600_000  # milliseconds between observations, and until the label
 _ADOPT = 36  # PR_SET_CHILD_SUBREAPER
 _MICRO = 1e6
+_FEW = 2_000  # events of a run that is nearly all start-up
+_SAMPLE = 0.2  # seconds
 _HEAD = [
     "engine",
     "workers",
@@ -54,7 +58,6 @@ class Contender(NamedTuple):
 
     name: str
     workers: int
-    start: list[str]  # starts and stops what runs it, and no more
     command: Callable[[Path, Path], list[str]]
     predictions: Callable[[Path], pa.Table]
     find: Callable[[int, Path], int | None] | None = None
@@ -98,7 +101,6 @@ CONTENDERS = [
     Contender(
         "`abers replay`",
         1,
-        [str(Path(sys.executable).with_name("abers")), "replay", "--help"],
         _replayed,
         lambda output: pq.read_table(output / "predictions.parquet"),
     ),
@@ -106,7 +108,6 @@ CONTENDERS = [
         Contender(
             f"`abers.engines.{engine}`",
             2,
-            _cluster(engine),
             partial(_cluster, engine),
             _in_frame if engine == "spark" else _in_files,
             spark_executor if engine == "spark" else lambda _, output: worker_with_a_part(output),
@@ -138,9 +139,9 @@ def write_history(folder: Path, events: int) -> None:
 
 
 def measure(words: list[str], kill: Callable[[int], int | None] | None = None) -> Cost:
-    """Run a command, with all processes that it leaves, and kill one of them if asked to."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), perf_counter()
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log:
+    """Run a command, and kill one of the processes that it starts if asked to."""
+    began = perf_counter()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as log, ProcessorTime() as cpu:
         with subprocess.Popen(  # noqa: S603 - our own commands
             words, cwd=ROOT, stdout=out, stderr=log
         ) as program:
@@ -154,13 +155,42 @@ def measure(words: list[str], kill: Callable[[int], int | None] | None = None) -
         said: dict[str, float] = {}
         for line in out.read().decode().splitlines():
             said |= json.loads(line) if line.startswith("{") else {}
-    try:
-        while True:
-            os.wait()  # whatever the command left, which this process adopted
-    except ChildProcessError:
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Cost(said.get("up", whole), said.get("done", whole), cpu)
+    return Cost(said.get("up", whole), said.get("done", whole), cpu.total)
+
+
+class ProcessorTime:
+    """Processor time of all descendants, sampled: Ray's processes are not waited for by any."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[tuple[int, float], float] = {}
+        self._stop = Event()
+        self._thread = Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End, and wait for what the command left, which this process adopted."""
+        with suppress(ChildProcessError):
+            while True:
+                os.wait()
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def total(self) -> float:
+        """Seconds so far."""
+        return sum(self._seconds.values())
+
+    def _watch(self) -> None:
+        own = psutil.Process()
+        while not self._stop.wait(_SAMPLE):
+            for child in own.children(recursive=True):
+                with suppress(psutil.Error):
+                    times = child.cpu_times()
+                    self._seconds[child.pid, child.create_time()] = times.user + times.system
 
 
 def _sorted(table: pa.Table) -> pa.Table:
@@ -184,7 +214,7 @@ def _row(one: Contender, events: int, empty: Cost, plain: Cost, killed: Cost | N
 
 def _measured(one: Contender, data: Path, folder: Path, events: int) -> tuple[list[str], pa.Table]:
     sys.stderr.write(f"scale: {one.name} …\n")
-    empty = measure(one.start)
+    empty = measure(one.command(data.with_name("few"), folder / "few"))
     plain = measure(one.command(data, folder / "plain"))
     found, killed = _sorted(one.predictions(folder / "plain")), None
     if one.find is not None:
@@ -210,6 +240,7 @@ def main(words: list[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder, "data")
         write_history(data, arguments.events)
+        write_history(data.with_name("few"), _FEW)
         for number, one in enumerate(CONTENDERS):
             if arguments.only and not any(word in one.name for word in arguments.only):
                 continue

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from abers.stream import ArrowOutputs
 
-SETTINGS = Settings(average_run_length=20, grace_period=0, cooldown=5, label_timeout=40)
+SETTINGS = Settings(average_run_length=20, grace_period=0, cooldown=5, label_timeout=8)
 MODELS = ("m", "n", "other", None)
 
 
@@ -32,7 +32,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
             st.fixed_dictionaries(
                 {
                     "id": st.sampled_from(["a", "b", "c", "d", "e", None]),
-                    "time": st.integers(0, 60),
+                    "time": st.integers(0, 12),
                     "model": st.sampled_from(MODELS),
                     "score": st.sampled_from([0.1, 0.5, 0.9, float("nan"), None]),
                     "label": st.sampled_from([0, 1, 7, None]),
@@ -112,6 +112,19 @@ def test_labels_beside_their_observations_wait_for_their_time(data: st.DataObjec
     parts = data.draw(st.composite(cut)(table))
     size = data.draw(st.integers(1, 10))
     assert by_model(process_history(parts, SETTINGS, fields, chunk_rows=size)) == expected
+
+
+def test_labels_come_first_at_equal_times() -> None:
+    """A label is learned before an observation of its time, also if it comes in a later chunk."""
+    rows = [
+        {"id": "a", "time": 1, "model": "m", "score": 0.5},
+        {"id": "b", "time": 5, "model": "m", "score": 0.5},
+        {"id": "a", "time": 5, "model": "m", "label": 1},
+    ]
+    for size in (1, 2, 9):
+        outputs = process_history(table_of(rows).to_batches(1), chunk_rows=size)
+        found = [n for one in outputs for n in one.predictions.column("n_labels").to_pylist()]
+        assert found == [0, 1]
 
 
 def test_dead_letters_are_located_by_model() -> None:
