@@ -62,7 +62,7 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
     consecutive
         Whether the rows of each model are consecutive. A model that has ended takes no memory then.
     chunk_rows
-        Number of rows that are grouped by model at once, which bounds the memory.
+        Number of rows that are grouped by model at once; twice as many are in memory.
 
     Yields
     ------
@@ -88,28 +88,33 @@ def process_history(  # noqa: PLR0913 - two inputs, and options
     >>> import pyarrow as pa
     >>> columns = {"id": ["a", "a"], "time": [1, 2], "score": [0.5, None], "label": [None, 1]}
     >>> [one.predictions.num_rows for one in process_history([pa.table(columns)])]
-    [1, 0]
+    [1]
     """
     settings = settings or Settings()
     require_model_learners(settings)
     streams: dict[str, ModelStream] = {}
     ended: set[str] = set()
-    for table in chunks(batches, chunk_rows):
+    following = chunks(batches, chunk_rows)
+    table = next(following, None)
+    while table is not None:
+        later = next(following, None)
         found: list[ArrowOutputs] = []
         models, _ = models_and_times(table, fields)
         for model, rows in grouped_rows(table, models):
+            last = later is None or (consecutive and model != models[-1])
             if model in ended:
                 msg = f"model {model!r} comes back after other models; sort by model, then by time"
                 raise RecordError(msg)
             if model not in streams:
                 streams[model] = ModelStream(model, settings, fields, outcomes=outcomes)
-            found += streams[model].take(rows)
+            found += streams[model].take(rows, last=last)
         if consecutive:
             over = [model for model in streams if model != models[-1]]
             found += chain.from_iterable(streams.pop(model).finish() for model in over)
             ended.update(over)
         if found:
             yield _joined(found)
+        table = later
     if last := [*chain.from_iterable(one.finish() for one in streams.values())]:
         yield _joined(last)
 

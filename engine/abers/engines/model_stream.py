@@ -56,14 +56,17 @@ class ModelStream:
         self._rows = 0
         self._events = 0
 
-    def take(self, table: pa.Table) -> list[ArrowOutputs]:
-        """Process the next rows, at least one; return their outputs."""
+    def take(self, table: pa.Table, *, last: bool = False) -> list[ArrowOutputs]:
+        """Process the next rows, at least one, and the last ones or not; return their outputs."""
         times = self._times(table)
         self._rows += len(times)
         self._last = int(times[-1])
         if self._held is not None:
             table = require_pyarrow().concat_tables([self._held[0], table])
             times = np.concatenate([self._held[1], times])
+        if last:  # two small batches take longer than one
+            self._held = None
+            return self._process(self._ordered(table, times), _END)
         cut = int(np.searchsorted(times, self._last))
         # A slice would keep the whole table in memory.
         self._held = table.take(np.arange(cut, len(times))), times[cut:]
@@ -71,9 +74,8 @@ class ModelStream:
 
     def finish(self) -> list[ArrowOutputs]:
         """Process what waits, when no more rows come."""
-        if self._held is None:
-            return []
-        return self._process(self._ordered(*self._held), _END)
+        held, self._held = self._held, None
+        return [] if held is None else self._process(self._ordered(*held), _END)
 
     def _times(self, table: pa.Table) -> Integers:
         """Return the times of rows; a row without one is at the time of the row before it."""
