@@ -12,7 +12,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
 test-native test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
     -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 
-.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean \
+.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines \
         test-native test-kafka test-reference test-sanitized test-wheel test-oldest
 
 run: .venv/run.stamp
@@ -58,8 +58,12 @@ test-sanitized: setup
 test-wheel: setup
 	scripts/test-wheel
 
-test-long: setup test-oldest
+test-long: setup test-oldest engines
 	$(BIN)/pytest --hypothesis-profile=long -o faulthandler_timeout=3600 -m "long or not long"
+
+# Dask, Ray and Spark, which only the long tests and `python -m benchmarks.scale` need.
+engines: setup
+	$(BIN)/python -m pip install --quiet --group engines --constraint constraints.txt
 
 test-oldest: setup
 	scripts/test-oldest

@@ -7,7 +7,7 @@ as one without a column of ids, is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Mask = NDArray[np.bool_]
 
-__all__ = ["ArrowFields", "FieldNames", "fields_of_arrow"]
+__all__ = ["ArrowFields", "FieldNames", "fields_of_arrow", "models_and_times", "needed_columns"]
 
 FieldNames: TypeAlias = Mapping[str, "str | Sequence[str] | Mapping[str, str] | None"]
 """Columns by field of an event; see `Events.from_arrow`."""
@@ -85,6 +85,32 @@ def fields_of_arrow(data: object, fields: FieldNames | None = None) -> ArrowFiel
         awaited,
         due,
     )
+
+
+def models_and_times(data: object, fields: FieldNames | None = None) -> tuple[Column, Column]:
+    """Return the model and the time of each row of a table; None is no time."""
+    own = {name: of for name, of in (fields or {}).items() if name in {"model", "time"}}
+    table = _Table(data, own)
+    return table.texts("model", _DEFAULT_MODEL), table.times("time")
+
+
+def needed_columns(
+    names: Sequence[str], fields: FieldNames | None = None, of: Collection[str] | None = None
+) -> list[str]:
+    """Return which columns of a table, by their names, all or some fields of events are in.
+
+    Examples
+    --------
+    >>> needed_columns(["key", "time", "note", "user"], {"id": "key", "segment": "user.country"})
+    ['key', 'time', 'user']
+    """
+    wanted: set[str] = set()
+    for field, given in {**_USUAL, **(fields or {})}.items():
+        if of is None or field in of:
+            columns = [given] if isinstance(given, str) else given or ()
+            columns = [*columns.values()] if isinstance(columns, Mapping) else columns
+            wanted.update(one if one in names else one.partition(".")[0] for one in columns)
+    return [name for name in names if name in wanted]
 
 
 def _given(one: ArrowColumn | None, rows: int) -> Mask:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from abers import ParameterError
 from abers.stream import Events, Label, Observation, Processor, Settings
+from abers.stream.arrow_fields import models_and_times, needed_columns
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -228,3 +229,19 @@ def test_times_without_a_zone() -> None:
         table.set_column(1, "time", table["time"].cast(pa.timestamp("us", "UTC")))
     )
     assert msgspec.structs.asdict(event)["time"] == 1
+
+
+def test_needed_columns_are_those_of_the_fields() -> None:
+    """Columns by any kind of name are needed, in the order of the table; others are not."""
+    names = ["note", "a", "b", "id", "user", "x1", "x2", "model", "time"]
+    given: dict[str, Any] = {"score": {"no": "a", "yes": "b"}, "x": ["x1"], "segment": "user.land"}
+    assert needed_columns(names, given) == ["a", "b", "id", "user", "x1", "model", "time"]
+    assert needed_columns(names, {**given, "model": None}, ("model", "time")) == ["time"]
+
+
+def test_models_and_times_of_rows() -> None:
+    """Integers are models by their digits, a null is the default model, and no time is None."""
+    table = pa.table({"m": [7, None], "at": [None, 5], "score": [0.5, 0.5]})
+    models, times = models_and_times(table, {"model": "m", "time": "at", "score": "nothing"})
+    assert models.tolist() == ["7", "default"]
+    assert times.tolist() == [None, 5]

@@ -1,0 +1,60 @@
+"""Kill a worker of a cluster while a program runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["kill_once", "spark_executor", "worker_with_a_part"]
+
+_TURN = 0.01  # seconds between two attempts to find a worker
+
+
+def kill_once(program: subprocess.Popen[Any], find: Callable[[], int | None]) -> bool:
+    """Kill the first process that is found while a program runs; return whether there was one."""
+    while (worker := find()) is None:
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(_TURN)
+            return False
+    os.kill(worker, signal.SIGKILL)
+    return True
+
+
+def worker_with_a_part(output: Path) -> int | None:
+    """Return the process that writes a part after the first one, as its hidden name says."""
+    folder = output / "predictions"
+    if not [*folder.glob("part-*.parquet")]:
+        return None
+    names = [path.name.split(".") for path in folder.glob(".part-*")]
+    return int(names[0][3]) if names else None
+
+
+def spark_executor(program: int, output: Path) -> int | None:
+    """Return an executor of Spark, once one has begun to write."""
+    if not [*output.glob("_temporary/**/part-*")]:
+        return None
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            if any(word.endswith(b"CoarseGrainedExecutorBackend") for word in words) and (
+                _descends(path, program)
+            ):
+                return int(path.name)
+    return None
+
+
+def _descends(path: Path, program: int) -> bool:
+    """Return whether a process descends from a program."""
+    while int(path.name) > 1:
+        if int(path.name) == program:
+            return True
+        parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
+        path = path.with_name(parent)
+    return False

@@ -1,0 +1,86 @@
+"""A history in Parquet files on Dask: a task for each shard of models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from abers.engines.libraries import require_library
+from abers.engines.parquet_job import SHARDS, run_parquet_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from abers.engines.part_files import HistoryTotals
+    from abers.stream import Settings
+    from abers.stream.arrow_fields import FieldNames
+
+__all__ = ["process_parquet"]
+
+
+def process_parquet(  # noqa: PLR0913 - two places, and options
+    data: str | Path | Sequence[str | Path],
+    output: str | Path,
+    settings: Settings | None = None,
+    *,
+    fields: FieldNames | None = None,
+    shards: int = SHARDS,
+    outcomes: bool = True,
+) -> HistoryTotals:
+    """Process a history in Parquet files on the current Dask scheduler.
+
+    That is the cluster of the newest `distributed.Client`, and without one threads of this process.
+
+    Parameters
+    ----------
+    data
+        A folder, a pattern, or a list of files, as paths or URLs of fsspec, which all workers see.
+        Folders may be partitioned as Hive does, such as `model=fraud`. The rows of each model are
+        in the order of time, in each file and from one file to the next; see `docs/engines.md`.
+    output
+        A new or empty folder, which all workers see. It gets the folders `predictions`,
+        `outcomes`, `dead_letters` and `alarms`, with a Parquet file for each shard of models, and
+        at last the file `_SUCCESS`.
+    settings
+        The task, the calibrators and the limits, which hold for each model by itself.
+    fields
+        Columns by field, as of `Events.from_arrow`.
+    shards
+        Number of shards at most, each of some models: several for each worker.
+    outcomes
+        Whether a label that settles a prediction gives an outcome.
+
+    Returns
+    -------
+    HistoryTotals
+        Numbers of rows that were read and written.
+
+    Raises
+    ------
+    RecordError
+        If files differ in a column, a file disappears, changes or lies in the folder of another
+        model, or rows of a model go back in time.
+    ParameterError
+        If the output is not empty, the data are no files, a column is missing or of a type that
+        cannot be meant, or the learner is an object.
+    MissingExtraError
+        If Dask or a library of a file system is not installed.
+
+    Notes
+    -----
+    **Guarantee.** The outputs of a model are those of a `Processor` that takes its events alone,
+    to the bit, whatever the shards and workers. A task that is killed and done again writes
+    nothing twice.
+    """
+    dask = require_library("dask", "dask")
+
+    def run(tasks: Sequence[Callable[[], Any]]) -> Sequence[Any]:
+        # Not traversed: tasks hold no results of others.
+        delayed = dask.delayed(_call, pure=False, traverse=False)
+        return list(dask.compute(*map(delayed, tasks), traverse=False))
+
+    return run_parquet_job(run, data, output, settings, fields, shards=shards, outcomes=outcomes)
+
+
+def _call(task: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever a task returns
+    return task()
