@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["kill_once", "spark_executor", "worker_with_a_part"]
+import psutil
 
+__all__ = ["kill_once", "replay_worker", "spark_executor", "worker_with_a_part"]
+
+_SOME = 1_000_000  # bytes
 _TURN = 0.01  # seconds between two attempts to find a worker
 
 
@@ -25,6 +28,16 @@ def kill_once(program: subprocess.Popen[Any], find: Callable[[], int | None]) ->
             return False
     os.kill(worker, signal.SIGKILL)
     return True
+
+
+def replay_worker(program: int, output: Path) -> int | None:
+    """Return a worker of `abers replay`, once rows are written."""
+    if not any(path.stat().st_size > _SOME for path in output.glob(".predictions*")):
+        return None
+    for child in psutil.Process(program).children():
+        if "spawn_main" in " ".join(child.cmdline()):
+            return int(child.pid)
+    return None
 
 
 def worker_with_a_part(output: Path) -> int | None:

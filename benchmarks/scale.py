@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from benchmarks.kills import kill_once, spark_executor, worker_with_a_part
+from benchmarks.kills import kill_once, replay_worker, spark_executor, worker_with_a_part
 from benchmarks.machine import description
 from benchmarks.rivals import ROOT
 from benchmarks.timing import NOISE
@@ -71,19 +71,28 @@ class Cost(NamedTuple):
     cpu: float
 
 
-def _replayed(data: Path, output: Path) -> list[str]:
+def _replayed(workers: int, data: Path, output: Path) -> list[str]:
     output.mkdir()
     config = output / "abers.toml"
     config.write_text(
         f'[task]\nscores = "any"\n[input]\nobservations = "{data}"\n[output]\n'
         f'predictions = "{output}/predictions.parquet"\noutcomes = "{output}/outcomes.parquet"\n'
     )
-    return [str(Path(sys.executable).with_name("abers")), "replay", str(config)]
+    return [
+        str(Path(sys.executable).with_name("abers")),
+        "replay",
+        str(config),
+        f"--workers={workers}",
+    ]
 
 
 def _cluster(engine: str, *places: Path) -> list[str]:
     words = [sys.executable, "-W", "ignore", "-m", "benchmarks.clusters", engine]
     return [*words, *map(str, places)]
+
+
+def _in_file(output: Path) -> pa.Table:
+    return pq.read_table(output / "predictions.parquet")
 
 
 def _in_files(output: Path) -> pa.Table:
@@ -98,12 +107,8 @@ def _in_frame(output: Path) -> pa.Table:
 
 
 CONTENDERS = [
-    Contender(
-        "`abers replay`",
-        1,
-        _replayed,
-        lambda output: pq.read_table(output / "predictions.parquet"),
-    ),
+    Contender("`abers replay`", 1, partial(_replayed, 1), _in_file),
+    Contender("`abers replay --workers 2`", 2, partial(_replayed, 2), _in_file, replay_worker),
     *(
         Contender(
             f"`abers.engines.{engine}`",
