@@ -27,7 +27,7 @@ def executed(path: Path) -> Any:  # noqa: ANN401 - nbformat's nodes have no type
     """Run a notebook, and return it with its outputs."""
     # One thread: libraries that wait for each other's threads take minutes on a busy machine.
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": path.parent}}).execute()
     return notebook
 
