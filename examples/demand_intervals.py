@@ -78,13 +78,13 @@ def main() -> None:
         "abers": intervals(forecast, labels),
     }
     covered = {name: (low <= labels) & (labels <= high) for name, (low, high) in ends.items()}
-    print("     hours         covered by 90 % intervals    median width in MW")
-    print("                          model    abers          model    abers")
+    print("      hours       inside their interval    median width, MW")
+    print("                     model     abers        model    abers")
     for first, last in ((0, 500), (500, 1_500), (1_500, 1_600), (1_600, 2_000), (2_000, 3_000)):
         part = slice(first, last)
-        shares = [f"{100 * one[part].mean():>5.0f} %" for one in covered.values()]
-        widths = [f"{np.median((high - low)[part]):>8.1f}" for low, high in ends.values()]
-        print(f"{first + 1:>5,} - {last:>5,} {'  '.join(['', *shares, '', *widths])}")
+        shares = [f"{100 * one[part].mean():>8.0f} %" for one in covered.values()]
+        widths = [f"{np.median((high - low)[part]):>9.1f}" for low, high in ends.values()]
+        print(f"{first + 1:>5,} - {last:>5,}   {''.join([*shares, '    ', *widths])}")
     for path in sys.argv[1:]:
         figure(covered).write_html(path)
 

@@ -75,14 +75,14 @@ def main() -> None:
     """Print how many frauds were expected, and what decisions by these numbers cost."""
     given = payments()
     after_wait = probabilities(given, given.day + WAIT)
-    at_once = probabilities(given, np.where(given.fraud, given.chargeback, given.day + WAIT))
-    print("                             expected frauds, by")
-    print("    days    payments  frauds  the model  abers  abers, learning chargebacks at once")
+    too_early = probabilities(given, np.where(given.fraud, given.chargeback, given.day + WAIT))
+    print("                               frauds expected by")
+    print("    days    payments  frauds   the model     abers   abers, too early")
     for first, last in ((0, 60), (60, 90), (90, 200), (200, 260), (260, 300), (300, 360)):
         rows = (given.day >= first) & (given.day < last)
-        sums = [one[rows].sum() for one in (given.score, after_wait, at_once)]
-        counts = f"{first + 1:>3} - {last:>3} {rows.sum():>11,} {given.fraud[rows].sum():>7,}"
-        print(f"{counts} {sums[0]:>10,.0f} {sums[1]:>6,.0f} {sums[2]:>6,.0f}")
+        sums = [one[rows].sum() for one in (given.score, after_wait, too_early)]
+        counts = f"{first + 1:>3} - {last:>3} {rows.sum():>10,} {given.fraud[rows].sum():>7,}"
+        print(f"{counts} {sums[0]:>11,.0f} {sums[1]:>9,.0f} {sums[2]:>18,.0f}")
     print(f"\nCost from day {WAIT + 1} on, if payments are reviewed by")
     print(f"  the score of the model {cost(given, given.score):>9,.0f} €")
     print(f"  abers                  {cost(given, after_wait):>9,.0f} €")

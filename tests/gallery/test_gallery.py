@@ -73,4 +73,4 @@ def test_every_example_is_on_a_page_and_in_the_navigation() -> None:
         assert f"gallery/{one.name}" in navigation
         assert one.name == "index.md" or f"]({one.name})" in index
     for path in (*PROGRAMS, *NOTEBOOKS):
-        assert f"`examples/{path.name}`" in index
+        assert f"`{path.name}`" in index
