@@ -13,6 +13,7 @@ import pytest
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)]+))?\)")
 FORMS = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
 
 
@@ -66,6 +67,25 @@ def test_the_citation() -> None:
 
 def _lower(text: str) -> str:
     return text[0].lower() + text[1:]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    """Each link to a file of the checkout has its file and, if it names one, its heading."""
+    links = LINK.findall((ROOT / name).read_text("utf-8"))
+    assert links
+    for path, anchor in links:
+        target = ROOT / (path or name)
+        assert target.is_file(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a page: those of its headings, and those that it names itself."""
+    text = path.read_text("utf-8")
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+    return plain | {*re.findall(r'<a id="([^"]+)">', text)}
 
 
 def test_templates_name_files_that_exist() -> None:

@@ -47,7 +47,6 @@ class ExampleError(ValueError):
 ExampleError.__module__ = "abers.example"
 
 
-@pytest.mark.native
 @pytest.mark.parametrize("part", PARTS)
 def test_the_surface_is_the_recorded_one(part: str) -> None:
     """Names, parameters and defaults are those of the file, or the message says what to do."""
