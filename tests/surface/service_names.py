@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from ruamel.yaml import YAML
 
-from abers import exceptions
+from abers import exceptions, registry
+from abers.learners.river_adapters import LEARNERS
 from abers.monitoring import TESTS, Monitor
 from abers_connectors import exit_codes, state_key
 from abers_connectors.cli.main import app
@@ -72,7 +73,7 @@ def _choices(kind: Any) -> Iterator[str]:  # noqa: ANN401 - any annotation
 
 
 def keys() -> Iterator[str]:
-    """Yield a line for each key of the configuration, with its default, and each secret."""
+    """Yield a line for each key, with its default, each calibrator, learner and secret."""
     for path in keys_of(Config):
         *sections, name = path
         model = Config
@@ -82,7 +83,10 @@ def keys() -> Iterator[str]:
         info = model.model_fields[name]
         choices = "|".join(_choices(info.annotation))
         yield f"{'.'.join(path)} {_default(info)} {choices}".rstrip()
-    yield from (f"environment {name}" for name in SECRETS)
+    for task in ("binary", "multiclass", "regression"):
+        yield from (f"calibrator of {task}: {name}" for name in registry.names(task))
+    yield from (f"learner: {name}" for name in sorted(LEARNERS))
+    yield from (f"environment: {name}" for name in SECRETS)
 
 
 def _default(info: Any) -> str:  # noqa: ANN401 - of pydantic
