@@ -111,7 +111,7 @@ def _run(job: Job) -> dict[str, int]:
     with job.start() as run:
         for _ in run.run():
             pass
-    return run.processor.counters
+    return dict(run.processors[0].counters)
 
 
 def _replay(folder: str, n: int, suffix: str, given: dict[str, Any]) -> None:

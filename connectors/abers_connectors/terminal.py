@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from abers.stream import Processor
     from abers_connectors.config.value_types import Lateness
+    from abers_connectors.replay.run import WorkerNumbers
     from abers_connectors.replay.summary import Means, Summary
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "show_next",
     "show_outputs",
     "show_summary",
+    "show_workers",
     "watching",
 ]
 
@@ -241,6 +243,18 @@ def show_models(processors: Collection[Processor]) -> None:
     _show_rows("each model, calibrated", columns, rows, console())
     if more := len(found) - len(rows):
         say(f"Models not listed, with less evidence against them than these: {more:,}.")
+
+
+def show_workers(workers: Sequence[WorkerNumbers]) -> None:
+    """Print what each worker did, if there were several."""
+    for row, one in enumerate(workers, 1):
+        again = f", begun again {one.restarts} times" if one.restarts else ""
+        say(
+            f"Worker {row}: {one.models:,} models, {one.events:,} events, "
+            f"{one.processor_seconds:.1f} s of processor time{again}."
+        )
+    if workers and sum(one.models for one in workers) < len(workers):
+        say("There are fewer models than workers, and a model is the work of one.")
 
 
 def _show_rows(

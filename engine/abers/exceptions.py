@@ -17,6 +17,7 @@ An `InputError` leaves the state as it was. ::
     ├── ConfigError (also a ValueError)        a configuration with mistakes, all of them
     ├── DeadLettersError                       too many records cannot be used
     ├── BrokerError                            a broker, registry or place in the group is lost
+    ├── WorkerError                            worker processes end again and again
     ├── BackendError (also an ImportError)     the backend asked for is not there
     └── MissingExtraError (also an ImportError)  an optional library is not installed
 """
@@ -48,6 +49,7 @@ __all__ = [
     "StateError",
     "TimeError",
     "WeightError",
+    "WorkerError",
 ]
 
 
@@ -113,6 +115,10 @@ class DeadLettersError(AbersError):
 
 class BrokerError(AbersError):
     """A broker or a schema registry does not answer, or another process took over; try again."""
+
+
+class WorkerError(AbersError):
+    """The processes of a shard end again and again, such as for lack of memory."""
 
 
 class BackendError(AbersError, ImportError):

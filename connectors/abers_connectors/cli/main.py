@@ -16,7 +16,8 @@ from typing import Annotated
 import typer
 
 from abers_connectors.cli.options import CommandGroup, ConfigPath, GroupedCommand, JsonTable
-from abers_connectors.cli.replay_command import replay, report
+from abers_connectors.cli.replay_command import replay
+from abers_connectors.cli.report_command import report
 from abers_connectors.cli.state_command import state
 from abers_connectors.exit_codes import (
     CONFIG,

@@ -15,6 +15,7 @@ from abers_connectors.dashboard.reporter import Reporter
 from abers_connectors.dashboard.stream_pages import ReplayPage
 from abers_connectors.replay.comparison import compare, windows
 from abers_connectors.replay.delays import replay_delays
+from abers_connectors.replay.run import Run
 from abers_connectors.replay.summary import summarize_run
 from abers_connectors.sinks.webhook import Webhook
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from abers_connectors.replay.job import Job
     from abers_connectors.replay.options import Period, ReplayOptions
     from abers_connectors.replay.pace import Pace
-    from abers_connectors.replay.run import Run
+    from abers_connectors.replay.run import BaseRun
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
 
@@ -59,13 +60,13 @@ def run_job(  # noqa: PLR0913 - the options of a command
         started = perf_counter()
         if page is not None and pace is not None:
             pace.meanwhile(page.refresh)
-        with job.start(pace) as running:
+        with job.start(pace, terminal.say) as running:
             if posts is not None:
                 running.on_alarm = posts.post
             before = running.events
             if reporter is not None:
                 reporter.watch(running)
-            if page is not None:
+            if page is not None and isinstance(running, Run):
                 page.watch([running.processor], running.dead, job.source.fraction)
                 running.observers.append(partial(page.take, running.processor))
             _finish(running, job.source, hidden=piped)
@@ -76,7 +77,8 @@ def run_job(  # noqa: PLR0913 - the options of a command
             typer.echo(msgspec.json.encode(summary), err=piped)
         else:
             terminal.show_summary(summary, title, delay)
-            terminal.show_models([running.processor])
+            terminal.show_models(running.processors)
+            terminal.show_workers(summary.workers)
             terminal.show_outputs(summary, job.outputs)
             if report is not None:
                 terminal.say(f"The report is in {report}.")
@@ -102,7 +104,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
     runs: dict[str, FinishedReplay] = {}
     with nullcontext() if report is None else Reporter(report, reference) as reporter:
 
-        def finish(running: Run) -> None:
+        def finish(running: BaseRun) -> None:
             if reporter is not None:
                 reporter.watch(running)
             _finish(running, job.source, hidden=False)
@@ -133,7 +135,7 @@ def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool) -> Non
         terminal.show_delays(found, options.stream)
 
 
-def _finish(running: Run, source: Source, *, hidden: bool) -> None:
+def _finish(running: BaseRun, source: Source, *, hidden: bool) -> None:
     """Iterate a run under a progress bar."""
     with terminal.watching(source, hidden=hidden) as watched:
         for _ in watched(running.run()):

@@ -1,10 +1,10 @@
-"""`abers replay` and `abers report`."""
+"""`abers replay`."""
 
-# ruff: noqa: PLC0415 - a command imports what it needs when it runs
+# ruff: noqa: PLC0415, TC001 - a command imports what it needs when it runs, and typer the types
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -16,49 +16,17 @@ from abers_connectors.cli.options import (
     output_option,
     time_option,
 )
-from abers_connectors.exit_codes import CONFIG, USAGE, fail, sentences
+from abers_connectors.cli.stream_options import (
+    DelayOption,
+    ProbabilityOption,
+    ScoresOption,
+    SinceOption,
+    TaskOption,
+    UntilOption,
+)
+from abers_connectors.exit_codes import CONFIG, USAGE, sentences
 
-__all__ = ["replay", "report"]
-
-_Task = Annotated[
-    str | None,
-    input_option(
-        "TASK",
-        "Task of a file, from its labels: binary (0 or 1, the default) or regression (numbers).",
-    ),
-]
-_Scores = Annotated[
-    Literal["any", "probability", "logit"] | None,
-    input_option(
-        None,
-        "Kind of the scores in a file (default probability if they lie in [0, 1], else any). If "
-        "they are probabilities, the final table compares them with the calibrated ones.",
-        show_default=False,
-    ),
-]
-_Probability = Annotated[
-    Literal["protected", "merged"] | None,
-    calibrator_option(
-        None,
-        "What ivap, cvap and one-vs-rest predict. protected: a probability whose loss exceeds "
-        "that of the score by a bounded amount (default if scores are probabilities; for ivap "
-        "and cvap also if they are logits). merged: one computed from the interval alone.",
-        show_default=False,
-    ),
-]
-_Delay = Annotated[
-    str | None,
-    time_option(
-        "DELAY",
-        "Release a label after N further observations of its model (default 50), or after a "
-        'duration of event time such as "6h" or "7d". A column of label times needs none.',
-    ),
-]
-_Since = Annotated[
-    str | None,
-    time_option("TIME", "Skip earlier events: RFC 3339 or milliseconds, for topics also @OFFSET."),
-]
-_Until = Annotated[str | None, time_option("TIME", "Skip events at this time or later.")]
+__all__ = ["replay"]
 
 
 def replay(  # noqa: PLR0913 - the options of the command
@@ -123,8 +91,8 @@ def replay(  # noqa: PLR0913 - the options of the command
             '"Europe/Berlin" or "UTC".',
         ),
     ] = None,
-    task: _Task = None,
-    scores: _Scores = None,
+    task: TaskOption = None,
+    scores: ScoresOption = None,
     learner: Annotated[
         str | None,
         input_option(
@@ -144,7 +112,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             "Regression: ivapr (default), protected. none serves the scores as they are.",
         ),
     ] = None,
-    probability: _Probability = None,
+    probability: ProbabilityOption = None,
     window: Annotated[
         int | None, calibrator_option("N", "Calibrate on the last N labels only.")
     ] = None,
@@ -186,7 +154,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             "outputs. ivap, cvap and one-vs-rest are merged in it.",
         ),
     ] = None,
-    delay: _Delay = None,
+    delay: DelayOption = None,
     delays: Annotated[
         str | None,
         time_option(
@@ -195,9 +163,19 @@ def replay(  # noqa: PLR0913 - the options of the command
             "instead of writing outputs.",
         ),
     ] = None,
-    since: _Since = None,
-    until: _Until = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
     model: Models = None,
+    workers: Annotated[
+        int,
+        input_option(
+            "N",
+            "Share the models out among N processes. The results are the same.",
+            "--workers",
+            min=1,
+            max=256,
+        ),
+    ] = 1,
     speed: Annotated[
         str,
         time_option("N", "1x for the original speed, 10x for ten times that, max for no waiting."),
@@ -284,6 +262,7 @@ def replay(  # noqa: PLR0913 - the options of the command
             reference=reference,
             live=live,
             save_state=save_state,
+            workers=workers,
         )
         if has_topics(options):
             from abers_connectors.kafka.topic_replay import replay as replay_topics
@@ -327,72 +306,3 @@ def replay(  # noqa: PLR0913 - the options of the command
         )
         if not as_json and not options.configured:
             terminal.show_next(next_steps(options, plan))
-
-
-def report(  # noqa: PLR0913 - the options of the command
-    stream: Annotated[
-        str,
-        typer.Argument(metavar="STREAM|FILE|CONFIG", help="The input, as for abers replay."),
-    ],
-    *,
-    task: _Task = None,
-    scores: _Scores = None,
-    probability: _Probability = None,
-    delay: _Delay = None,
-    since: _Since = None,
-    until: _Until = None,
-    reference: Annotated[
-        str | None,
-        output_option("START..END", "Draw the predictions of this time beside all others."),
-    ] = None,
-    output: Annotated[
-        str,
-        output_option(
-            "FILE",
-            "The report: a self-contained page (.html), or its numbers (.json).",
-            "--output",
-            "-o",
-        ),
-    ] = "report.html",
-    as_json: JsonTable = False,
-) -> None:
-    """Replay a stream only for its report, as a page or JSON.
-
-    No predictions are written. For columns, learners and forgetting: abers replay --report.
-    """
-    with sentences():
-        from abers_connectors.replay.defaults import as_option
-        from abers_connectors.replay.options import ReplayOptions, has_topics
-        from abers_connectors.replay.plan import plan_replay
-
-        options = ReplayOptions(
-            stream=stream,
-            delay=delay,
-            output="-",  # unused: the job has no outputs
-            task=task,
-            scores=scores,
-            probability=probability,
-            since=since,
-            until=until,
-            report=output,
-            reference=reference,
-        )
-        if has_topics(options):
-            fail(f"a report reads files, and {stream} has topics", USAGE)
-        plan = plan_replay(options)
-    parameter = CONFIG if options.configured else USAGE
-    with sentences(parameter, reword=str if options.configured else as_option):
-        from abers_connectors import terminal
-        from abers_connectors.cli.replay import run_job
-
-        if not as_json:
-            terminal.say_all(plan.notes)
-        job = plan.job._replace(outputs={})
-        run_job(
-            job,
-            stream,
-            delay=plan.delay,
-            report=output,
-            reference=plan.reference,
-            as_json=as_json,
-        )

@@ -5,6 +5,7 @@ All of it happens in the thread that works, so nothing is read while it changes.
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -115,9 +116,13 @@ class Observer:
         """Return all models together, of which there is at least one."""
         processors = self._processors.values()
         found = [
-            pair for one in processors for pair in zip(one.histories, one.monitors, strict=False)
+            each
+            for one in processors
+            for each in zip(one.keys, one.histories, one.monitors, strict=False)
         ]
-        return self._model(found, [key for one in processors for key in one.keys])
+        found.sort(key=itemgetter(0))  # sums depend on their order
+        pairs = [(history, monitor) for _, history, monitor in found]
+        return self._model(pairs, [key for one in processors for key in one.keys])
 
     def _found(self, key: Key) -> list[tuple[ModelHistory, TaskMonitor]]:
         """Return the history and the monitor of a key in each processor that has it."""

@@ -7,6 +7,7 @@ the same report.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,7 @@ from abers.monitoring import (
 )
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.dashboard.model_list import ListedModel
-from abers_connectors.replay.summary import expert_numbers, finite
+from abers_connectors.replay.summary import expert_numbers, finite, total_monitor
 from abers_connectors.replay.verdict_text import (
     loss_record,
     need_sentences,
@@ -79,9 +80,9 @@ class FinishedReplay(NamedTuple):
     title: str  # command-line arguments that named the stream
     delay: Lateness | None  # of the labels; None if a configuration sets it
     source: Source
-    processor: Processor
+    processors: Sequence[Processor]
     summary: Summary
-    observer: Observer  # of the processor
+    observer: Observer  # of the processors
 
     def models(self) -> tuple[dict[Key, ObservedModel], list[ModelStatus]]:
         """Return the worst models, and the status of all; none if the only one is the whole."""
@@ -91,7 +92,10 @@ class FinishedReplay(NamedTuple):
 
     def facts(self) -> dict[str, Any]:
         """Return what was replayed; files are named without their directories."""
-        settings, summary = self.processor.settings, self.summary
+        settings, summary = self.processors[0].settings, self.summary
+        counters = Counter[str]()
+        for one in self.processors:
+            counters.update(one.counters)
         return {
             "abers": abers.__version__,
             "stream": Path(self.title).name,
@@ -104,13 +108,13 @@ class FinishedReplay(NamedTuple):
             "dead_letters": summary.dead_letters,
             "observations": summary.observations,
             "waiting": summary.waiting,
-            "counters": self.processor.counters,
+            "counters": dict(counters),
         }
 
     def numbers(self) -> dict[str, Any]:
         """Return the report as its JSON has it."""
-        monitor = self.processor.monitor
-        whole = NO_FINDINGS if monitor is None else _findings(*self.observer.whole()[:2])
+        some = total_monitor(self.processors) is not None
+        whole = _findings(*self.observer.whole()[:2]) if some else NO_FINDINGS
         found = whole | {"labels": self.summary.labels} | self.facts()
         models, statuses = self.models()
         if models:

@@ -34,6 +34,7 @@ from abers_connectors.dashboard.models import (
     model_table,
 )
 from abers_connectors.dashboard.page_assets import PageAssets
+from abers_connectors.replay.summary import total_monitor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -136,7 +137,7 @@ def _notice(models: int, figures: int) -> str | None:
 
 def _whole(run: FinishedReplay, statuses: Sequence[ModelStatus]) -> Document:
     """Return the part of all models together."""
-    monitor, facts, shown = run.processor.monitor, run.facts(), list[Card]()
+    monitor, facts, shown = total_monitor(run.processors), run.facts(), list[Card]()
     if monitor is not None and run.summary.labels:
         view = run.observer.whole().view()._replace(labels=run.summary.labels)
         shown = [*cards(view)]

@@ -15,6 +15,8 @@ from abers_connectors.dashboard.observer import Observer
 from abers_connectors.dashboard.report import FinishedReplay
 from abers_connectors.files.formats import is_stream
 from abers_connectors.replay.options import report_format
+from abers_connectors.replay.parallel_run import ParallelRun
+from abers_connectors.replay.run import Run
 from abers_connectors.sinks.destination import OutputStream, WholeFile
 
 if TYPE_CHECKING:
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.options import Period
-    from abers_connectors.replay.run import Run
+    from abers_connectors.replay.run import BaseRun
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
 
 __all__ = ["Reporter"]
+
+
+_EVENTS = 16_384  # that several workers process between two points of evidence over time
 
 
 class Reporter:
@@ -58,18 +63,21 @@ class Reporter:
         if error is not None:
             self._file.discard()
 
-    def watch(self, running: Run) -> None:
-        """Observe what passes from now on."""
-        self._processor = processor = running.processor
-        self._observer = Observer(self._reference)
-        self._observer.hold({0: processor})
-        running.observers.append(partial(self._observer.take, processor))
+    def watch(self, running: BaseRun) -> None:
+        """Observe what passes from now on; several workers have no reference period."""
+        self._run, self._observer = running, Observer(self._reference)
+        if isinstance(running, Run):
+            running.observers.append(partial(self._observer.take, running.processor))
+        if isinstance(running, ParallelRun):
+            running.at_once = _EVENTS
 
     def finished(
         self, title: str, source: Source, summary: Summary, delay: Lateness | None
     ) -> FinishedReplay:
         """Return what is known of the run that was observed; see `FinishedReplay`."""
-        return FinishedReplay(title, delay, source, self._processor, summary, self._observer)
+        processors = self._run.processors
+        self._observer.hold(dict(enumerate(processors)))
+        return FinishedReplay(title, delay, source, processors, summary, self._observer)
 
     def write(self, runs: Mapping[str, FinishedReplay]) -> None:
         """Write the report of a run, or of several by the names of their calibrators."""

@@ -174,6 +174,7 @@ def _section(config: Config, options: ReplayOptions) -> KafkaSection:
         "compare": options.compare,
         "report": options.report,
         "model": options.models or None,
+        "workers": None if options.workers == 1 else options.workers,
     }
     for option in given(of_files):
         msg = f"--{option} goes with files, and {options.stream} has topics"

@@ -7,7 +7,6 @@ those whose names begin with "protected" make protected probabilities.
 
 from __future__ import annotations
 
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from abers.exceptions import ParameterError
 from abers.stream.settings import CALIBRATORS
 from abers_connectors.config.former_names import FORMER_NAMES
 from abers_connectors.replay.summary import summarize_run
+from abers_connectors.sources.registry import is_read_once
 from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from abers.stream import Settings
     from abers_connectors.replay.job import Job
-    from abers_connectors.replay.run import Run
+    from abers_connectors.replay.run import BaseRun
     from abers_connectors.replay.summary import Summary
 
 __all__ = ["compare", "contestants", "windows"]
@@ -78,7 +78,7 @@ def windows(names: str, settings: Settings) -> list[str]:
 def compare(
     job: Job,
     names: str,
-    finish: Callable[[Run], None],
+    finish: Callable[[BaseRun], None],
     done: Callable[[str, Summary], None] = lambda _name, _summary: None,
 ) -> dict[str, Summary]:
     """Return the summary of a job with each calibrator, of names with commas between them.
@@ -86,7 +86,7 @@ def compare(
     `finish` iterates a run to its end, and `done` takes its calibrator and summary. An unknown
     name, or a stream that can be read only once, is a ParameterError.
     """
-    if job.source.name == "standard input" or Path(job.source.name).is_fifo():
+    if is_read_once(job.source):
         msg = "--compare reads the stream once for each calibrator; give a file, no pipe"
         raise ParameterError(msg)
     found: dict[str, Summary] = {}
@@ -97,7 +97,7 @@ def compare(
     return found
 
 
-def _summary(job: Job, finish: Callable[[Run], None]) -> Summary:
+def _summary(job: Job, finish: Callable[[BaseRun], None]) -> Summary:
     started = perf_counter()
     with job.start() as running:
         finish(running)

@@ -63,6 +63,7 @@ _KEY = re.compile("|".join(map(re.escape, sorted(_OPTIONS, key=len, reverse=True
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "vertical lines"}
 _MAX_PENDING = 2**31 - 1  # observations
 _MAX_BYTES = LimitsSection().max_bytes
+_MAX_MODELS = 100_000  # a service has 1,000 by default, for it can have junk in their names
 _PENDING_BYTES = 2_000  # that an observation may count while it waits
 
 
@@ -178,6 +179,7 @@ def _job_without_state(options: ReplayOptions, task: str, flags: Mapping[str, An
         # A label comes after a number of observations, however long that takes.
         "limits.label_timeout": LARGEST_TIME,
         "limits.dedup_ttl": "7d",
+        "limits.max_models": _MAX_MODELS,
         "limits.max_pending": min(max(1_000_000, late + 1), _MAX_PENDING),
         "limits.max_bytes": min(max(_MAX_BYTES, late * _PENDING_BYTES), LARGEST_TIME),
         **{f"calibrator.{one}": _span(text) for one, text in given(options.forgetting).items()},

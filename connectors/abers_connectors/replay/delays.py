@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.value_types import Lateness
     from abers_connectors.replay.options import ReplayOptions
-    from abers_connectors.replay.run import Run
+    from abers_connectors.replay.run import BaseRun
     from abers_connectors.replay.summary import Summary
     from abers_connectors.sources.base import Source
 
@@ -24,7 +24,7 @@ __all__ = ["replay_delays"]
 
 
 def replay_delays(
-    options: ReplayOptions, delays: str, finish: Callable[[Run, Source], None]
+    options: ReplayOptions, delays: str, finish: Callable[[BaseRun, Source], None]
 ) -> dict[Lateness, Summary]:
     """Return the summary of a replay at each delay, of delays with commas between them.
 

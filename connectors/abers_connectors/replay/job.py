@@ -14,13 +14,14 @@ from abers_connectors.files.aliases import FileUse, require_apart
 from abers_connectors.files.formats import is_stream
 from abers_connectors.replay.file_checks import files_of, require_files
 from abers_connectors.replay.inputs import open_inputs
-from abers_connectors.replay.run import DeadLetterLimit, Run, at_once, row_types
+from abers_connectors.replay.parallel_run import ParallelRun
+from abers_connectors.replay.run import BaseRun, DeadLetterLimit, Run, at_once, row_types
 from abers_connectors.replay.state_file import StateFile
 from abers_connectors.sinks.base import LazySink, SinkOptions
 from abers_connectors.sinks.registry import open_sink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from abers.stream import Events
     from abers_connectors.config.model import Config
@@ -41,6 +42,7 @@ class Job(NamedTuple):
     every: int = 100_000  # records between two saves of the state
     others: tuple[FileUse, ...] = ()  # must not change: inputs, configuration, another run's files
     beside: bool = False  # whether the path of dead letters is derived from that of predictions
+    workers: int = 1  # processes that share the models; several need a source to read again
 
     def require_apart(self, report: str | None = None) -> None:
         """Raise a ParameterError if a file, that of the report included, is used twice."""
@@ -56,8 +58,15 @@ class Job(NamedTuple):
         return self.beside and name == "dead_letters"
 
     @contextmanager
-    def start(self, pace: Callable[[Events], Iterable[Events]] | None = None) -> Iterator[Run]:
+    def start(
+        self,
+        pace: Callable[[Events], Iterable[Events]] | None = None,
+        say: Callable[[str], object] = lambda _: None,
+    ) -> Iterator[BaseRun]:
         """Load the state and open the outputs at its positions, for a `with` block.
+
+        Several workers have neither a state nor a pace; `say` takes a sentence about one that ends
+        early.
 
         Raises
         ------
@@ -68,8 +77,23 @@ class Job(NamedTuple):
             If an output cannot be opened, or is used otherwise.
         """
         self.require_apart()
-        with nullcontext() if self.state is None else self.state.held(), self._opened(pace) as run:
-            yield run
+        with nullcontext() if self.state is None else self.state.held():
+            several = self.workers > 1
+            with self._parallel(say) if several else self._opened(pace) as run:
+                yield run
+
+    def _parallel(self, say: Callable[[str], object]) -> ParallelRun:
+        """Open all outputs, and return the run of several workers."""
+        return ParallelRun(
+            self.source,
+            self.settings,
+            self._sinks({}),
+            self.workers,
+            outcomes="outcomes" in self.outputs,
+            live=self._live(),
+            limit=self.limit,
+            say=say,
+        )
 
     def _opened(self, pace: Callable[[Events], Iterable[Events]] | None) -> Run:
         """Load the state, open all outputs, and return the run."""
@@ -80,23 +104,29 @@ class Job(NamedTuple):
             processor = self.state.load(self.settings, outcomes=outcomes)
             if processor.position is None:
                 self.state.begin(processor)
-        written = (processor.position or {}).get("sinks", {})
+        return Run(
+            self.source,
+            processor,
+            self._sinks((processor.position or {}).get("sinks", {})),
+            live=self._live(),
+            limit=self.limit,
+            state=self.state,
+            every=self.every,
+            pace=pace or at_once,
+        )
+
+    def _live(self) -> list[str]:
+        return [name for name, path in self.outputs.items() if is_stream(path)]
+
+    def _sinks(self, written: Mapping[str, Any]) -> dict[str, Sink]:
+        """Open all outputs at their positions; if one cannot be opened, none is."""
         sinks: dict[str, Sink] = {}
         with ExitStack() as opened:
             for name, path in self.outputs.items():
                 sinks[name] = self._sink(name, path, written.get(name))
                 opened.callback(sinks[name].discard)
             opened.pop_all()  # all are open, so none is discarded here
-        return Run(
-            self.source,
-            processor,
-            sinks,
-            live=[name for name, path in self.outputs.items() if is_stream(path)],
-            limit=self.limit,
-            state=self.state,
-            every=self.every,
-            pace=pace or at_once,
-        )
+        return sinks
 
     def _sink(self, name: str, path: str, position: Any) -> Sink:  # noqa: ANN401 - JSON
         options = SinkOptions(

@@ -58,6 +58,7 @@ class ReplayOptions(NamedTuple):
     reference: str | None = None
     live: bool = False
     save_state: str | None = None
+    workers: int = 1  # processes
 
     @property
     def configured(self) -> bool:

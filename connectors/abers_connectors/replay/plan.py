@@ -22,6 +22,7 @@ from abers_connectors.replay.job import Job, job_of_config
 from abers_connectors.replay.options import given, report_format, require_in_file
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.sources.delayed_labels import DelayedLabels
+from abers_connectors.sources.registry import is_read_once
 from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
     since, until = _ends_of_range(options)
     if options.compare is not None:
         require_table_alone("compare", options)
+    if options.workers > 1:
+        _require_alone(options)
     if options.report is not None:
         report_format(options.report)  # raises for an unknown one
     speed = parse_speed(options.speed)
@@ -59,6 +62,11 @@ def plan_replay(options: ReplayOptions) -> ReplayPlan:
     notes = () if options.configured else [*assumptions(options, job)]
     if since is not None or until is not None or options.models:
         job = job._replace(source=_within(job.source, since, until, options.models))
+    if options.workers > 1:
+        if is_read_once(job.source):
+            msg = "--workers reads the stream again if a worker ends early; give a file, no pipe"
+            raise ParameterError(msg)
+        job = job._replace(workers=options.workers)
     pace = None if speed is None else Pace(speed)
     delay = None if options.configured else lateness_of(options)
     return ReplayPlan(job, pace, delay, notes, _reference(options))
@@ -117,6 +125,18 @@ def require_table_alone(table: str, options: ReplayOptions) -> None:
     named = {"calibrator": options.calibrator, "probability": options.probability}
     for option in given(named if table == "compare" else {}):
         msg = f"--{option} does not go with --compare, which names the calibrators itself"
+        raise ParameterError(msg)
+
+
+def _require_alone(options: ReplayOptions) -> None:
+    """Raise a ParameterError for options that need all events in one process, one after another."""
+    excluded = {
+        "speed": options.speed != "max" or None,
+        "live": options.live or None,
+        "reference": options.reference,
+    }
+    for option in given(excluded):
+        msg = f"--{option} does not go with --workers: no process has all models; leave one out"
         raise ParameterError(msg)
 
 

@@ -1,4 +1,4 @@
-"""The one loop of a run: batches from a source through the processor into sinks.
+"""A run: batches from a source through processors into sinks.
 
 A state is saved only after the outputs are durable, together with their positions and that of the
 source. So a run that starts from a state neither repeats nor omits an output, wherever the last run
@@ -7,8 +7,10 @@ stopped.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
@@ -27,7 +29,16 @@ if TYPE_CHECKING:
     from abers_connectors.sinks.base import Sink
     from abers_connectors.sources.base import BadRecord, Batch, Position, Source
 
-__all__ = ["DeadLetterLimit", "Run", "at_once", "row_types"]
+__all__ = [
+    "BaseRun",
+    "DeadLetterLimit",
+    "Run",
+    "WorkerNumbers",
+    "at_once",
+    "bad_record",
+    "dead_record",
+    "row_types",
+]
 
 
 def row_types(settings: Settings) -> dict[str, type[msgspec.Struct]]:
@@ -68,41 +79,61 @@ def at_once(events: Events) -> Iterator[Events]:
     yield events
 
 
-class Run:
+class WorkerNumbers(msgspec.Struct, frozen=True):
+    """What a worker did, which had some of the models."""
+
+    models: int
+    events: int
+    processor_seconds: float
+    restarts: int
+
+
+class BaseRun(ABC):
     """A run; a context manager that closes the sinks, or discards them after an error.
 
-    If the processor was restored, the run continues from its position, at which the sinks were
-    opened. They have the names of `row_types`, of which predictions are required; the live ones,
-    such as standard output, are committed after every batch. The pace divides consecutive events
-    into those that are processed together.
+    The sinks have the names of `row_types`, of which predictions are required; the live ones, such
+    as standard output, are committed after every batch. `on_alarm` is called with each alarm as
+    JSON once its outputs are committed.
 
-    Observers are called with the outputs of the processor once they are written to the sinks, and
-    `on_alarm` with each alarm as JSON once its outputs are committed. `dead` has the numbers of
-    dead letters by reason.
+    Attributes
+    ----------
+    records
+        Number of records read.
+    dead
+        Numbers of dead letters by reason.
+    alarms
+        All alarms.
+    workers
+        What each worker did, at the end of a run of several.
     """
 
-    def __init__(  # noqa: PLR0913 - the parts of a run
-        self,
-        source: Source,
-        processor: Processor,
-        sinks: Mapping[str, Sink],
-        *,
-        live: Collection[str] = (),
-        limit: DeadLetterLimit = DeadLetterLimit(),  # noqa: B008 - immutable
-        state: StateFile | None = None,
-        every: int = 100_000,
-        pace: Callable[[Events], Iterable[Events]] = at_once,
+    def __init__(
+        self, sinks: Mapping[str, Sink], live: Collection[str], limit: DeadLetterLimit
     ) -> None:
-        self.processor = processor
         self.records = 0
         self.dead: Counter[str] = Counter()
-        self.observers: list[Callable[[Outputs], object]] = []
         self.alarms: list[AlarmRecord] = []
+        self.workers: Sequence[WorkerNumbers] = ()
         self.on_alarm: Callable[[bytes], object] = lambda _: None
-        self._source, self._sinks, self._limit = source, sinks, limit
+        self._sinks, self._limit = sinks, limit
         self._live = [sinks[name] for name in live]
-        self._state, self._every, self._pace = state, every, pace
-        self._read: Position | None = (processor.position or {}).get("source")
+
+    @property
+    @abstractmethod
+    def processors(self) -> Sequence[Processor]:
+        """The processors of all models; the last state is there at the end of the run."""
+
+    @abstractmethod
+    def run(self) -> Iterator[int]:
+        """Process the whole source; yield the number of records so far after each batch.
+
+        Raises
+        ------
+        RecordError
+            At a bad record, if the first one stops the run, or if the source cannot go on.
+        DeadLettersError
+            If there are too many.
+        """
 
     def __enter__(self) -> Self:
         """Return the run."""
@@ -125,19 +156,64 @@ class Run:
     @property
     def events(self) -> int:
         """Number of events processed since the beginning of the state."""
-        counters = self.processor.counters
-        return counters["observations"] + counters["labels_in"]
+        counts = [one.counters for one in self.processors]
+        return sum(one["observations"] + one["labels_in"] for one in counts)
+
+    def _commit_live(self) -> None:
+        for sink in self._live:
+            sink.commit()
+
+    def _write(self, name: str, rows: Sequence[msgspec.Struct]) -> None:
+        if rows and name in self._sinks:
+            self._sinks[name].write(rows)
+
+    def _write_dead(self, records: Sequence[DeadLetterRecord]) -> None:
+        if records and self._limit.stop:
+            msg = f"{records[0].where}: {records[0].detail}"
+            raise RecordError(msg)
+        self.dead.update(one.reason for one in records)
+        self._write("dead_letters", records)
+
+    def _report_alarms(self, outputs: Outputs) -> None:
+        for _, alarm in outputs.alarms:
+            self.alarms.append(AlarmRecord.of(alarm))
+            self.on_alarm(msgspec.json.encode(self.alarms[-1]))
+
+
+class Run(BaseRun):
+    """A run of one processor, in this process.
+
+    If the processor was restored, the run continues from its position, at which the sinks were
+    opened. The pace divides consecutive events into those that are processed together. Observers
+    are called with the outputs of the processor once they are written to the sinks.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a run
+        self,
+        source: Source,
+        processor: Processor,
+        sinks: Mapping[str, Sink],
+        *,
+        live: Collection[str] = (),
+        limit: DeadLetterLimit = DeadLetterLimit(),  # noqa: B008 - immutable
+        state: StateFile | None = None,
+        every: int = 100_000,
+        pace: Callable[[Events], Iterable[Events]] = at_once,
+    ) -> None:
+        super().__init__(sinks, live, limit)
+        self.processor = processor
+        self.observers: list[Callable[[Outputs], object]] = []
+        self._source = source
+        self._state, self._every, self._pace = state, every, pace
+        self._read: Position | None = (processor.position or {}).get("source")
+
+    @property
+    def processors(self) -> Sequence[Processor]:
+        """The processor."""
+        return [self.processor]
 
     def run(self) -> Iterator[int]:
-        """Process the whole source; yield the number of records so far after each batch.
-
-        Raises
-        ------
-        RecordError
-            At a bad record, if the first one stops the run, or if the source cannot go on.
-        DeadLettersError
-            If there are too many.
-        """
+        """Process the whole source; see `BaseRun.run`."""
         saved = 0
         for batch in self._source.batches(self._read):
             self._process_batch(batch)
@@ -155,7 +231,7 @@ class Run:
         done = 0
         for bad in batch.bad:
             self._process(batch, done, bad.row)
-            self._write_dead([_dead_letter(bad, bad.origin)])
+            self._write_dead([bad_record(bad, bad.origin)])
             done = bad.row
         self._process(batch, done, len(batch.events))
         self._commit_live()
@@ -166,9 +242,10 @@ class Run:
             return
         for events in self._parts(batch.events[start:stop]):
             outputs = self.processor.process_batch(events)
+            origin = partial(_origin, batch, start)
             self._write("predictions", outputs.predictions)
             self._write("outcomes", outputs.outcomes or ())
-            self._write_dead([_dead_record(batch, start, one) for _, one in outputs.dead_letters])
+            self._write_dead([dead_record(one, origin) for _, one in outputs.dead_letters])
             self._commit_live()
             for observer in self.observers:
                 observer(outputs)
@@ -182,26 +259,6 @@ class Run:
             for first in range(0, len(paced), most):
                 yield paced[first : first + most]
 
-    def _report_alarms(self, outputs: Outputs) -> None:
-        for _, alarm in outputs.alarms:
-            self.alarms.append(AlarmRecord.of(alarm))
-            self.on_alarm(msgspec.json.encode(self.alarms[-1]))
-
-    def _commit_live(self) -> None:
-        for sink in self._live:
-            sink.commit()
-
-    def _write(self, name: str, rows: Sequence[msgspec.Struct]) -> None:
-        if rows and name in self._sinks:
-            self._sinks[name].write(rows)
-
-    def _write_dead(self, records: Sequence[DeadLetterRecord]) -> None:
-        if records and self._limit.stop:
-            msg = f"{records[0].where}: {records[0].detail}"
-            raise RecordError(msg)
-        self.dead.update(one.reason for one in records)
-        self._write("dead_letters", records)
-
     def _save(self) -> None:
         """Make the outputs durable, then save the state with their positions."""
         if self._state is None:
@@ -210,12 +267,17 @@ class Run:
         self._state.save(self.processor, {"source": self._read, "sinks": written})
 
 
-def _dead_record(batch: Batch, first: int, dead: DeadLetter) -> DeadLetterRecord:
-    """Return a dead letter of the processor with the origin of its record."""
+def _origin(batch: Batch, first: int, row: int) -> Origin:
+    return batch.origin(first + row)
+
+
+def dead_record(dead: DeadLetter, origin: Callable[[int], Origin]) -> DeadLetterRecord:
+    """Return a dead letter of a processor with the origin of its record, found by its row."""
     if dead.row is not None:
-        return _dead_letter(dead, batch.origin(first + dead.row))
-    return _dead_letter(dead, Origin(TIMED_OUT, msgspec.json.encode(dead.event).decode()))
+        return bad_record(dead, origin(dead.row))
+    return bad_record(dead, Origin(TIMED_OUT, msgspec.json.encode(dead.event).decode()))
 
 
-def _dead_letter(of: BadRecord | DeadLetter, origin: Origin) -> DeadLetterRecord:
+def bad_record(of: BadRecord | DeadLetter, origin: Origin) -> DeadLetterRecord:
+    """Return the dead letter of a record that has an origin."""
     return DeadLetterRecord(of.reason, of.detail, origin.where, raw=origin.raw)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -23,12 +24,20 @@ from abers_connectors.replay.verdict_text import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from abers.monitoring import Expert
+    from abers.monitoring import Expert, TaskMonitor
     from abers.stream import Processor
-    from abers_connectors.replay.run import Run
+    from abers_connectors.replay.run import BaseRun, WorkerNumbers
     from abers_connectors.sinks.alarm_record import AlarmRecord
 
-__all__ = ["Means", "Summary", "expert_numbers", "finite", "summarize", "summarize_run"]
+__all__ = [
+    "Means",
+    "Summary",
+    "expert_numbers",
+    "finite",
+    "summarize",
+    "summarize_run",
+    "total_monitor",
+]
 
 
 Means: TypeAlias = dict[str, float | None]
@@ -55,12 +64,13 @@ class Summary(msgspec.Struct, frozen=True):
     verdict_parts: list[dict[str, Any]] = []  # on each class, or each quantile
     calibration: dict[str, Any] | None = None  # what it saved or cost
     label_needs: list[str] = []  # how many labels allow which statement, where few came
+    workers: Sequence[WorkerNumbers] = ()  # what each did, if there were several
 
 
-def summarize_run(run: Run, events: int, seconds: float) -> Summary:
+def summarize_run(run: BaseRun, events: int, seconds: float) -> Summary:
     """Return the summary of a run; see `summarize`."""
-    summary = summarize([run.processor], run.records, run.dead, events, seconds)
-    return msgspec.structs.replace(summary, alarms=run.alarms)
+    summary = summarize(run.processors, run.records, run.dead, events, seconds)
+    return msgspec.structs.replace(summary, alarms=run.alarms, workers=run.workers)
 
 
 def summarize(
@@ -77,8 +87,7 @@ def summarize(
     counters = Counter[str]()
     for processor in processors:
         counters.update(processor.counters)
-    monitors = [monitor for processor in processors for monitor in processor.monitors]
-    whole = type(monitors[0]).total(monitors) if monitors else None
+    whole = total_monitor(processors)
     views = {} if whole is None else whole.views()
     width = math.nan if whole is None else whole.mean_width
     trusted = {} if whole is None else experts(whole.numbers_beside())
@@ -105,6 +114,16 @@ def summarize(
         calibration=None if whole is None else loss_record(whole.losses),
         label_needs=[] if whole is None else need_sentences(whole),
     )
+
+
+def total_monitor(processors: Sequence[Processor]) -> TaskMonitor | None:
+    """Return the monitor of all models together; None without any.
+
+    It is the same whichever processor has which model, for sums depend on their order.
+    """
+    found = [pair for one in processors for pair in zip(one.keys, one.monitors, strict=False)]
+    monitors = [monitor for _, monitor in sorted(found, key=itemgetter(0))]
+    return type(monitors[0]).total(monitors) if monitors else None
 
 
 def expert_numbers(found: Mapping[str, Expert]) -> dict[str, dict[str, float | None]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     SourceOpener: TypeAlias = Callable[[str, SourceOptions], Source]
 
-__all__ = ["SOURCES", "is_dataset", "is_rereadable", "open_source"]
+__all__ = ["SOURCES", "is_dataset", "is_read_once", "is_rereadable", "open_source"]
 
 _DATASET = "abers_connectors.sources.dataset:DatasetSource"
 _DATASETS = ("file", "s3", "gs", "gcs", "az", "abfs", "abfss", "iceberg")
@@ -70,6 +70,12 @@ def is_dataset(name: str) -> bool:
     path = Path(name)
     named = not (path.suffix or len(path.parts) > 1 or name == STANDARD or scheme_of(name))
     return named and not is_table(name)
+
+
+def is_read_once(source: Source) -> bool:
+    """Return whether a source reads standard input or a pipe, alone or beside others."""
+    names = source.name.split(" and ")
+    return any(one == "standard input" or Path(one).is_fifo() for one in names)
 
 
 def is_rereadable(name: str) -> bool:

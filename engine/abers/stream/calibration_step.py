@@ -287,8 +287,10 @@ class CalibrationStep:
         gone = len(expired.slots)
         events = np.concatenate((expired.rows, steps.rows))
         marks = np.concatenate((expired.slots, steps.slots)) * len(joined.valid.kinds) + events
-        last = np.append(np.isin(marks[:gone], marks[gone:]), np.zeros(len(steps.slots), bool))
-        order = np.lexsort((last, events))
+        order: Any = slice(None)  # nearly always: sorting takes longer than all the rest
+        if gone:
+            last = np.append(np.isin(marks[:gone], marks[gone:]), np.zeros(len(steps.slots), bool))
+            order = np.lexsort((last, events))
         slots = np.concatenate((expired.slots, steps.slots))[order]
         kinds = np.where(usable, run.kinds, EXPIRE)
         whole = CalibrationSteps(

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from abers.stream.arrow_fields import fields_of_arrow
-from abers.stream.column_types import Column, column, objects
+from abers.stream.column_types import Column, column, objects, repeated
 from abers.stream.event_order import released_order, time_order
 from abers.stream.events import Event, Label, Observation
 
@@ -258,6 +258,34 @@ class Rows(Sequence[T], Generic[T]):
         self.kind = kind
         self.columns = columns
         self._size = len(next(iter(columns.values())))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows[T]]) -> Rows[T]:
+        """Return rows of one type, at least one part, behind each other.
+
+        Examples
+        --------
+        >>> class Point(msgspec.Struct):
+        ...     x: int
+        ...     y: int = 0
+        >>> whole, short = {"x": np.array([1]), "y": np.array([2])}, {"x": np.array([3])}
+        >>> [*Rows.joined([Rows(Point, whole), Rows(Point, short)])]
+        [Point(x=1, y=2), Point(x=3, y=0)]
+        """
+        longest = max(parts, key=lambda one: len(one.columns))
+        defaults = {one.name: one.default for one in msgspec.structs.fields(longest.kind)}
+
+        def column_of(part: Rows[T], name: str) -> Column:
+            found = part.columns.get(name)
+            return repeated(defaults[name], len(part)) if found is None else found
+
+        return cls(
+            longest.kind,
+            {
+                name: np.concatenate([column_of(part, name) for part in parts])
+                for name in longest.columns
+            },
+        )
 
     def take(self, rows: Any) -> Rows[T]:  # noqa: ANN401 - whatever indexes an array
         """Return some rows, by numbers, a mask or a slice."""

@@ -77,8 +77,8 @@ def test_a_window_that_changed_meanwhile(browser: Browser, url: str) -> None:
         page.set_viewport_size({"width": 360, "height": 740})
         fits(page)  # so the window has resized all figures
         choice.select_option(label="all together")
-        fits(page)
-        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        fits(page)  # the first figure; the others follow
+        page.wait_for_function("document.documentElement.scrollWidth == 360", timeout=PATIENCE)
         assert noted == []
 
 

@@ -32,6 +32,7 @@ def test_sums_are_those_of_the_summary(replayed: Replayed) -> None:
     """A report has the numbers of the table, but not how fast they were found."""
     numbers, summary = replayed.numbers, replayed.summary
     assert summary.pop("events_per_second") > 0
+    assert summary.pop("workers") == []
     counters, status = summary.pop("counters"), summary.pop("alarm_status")
     tests = {one["view"]: one for one in numbers["tests"] if one["name"] == "change-tolerance"}
     assert {view: text.split()[0] for view, text in status.items()} == {

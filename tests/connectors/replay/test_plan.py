@@ -118,13 +118,13 @@ def test_the_labels_of_a_part_of_history() -> None:
     )
     with plan.job.start() as running:
         assert [*running.run()][-1] == 2
-    counters = running.processor.counters
+    counters = running.processors[0].counters
     assert (counters["observations"], counters["labels_in"], counters["labels"]) == (2, 2, 2)
     Path("abers.toml").write_text(CONFIG.replace("delay = 1", 'labels = "other.jsonl"'))
     plan = plan_replay(ReplayOptions("abers.toml", since="2000", until="5000"))
     with plan.job.start() as running:
         assert [*running.run()]
-    counters = running.processor.counters
+    counters = running.processors[0].counters
     assert (counters["observations"], counters["labels_in"], counters["labels"]) == (3, 1, 1)
 
 
