@@ -25,10 +25,15 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 def executed(path: Path) -> Any:  # noqa: ANN401 - nbformat's nodes have no types
     """Run a notebook, and return it with its outputs."""
-    # One thread: libraries that wait for each other's threads take minutes on a busy machine.
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": path.parent}}).execute()
+    client = NotebookClient(
+        notebook,
+        timeout=120,
+        coalesce_streams=True,  # the kernel sends what is printed in parts, as it comes to it
+        resources={"metadata": {"path": path.parent}},
+    )
+    # One thread: libraries that wait for each other's threads take minutes on a busy machine.
+    client.execute(env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
     return notebook
 
 
