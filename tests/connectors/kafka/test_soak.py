@@ -9,7 +9,9 @@ import pytest
 from tests.connectors.kafka.chaos.apart import run_apart
 from tests.connectors.kafka.soak.memory import longest_life, slope
 from tests.connectors.kafka.soak.prometheus import scaled
+from tests.connectors.kafka.soak.records import Records
 
+from abers_connectors.config.sections import LimitsSection
 from abers_connectors.metrics.alert_rules import alert_rules
 
 if TYPE_CHECKING:
@@ -46,3 +48,12 @@ def test_slope_of_the_longest_life() -> None:
     assert found.error < 1e-9
     noisy = slope([(at, 2.0**20 * (at % 7)) for at, _ in restarted])
     assert abs(noisy.value) < noisy.error
+
+
+def test_no_label_is_far_ahead_of_the_clock() -> None:
+    """Labels of an hour whose delays go beyond the end come if a service believes their times."""
+    records = Records(7, 80.0, 255.0, 0)
+    end = 1_000_000
+    sent = [*records.due(end), *records.rest(end)]
+    ahead = [one.time - end for one in sent if one.topic == "labels" and one.reason is None]
+    assert 200_000 < max(ahead) <= LimitsSection().max_clock_skew

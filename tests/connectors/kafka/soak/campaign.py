@@ -65,7 +65,7 @@ def playing(traffic: Traffic, records: Records) -> Iterator[None]:
     def play() -> None:
         while not ended.wait(_CHUNK):
             traffic.write(records.due(time.time_ns() // 1_000_000))
-        traffic.write(records.rest())
+        traffic.write(records.rest(time.time_ns() // 1_000_000))
 
     with ThreadPoolExecutor(1) as pool:
         played = pool.submit(play)

@@ -20,6 +20,7 @@ __all__ = ["Records"]
 _NEW = 9  # new models in a unit of time
 _LIVE = 6  # models that are live at the same time, each for two thirds of a unit
 _BURST = 8  # labels of the last of so many parts of a unit come at its end, all at once
+_AHEAD = 240_000  # milliseconds; less than limits.max_clock_skew
 _BAD = 0.001  # share of records that are not events
 
 
@@ -59,9 +60,12 @@ class Records:
             found += self._labels(now)
         return found
 
-    def rest(self) -> list[Sent]:
-        """Return the labels that are still to come."""
-        return [*self._labels(max((time for time, *_ in self._due), default=0))]
+    def rest(self, now: int) -> list[Sent]:
+        """Return the labels that are still to come, as far as a service believes their times.
+
+        The others never come: a label of far in the future is a dead letter.
+        """
+        return [*self._labels(now + _AHEAD)]
 
     def _gathering(self, now: int) -> bool:
         """Return whether labels wait for the end of a unit."""
