@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-DEMO = Path(__file__).parents[3] / "examples" / "kafka_demo" / "run.py"
+ROOT = Path(__file__).parents[3]
+DEMO = ROOT / "examples" / "kafka_demo" / "run.py"
+PAGE = (ROOT / "docs" / "gallery" / "kafka.md").read_text("utf-8")
+
+
+def shape(line: str) -> str:
+    """Return a line without its numbers, which differ from run to run."""
+    return re.sub(r"\d+(\.\d+)?", "0", line).strip()
 
 
 @pytest.mark.kafka
@@ -26,3 +33,5 @@ def test_it_ends_with_all_predictions_and_what_they_are_worth(brokers: str) -> N
     losses = re.search(r"of the model (\d\.\d+), calibrated (\d\.\d+);", summary)
     assert losses is not None
     assert float(losses[2]) < float(losses[1])
+    on_page = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[0].splitlines()
+    assert {*map(shape, on_page)} == {*map(shape, ran.stdout.splitlines())}

@@ -1,0 +1,136 @@
+"""The public names of the command and the service: options, keys, metrics, exit codes."""
+
+from __future__ import annotations
+
+import signal
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+from ruamel.yaml import YAML
+
+from abers import exceptions, registry
+from abers.learners.river_adapters import LEARNERS
+from abers.monitoring import TESTS, Monitor
+from abers_connectors import exit_codes, state_key
+from abers_connectors.cli.main import app
+from abers_connectors.config.model import Config
+from abers_connectors.config.problems import keys_of
+from abers_connectors.http import token
+from abers_connectors.kafka import login, settings
+from abers_connectors.metrics.definitions import METRICS
+from abers_connectors.schemas import registry_login
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["codes", "commands", "keys", "metrics"]
+
+OF_TYPER = {"--install-completion", "--show-completion"}
+SECRETS = (
+    *(state_key.NAME, token.TOKEN, settings.KEY_PASSWORD),
+    *(login.PASSWORD, login.CLIENT_SECRET, login.TOKEN),
+    *(registry_login.REGISTRY_PASSWORD, registry_login.REGISTRY_TOKEN),
+)
+CODES = ("FAILURE", "USAGE", "DATA", "UNAVAILABLE", "CONFIG")
+
+
+def commands(command: Any = None, path: str = "abers") -> Iterator[str]:  # noqa: ANN401 - of click
+    """Yield a line for each command, and for each of its arguments and options."""
+    command = typer.main.get_command(app) if command is None else command
+    yield path
+    for one in sorted(command.params, key=lambda one: (one.param_type_name, one.opts)):
+        if not OF_TYPER & {*one.opts}:
+            yield f"{path} {_parameter(one)}"
+    for name, inner in sorted(getattr(command, "commands", {}).items()):
+        yield from commands(inner, f"{path} {name}")
+
+
+def _parameter(one: Any) -> str:  # noqa: ANN401 - of click
+    is_option = one.param_type_name == "option"
+    kind = one.type_descriptor.annotation
+    kind = get_args(kind)[0] if one.multiple else kind
+    choices = "|".join(_choices(kind))
+    shown = [
+        ", ".join([*one.opts, *one.secondary_opts]) if is_option else one.metavar or one.name,
+        "" if getattr(one, "is_flag", False) else choices or getattr(kind, "__name__", str(kind)),
+        "several" if one.multiple else "",
+        "required" if is_option and one.required else "",
+        f"default {one.default}" if one.default and isinstance(one.default, str) else "",
+    ]
+    return " ".join(filter(None, shown))
+
+
+def _choices(kind: Any) -> Iterator[str]:  # noqa: ANN401 - any annotation
+    """Yield the words of all literals in a type."""
+    for one in get_args(kind):
+        if get_origin(kind) is Literal:
+            yield str(one)
+        else:
+            yield from _choices(one)
+
+
+def keys() -> Iterator[str]:
+    """Yield a line for each key, with its default, each calibrator, learner and secret."""
+    for path in keys_of(Config):
+        *sections, name = path
+        model = Config
+        for section in sections:
+            kind = model.model_fields[section].annotation
+            model = next(one for one in (*get_args(kind), kind) if hasattr(one, "model_fields"))
+        info = model.model_fields[name]
+        choices = "|".join(_choices(info.annotation))
+        yield f"{'.'.join(path)} {_default(info)} {choices}".rstrip()
+    for task in ("binary", "multiclass", "regression"):
+        yield from (f"calibrator of {task}: {name}" for name in registry.names(task))
+    yield from (f"learner: {name}" for name in sorted(LEARNERS))
+    yield from (f"environment: {name}" for name in SECRETS)
+
+
+def _default(info: Any) -> str:  # noqa: ANN401 - of pydantic
+    if isinstance(info.default, BaseModel):
+        return ""
+    if info.default is PydanticUndefined:
+        return "by other keys" if info.default_factory else "required"
+    return f"= {info.default!r}"
+
+
+def metrics() -> Iterator[str]:
+    """Yield a line for each metric with its labels, and for each rule and alert."""
+    for one in METRICS:
+        name = f"{one.name}_total" if one.kind == "counter" else one.name
+        yield f"{name} {one.kind} {{{', '.join(one.labels)}}}"
+    measures = [*TESTS, *(measure for one in _monitors(Monitor) for measure in one.measures)]
+    yield from sorted({f"{one.metric} gauge" for one in measures if one.metric})
+    rules = YAML(typ="safe").load((files("abers_connectors") / "rules.yml").read_text("utf-8"))
+    for rule in (rule for group in rules["groups"] for rule in group["rules"]):
+        yield f"alert {rule['alert']}" if "alert" in rule else f"record {rule['record']}"
+
+
+def _monitors(kind: type[Any]) -> Iterator[type[Any]]:
+    """Yield the monitors of abers: tests define others."""
+    for one in kind.__subclasses__():
+        if one.__module__.startswith("abers."):
+            yield one
+        yield from _monitors(one)
+
+
+def codes() -> Iterator[str]:
+    """Yield the exit code of each error, and of a signal."""
+    for name in CODES:
+        yield f"{name} {getattr(exit_codes, name)}"
+    for name in sorted(exceptions.__all__):
+        error = getattr(exceptions, name)
+        if not issubclass(error, Warning):
+            yield f"{name} {_code(error(['text']) if name == 'ConfigError' else error('text'))}"
+    yield f"{signal.SIGINT.name} {_code(KeyboardInterrupt())}"
+
+
+def _code(error: BaseException) -> int:
+    try:
+        with exit_codes.sentences(say=lambda _: None):
+            raise error
+    except typer.Exit as found:
+        return found.exit_code
