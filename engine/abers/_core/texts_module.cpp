@@ -22,6 +22,7 @@ using Numbers = nb::ndarray<std::uint32_t, nb::numpy, nb::ndim<1>, nb::c_contig,
 using Names = nb::typed<nb::list, nb::str>;
 using Objects = nb::typed<nb::list, nb::any>;
 
+// By functions of the stable ABI alone. Python keeps the UTF-8 of a str that is not ASCII with it.
 bool is_text_of(PyObject* object, std::size_t most) {
   if (!PyUnicode_CheckExact(object)) return false;
   Py_ssize_t bytes = 0;
