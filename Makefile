@@ -12,7 +12,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
 test-native test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
     -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 
-.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines \
+.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines lock release-check \
         test-native test-kafka test-reference test-sanitized test-wheel test-oldest
 
 run: .venv/run.stamp
@@ -80,6 +80,14 @@ chaos: setup
 soak: setup
 	rm -rf build/soak && mkdir -p build/soak
 	$(BIN)/python -m tests.connectors.kafka.soak $(or $(SOAK),long) build/soak
+
+# The hashes of all dependencies; after a change of constraints.txt or pyproject.toml.
+lock: setup
+	scripts/lock
+
+# Everything of a release but the upload; CONTRIBUTING.md has the section "Releasing".
+release-check:
+	scripts/release-check
 
 bench: setup
 	$(BIN)/python -m benchmarks

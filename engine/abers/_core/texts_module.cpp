@@ -22,63 +22,22 @@ using Numbers = nb::ndarray<std::uint32_t, nb::numpy, nb::ndim<1>, nb::c_contig,
 using Names = nb::typed<nb::list, nb::str>;
 using Objects = nb::typed<nb::list, nb::any>;
 
-template <class Character>
-bool holds_surrogate(const void* text, Py_ssize_t length) {
-  const auto* first = static_cast<const Character*>(text);
-  return std::any_of(first, first + length,
-                     [](Character one) { return one >= 0xD800 && one <= 0xDFFF; });
-}
-
-bool is_text(PyObject* object) {
-  if (!PyUnicode_CheckExact(object)) return false;
-  const Py_ssize_t length = PyUnicode_GET_LENGTH(object);
-  switch (PyUnicode_KIND(object)) {
-    case PyUnicode_1BYTE_KIND:
-      return true;  // no character beyond U+00FF
-    case PyUnicode_2BYTE_KIND:
-      return !holds_surrogate<Py_UCS2>(PyUnicode_DATA(object), length);
-    default:
-      return !holds_surrogate<Py_UCS4>(PyUnicode_DATA(object), length);
-  }
-}
-
-template <class Character>
-std::size_t encoded_length(const void* text, std::size_t length) {
-  const auto* first = static_cast<const Character*>(text);
-  std::size_t bytes = 0;
-  for (std::size_t i = 0; i < length; ++i) {
-    const Py_UCS4 one = first[i];
-    bytes += one < 0x80 ? 1 : one < 0x800 ? 2 : one < 0x10000 ? 3 : 4;
-  }
-  return bytes;
-}
-
-// Characters are counted only where their number alone does not decide.
-bool fits(PyObject* text, std::size_t most) {
-  const auto length = static_cast<std::size_t>(PyUnicode_GET_LENGTH(text));
-  if (length > most) return false;
-  if (length <= most / 4) return true;
-  switch (PyUnicode_KIND(text)) {
-    case PyUnicode_1BYTE_KIND:
-      return encoded_length<Py_UCS1>(PyUnicode_DATA(text), length) <= most;
-    case PyUnicode_2BYTE_KIND:
-      return encoded_length<Py_UCS2>(PyUnicode_DATA(text), length) <= most;
-    default:
-      return encoded_length<Py_UCS4>(PyUnicode_DATA(text), length) <= most;
-  }
-}
-
+// By functions of the stable ABI alone. Python keeps the UTF-8 of a str that is not ASCII with it.
 bool is_text_of(PyObject* object, std::size_t most) {
-  if (PyUnicode_CheckExact(object) && PyUnicode_IS_COMPACT_ASCII(object))  // nearly always
-    return static_cast<std::size_t>(PyUnicode_GET_LENGTH(object)) <= most;
-  return is_text(object) && fits(object, most);
+  if (!PyUnicode_CheckExact(object)) return false;
+  Py_ssize_t bytes = 0;
+  if (!PyUnicode_AsUTF8AndSize(object, &bytes)) {  // a surrogate
+    PyErr_Clear();
+    return false;
+  }
+  return static_cast<std::size_t>(bytes) <= most;
 }
 
 bool are_names(const Objects& texts, std::size_t most) {
   PyObject* list = texts.ptr();
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); ++i) {
-    PyObject* text = PyList_GET_ITEM(list, i);
-    if (!is_text_of(text, most) || PyUnicode_GET_LENGTH(text) == 0) return false;
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+    PyObject* text = PyList_GetItem(list, i);
+    if (!is_text_of(text, most) || PyUnicode_GetLength(text) == 0) return false;
   }
   return true;
 }
@@ -91,7 +50,7 @@ std::optional<Names> distinct(const Objects& texts, const Numbers& numbers, std:
   PyObject* last = nullptr;  // a batch repeats few objects, mostly the one before
   std::uint32_t number = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    PyObject* text = PyList_GET_ITEM(texts.ptr(), static_cast<Py_ssize_t>(i));
+    PyObject* text = PyList_GetItem(texts.ptr(), static_cast<Py_ssize_t>(i));
     if (text != last) {
       if (!is_text_of(text, most)) return std::nullopt;
       const nb::handle key(text);
