@@ -120,7 +120,8 @@ class Observer:
             for one in processors
             for each in zip(one.keys, one.histories, one.monitors, strict=False)
         ]
-        found.sort(key=itemgetter(0))  # sums depend on their order
+        if len(processors) > 1:
+            found.sort(key=itemgetter(0))  # sums depend on their order
         pairs = [(history, monitor) for _, history, monitor in found]
         return self._model(pairs, [key for one in processors for key in one.keys])
 

@@ -1,7 +1,7 @@
 """A run whose models are shared out among several processes.
 
 This process reads the source and writes the outputs, in the order of one process; workers do all
-that lies between. So the results are the same, to the bit, for any number of workers.
+that lies between. So the outputs are the same, to the bit, for any number of workers.
 """
 
 from __future__ import annotations

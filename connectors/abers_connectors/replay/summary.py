@@ -119,10 +119,12 @@ def summarize(
 def total_monitor(processors: Sequence[Processor]) -> TaskMonitor | None:
     """Return the monitor of all models together; None without any.
 
-    It is the same whichever processor has which model, for sums depend on their order.
+    Sums depend on their order, in the last digit. That of several processors is by model.
     """
     found = [pair for one in processors for pair in zip(one.keys, one.monitors, strict=False)]
-    monitors = [monitor for _, monitor in sorted(found, key=itemgetter(0))]
+    if len(processors) > 1:
+        found.sort(key=itemgetter(0))
+    monitors = [monitor for _, monitor in found]
     return type(monitors[0]).total(monitors) if monitors else None
 
 

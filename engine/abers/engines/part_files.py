@@ -77,7 +77,7 @@ def write_parts(
             for kind, table in tables.items():
                 if kind not in writers:
                     path = f"{folder}/{kind}/{hidden}"
-                    writers[kind] = PartFile(files.open(path, "wb"), path, table.schema)
+                    writers[kind] = _PartFile(files.open(path, "wb"), path, table.schema)
                 writers[kind].write(table)
             rows = {kind: table.num_rows for kind, table in tables.items()}
             numbers = HistoryTotals.total([numbers, HistoryTotals(**rows)])
@@ -92,7 +92,7 @@ def write_parts(
     return numbers
 
 
-class PartFile:
+class _PartFile:
     """A hidden Parquet file."""
 
     def __init__(self, file: Any, path: str, schema: Any) -> None:  # noqa: ANN401

@@ -68,8 +68,18 @@ def results(run: BaseRun, written: dict[str, Any]) -> list[Any]:
         run.records,
         run.dead,
         run.alarms,
-        [getattr(summary, name) for name in summary.__struct_fields__ if name != "workers"],
+        # Sums over models have another order, and so perhaps another last digit.
+        rounded({name: getattr(summary, name) for name in summary.__struct_fields__}),
     ]
+
+
+def rounded(found: Any) -> Any:  # noqa: ANN401 - whatever a summary holds
+    """Return what a summary holds with numbers of twelve digits, without what the workers did."""
+    if isinstance(found, dict):
+        return {name: rounded(one) for name, one in found.items() if name != "workers"}
+    if isinstance(found, list | tuple):
+        return [rounded(one) for one in found]
+    return float(f"{found:.12g}") if isinstance(found, float) else found
 
 
 def alone(records: list[Event | str]) -> list[Any]:
@@ -117,7 +127,7 @@ class Killing(Records):
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_results_are_those_of_one_process(count: int) -> None:
-    """Outputs, dead letters, alarms and summary are equal to the bit for any number of workers."""
+    """Outputs, dead letters and alarms are equal to the bit for any number of workers."""
     records = history(3_000)
     run, written = shared(Records(records, 500), count)
     found = results(finish(run), written)
