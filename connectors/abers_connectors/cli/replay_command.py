@@ -170,7 +170,7 @@ def replay(  # noqa: PLR0913 - the options of the command
         int,
         input_option(
             "N",
-            "Share the models out among N processes. The results are the same.",
+            "Share the models out among N processes. The outputs are the same.",
             "--workers",
             min=1,
             max=256,
