@@ -6,6 +6,8 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from playwright.sync_api import expect
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,6 +35,12 @@ def opened(browser: Browser, url: str, **context: Any) -> Iterator[tuple[Page, l
         )
         page.goto(url)
         yield page, noted
+
+
+def require_width(page: Page, width: int) -> None:
+    """Wait until nothing on a page is wider than its window, which may be drawn a moment later."""
+    root = page.locator("html")  # `wait_for_function` would meet the page's security policy
+    expect(root).to_have_js_property("scrollWidth", width, timeout=PATIENCE)
 
 
 def contrast(one: str, other: str) -> float:

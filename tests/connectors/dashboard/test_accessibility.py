@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from tests.connectors.browsing import PATIENCE, opened
+from tests.connectors.browsing import PATIENCE, opened, require_width
 from tests.connectors.dashboard.pages import Worked
 from tests.connectors.dashboard.test_live_browser import CLASSES, REGRESSION, of_classes, of_numbers
 
@@ -39,7 +39,7 @@ def require_accessible(page: Page) -> None:
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
     assert page.locator(".figure").evaluate_all(CLIPPED) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    require_width(page, page.evaluate("innerWidth"))
     tests = page.locator("[data-name=tests]:visible .scroll").first
     assert tests.evaluate("one => one.scrollWidth <= one.clientWidth")
 

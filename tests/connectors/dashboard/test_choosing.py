@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
-from tests.connectors.browsing import PATIENCE, contrast, opened
+from tests.connectors.browsing import PATIENCE, contrast, opened, require_width
 from tests.connectors.dashboard.several import mixed, reported
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_window_that_changed_meanwhile(browser: Browser, url: str) -> None:
         fits(page)  # so the window has resized all figures
         choice.select_option(label="all together")
         fits(page)  # the first figure; the others follow
-        page.wait_for_function("document.documentElement.scrollWidth == 360", timeout=PATIENCE)
+        require_width(page, 360)
         assert noted == []
 
 
@@ -89,7 +89,7 @@ def test_a_telephone(browser: Browser, url: str, scheme: str) -> None:
     with opened(browser, url, viewport=size, color_scheme=scheme) as (page, noted):
         for name in ("fraud · fr", "all together"):
             page.get_by_label("Model", exact=True).select_option(label=name)
-            assert page.evaluate("document.documentElement.scrollWidth") == 360
+            require_width(page, 360)
         ink, paper = page.evaluate(
             "(({ color, backgroundColor }) => [color, backgroundColor])"
             "(getComputedStyle(document.querySelector('select')))"

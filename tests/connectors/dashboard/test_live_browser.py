@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
-from tests.connectors.browsing import PATIENCE, contrast, opened
+from tests.connectors.browsing import PATIENCE, contrast, opened, require_width
 from tests.connectors.dashboard.drifts import CHANGE, drifting, written
 from tests.connectors.dashboard.pages import Worked
 
@@ -126,7 +126,7 @@ def test_a_task_has_its_figures(browser: Browser, task: str, scheme: str, width:
         after = figures.evaluate_all(DATA)
         assert [name for name, a, b in zip(shown_names, before, after, strict=True) if a == b] == []
         assert figures.evaluate_all(OVERLAPS) == []
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        require_width(page, width)
         assert noted == []
 
 
@@ -211,7 +211,7 @@ def test_a_telephone(browser: Browser, worked: Worked, url: str, scheme: str) ->
     size: Any = {"width": 360, "height": 740}
     with opened(browser, url, viewport=size, color_scheme=scheme) as (page, noted):
         page.wait_for_selector("#cards [data-name=reliability] .main-svg")
-        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        require_width(page, 360)
         pairs = page.evaluate(
             "['h1', 'h2', '.soft', '.tiles .value', '.tiles .note', '#phase'].map((one) => "
             "getComputedStyle(document.querySelector(one)).color)"

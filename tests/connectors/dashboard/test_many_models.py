@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import expect
-from tests.connectors.browsing import PATIENCE, opened
+from tests.connectors.browsing import PATIENCE, opened, require_width
 from tests.connectors.dashboard.pages import Listening, Worked, asked
 from tests.connectors.dashboard.replays import command
 
@@ -147,7 +147,7 @@ def test_a_model_is_found(browser: Browser, many: Worked, scheme: str, width: in
             many.tick()
             page.wait_for_timeout(50)
         expect(listed).to_have_count(10, timeout=PATIENCE)  # the search stays
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        require_width(page, width)
         assert noted == []
 
 
