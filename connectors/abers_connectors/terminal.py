@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from abers_connectors.config.units import counted
 from abers_connectors.dashboard.models import (
     calibrated_means,
     listed_name,
@@ -248,9 +249,9 @@ def show_models(processors: Collection[Processor]) -> None:
 def show_workers(workers: Sequence[WorkerNumbers]) -> None:
     """Print what each worker did, if there were several."""
     for row, one in enumerate(workers, 1):
-        again = f", begun again {one.restarts} times" if one.restarts else ""
+        again = f", begun again {counted(one.restarts, 'time')}" if one.restarts else ""
         say(
-            f"Worker {row}: {one.models:,} models, {one.events:,} events, "
+            f"Worker {row}: {counted(one.models, 'model')}, {counted(one.events, 'event')}, "
             f"{one.processor_seconds:.1f} s of processor time{again}."
         )
     if workers and sum(one.models for one in workers) < len(workers):

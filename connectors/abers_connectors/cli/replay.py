@@ -113,7 +113,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
             if reporter is not None:
                 runs[name] = reporter.finished(title, job.source, summary, delay)
 
-        found = compare(job, names, finish, done)
+        found = compare(job, names, finish, done, terminal.say)
         if reporter is not None:
             reporter.write(runs)
     if as_json:
@@ -128,7 +128,7 @@ def compare_calibrators(  # noqa: PLR0913 - the options of a command
 
 def compare_delays(options: ReplayOptions, delays: str, *, as_json: bool) -> None:
     """Run a replay at several delays of the labels, and print a table, or JSON."""
-    found = replay_delays(options, delays, partial(_finish, hidden=False))
+    found = replay_delays(options, delays, partial(_finish, hidden=False), terminal.say)
     if as_json:
         typer.echo(msgspec.json.encode({str(delay): one for delay, one in found.items()}))
     else:

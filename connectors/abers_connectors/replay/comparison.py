@@ -80,11 +80,13 @@ def compare(
     names: str,
     finish: Callable[[BaseRun], None],
     done: Callable[[str, Summary], None] = lambda _name, _summary: None,
+    say: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Summary]:
     """Return the summary of a job with each calibrator, of names with commas between them.
 
-    `finish` iterates a run to its end, and `done` takes its calibrator and summary. An unknown
-    name, or a stream that can be read only once, is a ParameterError.
+    `finish` iterates a run to its end, `done` takes its calibrator and summary, and `say` takes a
+    sentence about a worker that ends early. An unknown name, or a stream that can be read only
+    once, is a ParameterError.
     """
     if is_read_once(job.source):
         msg = "--compare reads the stream once for each calibrator; give a file, no pipe"
@@ -92,13 +94,13 @@ def compare(
     found: dict[str, Summary] = {}
     for one in contestants(names, job.settings):
         name = str(one.calibrator)
-        found[name] = _summary(job._replace(settings=one, outputs={}, state=None), finish)
+        found[name] = _summary(job._replace(settings=one, outputs={}, state=None), finish, say)
         done(name, found[name])
     return found
 
 
-def _summary(job: Job, finish: Callable[[BaseRun], None]) -> Summary:
+def _summary(job: Job, finish: Callable[[BaseRun], None], say: Callable[[str], object]) -> Summary:
     started = perf_counter()
-    with job.start() as running:
+    with job.start(say=say) as running:
         finish(running)
     return summarize_run(running, running.events, perf_counter() - started)

@@ -24,12 +24,16 @@ __all__ = ["replay_delays"]
 
 
 def replay_delays(
-    options: ReplayOptions, delays: str, finish: Callable[[BaseRun, Source], None]
+    options: ReplayOptions,
+    delays: str,
+    finish: Callable[[BaseRun, Source], None],
+    say: Callable[[str], object] = lambda _: None,
 ) -> dict[Lateness, Summary]:
     """Return the summary of a replay at each delay, of delays with commas between them.
 
-    `finish` iterates a run of a source to its end. Nothing is written. Delays with a configuration,
-    or of a stream that can be read only once, are a ParameterError.
+    `finish` iterates a run of a source to its end, and `say` takes a sentence about a worker that
+    ends early. Nothing is written. Delays with a configuration, or of a stream that can be read
+    only once, are a ParameterError.
     """
     if options.configured:
         msg = f"--delays does not go with a configuration; set input.delay in {options.stream}"
@@ -42,7 +46,7 @@ def replay_delays(
         one = lateness(text.strip(), "--delays")
         job = plan_replay(options._replace(delay=text.strip())).job._replace(outputs={})
         started = perf_counter()
-        with job.start() as running:
+        with job.start(say=say) as running:
             finish(running, job.source)
         found[one] = summarize_run(running, running.events, perf_counter() - started)
     return found

@@ -77,7 +77,7 @@ def test_the_table_says_what_each_worker_did(invoke: Invoke, tmp_path: Path) -> 
     write_history(tmp_path / "in.csv", models=1)
     ran = invoke("replay", "in.csv", "--workers", "2")
     assert ran.code == 0, ran.err
-    assert "Worker 1: 1 models, 3,000 events, " in ran.err
+    assert "Worker 1: 1 model, 3,000 events, " in ran.err
     assert "Worker 2: 0 models, 0 events, " in ran.err
     assert "There are fewer models than workers, and a model is the work of one." in ran.err
 
@@ -100,6 +100,24 @@ def test_what_does_not_go_with_workers(
     os.mkfifo(tmp_path / "pipe.csv")
     ran = invoke("replay", "--workers", "2", *options)
     assert (ran.code, message in ran.err) == (2, True), ran.err
+
+
+@pytest.mark.parametrize("options", [[], ["--compare=ivap,platt"], ["--delays=1,100"]], ids=str)
+def test_the_command_says_which_worker_ended(tmp_path: Path, options: list[str]) -> None:
+    """Whatever is replayed with workers, a person reads that one ended, and gets all the same."""
+    write_history(tmp_path / "in.csv", rows=60_000)
+    with subprocess.Popen(
+        [COMMAND, "replay", "in.csv", "--workers", "2", *options],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        while len(workers := children(process.pid)) < WORKERS:
+            os.sched_yield()
+        os.kill(max(workers), signal.SIGKILL)
+        _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert b"was ended by SIGKILL, perhaps for lack of memory; its shard is done again." in said
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
