@@ -21,7 +21,7 @@ from tests.connectors.kafka.chaos.traffic import LIMIT, Traffic
 from tests.connectors.kafka.chaos.workers import Supervisor
 from tests.connectors.kafka.clients import CLIENTS
 from tests.connectors.kafka.soak.bucket import Bucket, free_port
-from tests.connectors.kafka.soak.campaign import Course, playing
+from tests.connectors.kafka.soak.campaign import Course, play_past, playing
 from tests.connectors.kafka.soak.faults import faults
 from tests.connectors.kafka.soak.memory import longest_life, slope
 from tests.connectors.kafka.soak.prometheus import Prometheus
@@ -66,6 +66,7 @@ FORMS = {
     "long": _Form(255, 1.0, 2.0, 4.0, 16),
 }
 _RATE = 80  # observations a second
+_PAST = 12  # units before the soak: then as many models retire as come, and the state has its size
 _WORKERS = ("0", "1")
 _MOST_AGE = 60  # seconds of a snapshot in quiet times
 _MOST_RECOVERY = 180  # seconds after a fault
@@ -87,6 +88,7 @@ def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
     return {
         **BINARY.sections,
         "input": {"max_record_bytes": LIMIT},
+        # Models retire once there are `max_models`, for which the records of the past suffice.
         "limits": {
             "label_timeout": f"{3 * unit:.0f}s",
             "dedup_ttl": f"{unit:.0f}s",
@@ -123,12 +125,15 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
     stack.callback(supervisor.close)
     for name in _WORKERS:
         supervisor.add(name).ready()
+    traffic, now = Traffic(application, seed, 0), time.time_ns() // 1_000_000
+    began = now - round(_PAST * form.unit * 1000)
+    records = Records(seed, _RATE, form.unit, began)
+    play_past(traffic, records, began, now)
+    drained(application, look=supervisor.require_all)
     prometheus = Prometheus(
         folder / "prometheus", application.ports.values(), _HOUR / form.unit, form.step
     )
     stack.callback(prometheus.close)
-    traffic = Traffic(application, seed, 0)
-    records = Records(seed, _RATE, form.unit, time.time_ns() // 1_000_000)
     course = Course(bucket, prometheus)
     with playing(traffic, records):
         course.quiet(form.unit)

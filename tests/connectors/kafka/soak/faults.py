@@ -51,7 +51,10 @@ def faults(
     proxy: Proxy,
     records: Records,
 ) -> list[Fault]:
-    """Return the faults in their order: those first that end processes, whose memory is measured.
+    """Return the faults in their order.
+
+    Memory is measured at the end, when it is not to change: those that end processes come first,
+    and then the one whose waiting observations are the most that the state ever holds.
 
     Parameters
     ----------
@@ -104,9 +107,6 @@ def faults(
             kill_broker,
             start_broker,
         ),
-        of_bucket("the bucket refuses connections", "refuse", 1.4, fails, late),
-        of_bucket("the bucket hangs", "hang", 1.75, fails, late),
-        of_bucket("the bucket is slow", "slow", 1.4, late),
         Fault(
             "no labels come, and then all at once",
             1.4,
@@ -115,6 +115,9 @@ def faults(
             partial(stop_labels, stopped=True),
             partial(stop_labels, stopped=False),
         ),
+        of_bucket("the bucket refuses connections", "refuse", 1.4, fails, late),
+        of_bucket("the bucket hangs", "hang", 1.75, fails, late),
+        of_bucket("the bucket is slow", "slow", 1.4, late),
     ]
 
 
