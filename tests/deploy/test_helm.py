@@ -12,8 +12,7 @@ import tarfile
 import tomllib
 from io import StringIO
 from math import ceil
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from benchmarks.saved import BASE, MIB, formula
@@ -22,6 +21,9 @@ from ruamel.yaml import YAML
 from tests.deploy.files import DEPLOY, linted, read
 
 from abers_connectors.config.model import Config, load
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ROOT = DEPLOY.parent
 CHART = DEPLOY / "helm" / "abers"
@@ -102,14 +104,15 @@ def test_the_rules_are_not_copied() -> None:
 
 def test_the_memory_is_that_of_the_configuration() -> None:
     """The values of the memory are the limits that the default configuration has."""
-    config = load(flags=tomllib.loads(VALUES["configuration"]), environ={"ABERS_KAFKA_PASSWORD": "p"})
+    flags = tomllib.loads(VALUES["configuration"])
+    config = load(flags=flags, environ={"ABERS_KAFKA_PASSWORD": "p"})
     memory, limits = VALUES["memory"], config.limits
     assert memory["labels"] == config.calibrator.window
     assert memory["pending"] == limits.max_pending
     assert memory["early"] == limits.max_early
     assert memory["finished"] == limits.dedup_max_ids
     assert memory["maxBytes"] == limits.max_bytes
-    assert memory["protected"] == (config.calibrator.probability == "protected")
+    assert memory["protected"] == config.settings().protected
 
 
 def test_the_plain_manifests_have_the_configuration() -> None:

@@ -31,7 +31,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- $replicas := int .Values.replicas }}
 {{- $others := max 1 (sub $replicas 1) }}
 {{- $usual := div (add .Values.partitions $replicas -1) $replicas }}
-{{- $most := div (add .Values.partitions $others -1) $others }}
+{{- $most := div (add .Values.partitions $others -1) $others -}}
 requests:
   cpu: {{ .Values.cpu | quote }}
   memory: {{ add .Values.memory.process (div (mul $usual $partition.rest) 1048576) 1 }}Mi
