@@ -134,7 +134,7 @@ def helm(*words: object) -> str:
 def rendered(values: dict[str, str], *words: object) -> dict[str, Any]:
     """Return the objects that the chart makes of values, by kind."""
     flags = [one for pair in values.items() for one in ("--set", "=".join(pair))]
-    text = helm("template", "abers", CHART, *flags, *words)
+    text = helm("template", "abers", CHART, "--kube-version", "1.34", *flags, *words)
     return {one["kind"]: one for one in YAML(typ="safe").load_all(StringIO(text))}
 
 
@@ -227,7 +227,8 @@ def test_pods_follow_the_lag() -> None:
 @pytest.mark.long
 def test_two_releases() -> None:
     """Objects of two applications in a namespace have different names and select other pods."""
-    text = helm("template", "two", CHART, "--set", "prometheusOperator.enabled=true")
+    flags = "--kube-version", "1.34", "--set", "prometheusOperator.enabled=true"
+    text = helm("template", "two", CHART, *flags)
     for one in YAML(typ="safe").load_all(StringIO(text)):
         assert one["metadata"]["name"] == "two"
         assert one["metadata"]["labels"]["app.kubernetes.io/instance"] == "two"
