@@ -23,8 +23,10 @@ CONFIGURATION = tomllib.loads(KINDS["ConfigMap"]["data"]["abers.toml"])
 
 def test_there_is_all() -> None:
     """There is what a service needs: pods that keep their names, probes, a budget, a policy."""
-    kinds = {"ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "StatefulSet"}
-    assert {*KINDS} == kinds
+    assert {*KINDS} == {
+        *("ConfigMap", "NetworkPolicy", "PodDisruptionBudget"),
+        *("Service", "ServiceAccount", "StatefulSet"),
+    }
 
 
 @pytest.mark.parametrize("version", ["1.29", "1.34"])
@@ -35,7 +37,7 @@ def test_schemas(version: str) -> None:
 
 def test_the_configuration() -> None:
     """The configuration is one, and a pod's name is its instance."""
-    environ = {one["name"]: one["name"] for one in CONTAINER["env"]}
+    environ = {one["name"]: one.get("value", one["name"]) for one in CONTAINER["env"]}
     assert environ.pop("ABERS_KAFKA__GROUP_INSTANCE_ID")
     config = load(
         flags=CONFIGURATION, environ=environ | {"ABERS_KAFKA__GROUP_INSTANCE_ID": "abers-2"}
@@ -58,11 +60,20 @@ def test_what_it_names_is_mounted() -> None:
     assert mounted["/etc/abers"] == "configuration"
     assert CONTAINER["args"] == ["run", "/etc/abers/abers.toml"]
     cafile = CONFIGURATION["kafka"]["security"]["cafile"]
-    assert mounted[cafile.rpartition("/")[0]] == "ca"
+    (authorities,) = [one for one in POD["volumes"] if "secret" in one]
+    assert mounted[cafile.rpartition("/")[0]] == authorities["name"]
+    assert cafile.rpartition("/")[2] in [one["path"] for one in authorities["secret"]["items"]]
     (claim,) = STATEFULSET["volumeClaimTemplates"]
     assert mounted[CONFIGURATION["state"]["path"]] == claim["metadata"]["name"]
     claims = {claim["metadata"]["name"], *(one["name"] for one in POD["volumes"])}
     assert {*mounted.values()} == claims
+
+
+def test_the_pods_have_no_rights_in_the_cluster() -> None:
+    """The account has no token, and neither have the pods that use it."""
+    account = KINDS["ServiceAccount"]
+    assert account["automountServiceAccountToken"] is POD["automountServiceAccountToken"] is False
+    assert POD["serviceAccountName"] == account["metadata"]["name"]
 
 
 def test_probes() -> None:
