@@ -130,12 +130,12 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
     records = Records(seed, _RATE, form.unit, began)
     play_past(traffic, records, began, now)
     drained(application, look=supervisor.require_all)
-    prometheus = Prometheus(
-        folder / "prometheus", application.ports.values(), _HOUR / form.unit, form.step
-    )
-    stack.callback(prometheus.close)
-    course = Course(bucket, prometheus)
     with playing(traffic, records):
+        prometheus = Prometheus(
+            folder / "prometheus", application.ports.values(), _HOUR / form.unit, form.step
+        )
+        stack.callback(prometheus.close)
+        course = Course(bucket, prometheus)
         course.quiet(form.unit)
         for fault in faults(application, supervisor, storage, bucket.proxy, records):
             course.fault(fault, fault.units * form.unit)
