@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BACKEND = os.environ.setdefault("ABERS_BACKEND", "native")
 CI = os.environ.get("CI") == "true"
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))  # some import `benchmarks`, which is never installed
 DATA = Path(os.environ.setdefault("ABERS_DATA", str(ROOT.parent / "shared" / "data")))
 
 import abers  # noqa: E402 - after the backend is chosen: without it the fallback would do
