@@ -35,6 +35,7 @@ def run(processor: Processor, events: list[Observation | Label], batch: int) -> 
     return history
 
 
+@pytest.mark.simulation
 @settings(max_examples=20)
 @given(batch=st.integers(1, 300), count=st.integers(1, 400))
 def test_windows_do_not_depend_on_batches(batch: int, count: int) -> None:
