@@ -21,7 +21,7 @@ from tests.connectors.kafka.chaos.traffic import LIMIT, Traffic
 from tests.connectors.kafka.chaos.workers import Supervisor
 from tests.connectors.kafka.clients import CLIENTS
 from tests.connectors.kafka.soak.bucket import Bucket, free_port
-from tests.connectors.kafka.soak.campaign import Course, play_past, playing
+from tests.connectors.kafka.soak.campaign import Course, playing
 from tests.connectors.kafka.soak.faults import faults
 from tests.connectors.kafka.soak.memory import longest_life, slope
 from tests.connectors.kafka.soak.prometheus import Prometheus
@@ -67,6 +67,7 @@ FORMS = {
 }
 _RATE = 80  # observations a second
 _PAST = 12  # units before the soak: then as many models retire as come, and the state has its size
+_PARTS = 4  # of a unit of the past that are read at once: models retire only where a batch begins
 _WORKERS = ("0", "1")
 _MOST_AGE = 60  # seconds of a snapshot in quiet times
 _MOST_RECOVERY = 180  # seconds after a fault
@@ -126,10 +127,11 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
     for name in _WORKERS:
         supervisor.add(name).ready()
     traffic, now = Traffic(application, seed, 0), time.time_ns() // 1_000_000
-    began = now - round(_PAST * form.unit * 1000)
+    began, part = now - round(_PAST * form.unit * 1000), round(form.unit * 1000 / _PARTS)
     records = Records(seed, _RATE, form.unit, began)
-    play_past(traffic, records, began, now)
-    drained(application, look=supervisor.require_all)
+    for until in range(began, now, part):
+        traffic.write(records.due(until))
+        drained(application, look=supervisor.require_all)
     with playing(traffic, records):
         prometheus = Prometheus(
             folder / "prometheus", application.ports.values(), _HOUR / form.unit, form.step

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.soak.prometheus import Prometheus
     from tests.connectors.kafka.soak.records import Records
 
-__all__ = ["Course", "Phase", "play_past", "playing"]
+__all__ = ["Course", "Phase", "playing"]
 
 _CHUNK = 0.25  # seconds of records that are written together
-_SLICE = 10_000  # milliseconds of records of the past that are written together
 _MOMENT = 1.0  # seconds between two looks at the bucket
 _PAST = 5.0  # seconds without an alert after which all is well
 
@@ -56,12 +55,6 @@ class Phase(NamedTuple):
             f"{name}: {self.end - self.begin:.0f} s, recovered {self.recovered - self.end:.0f} s "
             f"later, oldest snapshot {self.oldest:.0f} s, alerts {', '.join(sorted(self.alerts))}"
         )
-
-
-def play_past(traffic: Traffic, records: Records, began: int, now: int) -> None:
-    """Write the records from one time to another, in milliseconds, as fast as brokers take them."""
-    for until in range(began, now, _SLICE):
-        traffic.write(records.due(until))
 
 
 @contextmanager
