@@ -198,6 +198,8 @@ def judge(
     ids: set[str],
     poison: Mapping[tuple[str, int, int], str],
     task: Task = BINARY,
+    *,
+    reworded: bool = False,
 ) -> CheckResult:
     """Assert that everything happened exactly once.
 
@@ -211,6 +213,8 @@ def judge(
         Records that are not events, by topic, partition and offset, with the reason.
     task
         Task of the application.
+    reworded
+        Whether workers of other versions wrote dead letters, whose sentences may be others.
     """
     inputs, changelog = _Inputs(application), history(application)
     there = {
@@ -237,7 +241,10 @@ def judge(
                 for one in records
                 if one.partition == number
             ]
-            _same(found, replayed.said[sink], f"{sink}[{number}]")
+            expected = replayed.said[sink]
+            if reworded and sink == "dead_letters":
+                found, expected = map(_without_sentences, (found, expected))
+            _same(found, expected, f"{sink}[{number}]")
         from_snapshots += _states_equal(
             application, number, task, _State.of(replayed.processor, task)
         )
@@ -250,6 +257,19 @@ def judge(
         states_equal=True,
         restored_from_snapshots=from_snapshots,
     )
+
+
+def _without_sentences(dead: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return dead letters without the sentence that says what is wrong."""
+    return [
+        (
+            key,
+            json.loads(value) | {"detail": None},
+            [one for one in headers if one[0] != "abers.detail"],
+            timestamp,
+        )
+        for key, value, headers, timestamp in dead
+    ]
 
 
 def _same(found: Sequence[Any], expected: Sequence[Any], where: str) -> None:
