@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import threading
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -208,12 +207,19 @@ def test_models_of_river_stay_pickles() -> None:
         processor.snapshot(key=KEY)
 
 
+class InUse(Scorer):
+    """A learner that cannot be saved."""
+
+    def __getstate__(self) -> dict[str, int]:
+        """Refuse to be saved."""
+        msg = "in use"
+        raise RuntimeError(msg)
+
+
 def test_what_skops_cannot_save() -> None:
     """An object that skops cannot save is refused with the remedy."""
-    learner = Scorer()
-    learner.count = threading.Lock()  # type: ignore[assignment]
-    with pytest.raises(StateError, match=r"skops cannot save the learners \(.*give a key"):
-        Processor(learner=learner, trusted_types=[SCORER]).snapshot()
+    with pytest.raises(StateError, match=r"skops cannot save the learners \(in use\).*give a key"):
+        Processor(learner=InUse(), trusted_types=[]).snapshot()
 
 
 def test_one_string_is_no_list_of_types() -> None:
