@@ -12,7 +12,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
 test-native test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
     -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 
-.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines lock release-check \
+.PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines serving lock release-check \
         test-native test-kafka test-reference test-sanitized test-wheel test-oldest
 
 run: .venv/run.stamp
@@ -58,12 +58,19 @@ test-sanitized: setup
 test-wheel: setup
 	scripts/test-wheel
 
-test-long: setup test-oldest engines
+test-long: setup test-oldest engines serving
 	$(BIN)/pytest --hypothesis-profile=long -o faulthandler_timeout=3600 -m "long or not long"
 
 # Dask, Ray and Spark, which only the long tests and `python -m benchmarks.scale` need.
 engines: setup
 	$(BIN)/python -m pip install --quiet --group engines --constraint constraints.txt
+
+# MLflow and BentoML, which only the long tests need, in an environment of their own.
+serving: setup
+	$(BIN)/python -m venv --clear build/serving
+	build/serving/bin/pip install --quiet --disable-pip-version-check --requirement locks/serving.txt
+	CI=true $(BIN)/pip wheel --quiet --no-build-isolation --no-deps --wheel-dir build/serving/dist .
+	build/serving/bin/pip install --quiet --disable-pip-version-check --no-deps build/serving/dist/*.whl
 
 test-oldest: setup
 	scripts/test-oldest

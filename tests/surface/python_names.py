@@ -23,6 +23,7 @@ MODULES = [
     "abers.exceptions",
     "abers.learners.gaussian",
     "abers.learners.river_adapters",
+    "abers.learners.sklearn_adapters",
     "abers.regression.scores",
 ]
 PROTOCOLS = {

@@ -47,6 +47,8 @@ class Processor:
         `score(x)` and `learn(x, value)`, shared by all models.
     outcomes
         Whether a label that settles a prediction gives an `Outcome`.
+    trusted_types
+        If given, skops saves learners, and nothing is pickled: names of types it does not know.
 
     Attributes
     ----------
@@ -89,8 +91,10 @@ class Processor:
         *,
         learner: Learner | None = None,
         outcomes: bool = True,
+        trusted_types: Sequence[str] | None = None,
     ) -> None:
         self.settings = settings or Settings()
+        self.trusted_types = trusted_types
         self.position: Any = None
         self._state = ProcessorState(self.settings, learner, outcomes=outcomes)
 
@@ -294,10 +298,7 @@ class Processor:
     # Snapshots
 
     def state_bytes(self) -> bytes:
-        """Return the state in canonical form, without learners.
-
-        It is equal for processors of equal settings that took the same events.
-        """
+        """Return the state without learners; equal settings and events give equal bytes."""
         return b"".join(snapshot.dump_state(self._state.sound()))
 
     def snapshot(
@@ -313,11 +314,10 @@ class Processor:
         position
             Where reading resumes, stored for the caller; anything that JSON can hold.
         key
-            Secret of 16 to 64 random bytes that seals all of it. Required with learners, for
-            their state is a pickle, which must not be read unless its writer had the key.
+            Secret of 16 to 64 random bytes that seals all of it. Whoever reads a pickle must trust
+            its writer, so learners need a key unless there are `trusted_types`.
         owner
-            Name of the owner of the state, part of what the key seals; `restore` refuses the state
-            of another.
+            Name of the owner of the state, under the seal; `restore` refuses that of another.
 
         Returns
         -------
@@ -327,7 +327,7 @@ class Processor:
         Raises
         ------
         StateError
-            If there are learners and no key, or something cannot be saved.
+            If a learner is to be a pickle without a key, or something cannot be saved.
         ParameterError
             If the key is too short or too long.
         """
@@ -349,7 +349,7 @@ class Processor:
         >>> b"".join(Processor().snapshot_pieces()) == Processor().snapshot()
         True
         """
-        return snapshot.dump(self._state.sound(), position, key, owner)
+        return snapshot.dump(self._state.sound(), position, key, owner, self.trusted_types)
 
     @classmethod
     def restore(  # noqa: PLR0913 - its parameters, and those of the seal
@@ -361,6 +361,7 @@ class Processor:
         owner: str = "",
         learner: Learner | None = None,
         outcomes: bool = True,
+        trusted_types: Sequence[str] | None = None,
     ) -> Processor:
         """Restore a processor, which continues as the saved one would have.
 
@@ -368,7 +369,7 @@ class Processor:
         ----------
         blob
             What `snapshot` returned.
-        settings, learner, outcomes
+        settings, learner, outcomes, trusted_types
             As of the saved processor. The learner is replaced by the saved one.
         key, owner
             As of `snapshot`. A snapshot under another key, or under none, is refused.
@@ -381,8 +382,8 @@ class Processor:
         Raises
         ------
         StateError
-            If the bytes are damaged, of an unknown version, of other settings or of another
-            owner, or the key is missing or wrong; they are not read before the key is verified.
+            If the bytes are damaged, or of another version, settings or owner, learners are of
+            untrusted types, or the key is wrong; nothing is read before the key is verified.
         ParameterError
             If the key is too short or too long.
 
@@ -393,6 +394,6 @@ class Processor:
         >>> Processor.restore(processor.snapshot({"line": 1})).position
         {'line': 1}
         """
-        processor = cls(settings, learner=learner, outcomes=outcomes)
-        processor.position = snapshot.load(processor._state, blob, key, owner)
+        processor = cls(settings, learner=learner, outcomes=outcomes, trusted_types=trusted_types)
+        processor.position = snapshot.load(processor._state, blob, key, owner, trusted_types)
         return processor

@@ -1,8 +1,9 @@
 """Snapshots of a processor.
 
-The state is a function of the events, to the last bit. The pickles of learners and the histories of
+The state is a function of the events, to the last bit. The bytes of learners and the histories of
 models are not, so they are saved beside it. With a key all of a snapshot is under one seal, for one
-owner; learners are read only from under such a seal, and only if the settings name a learner.
+owner. A pickle of learners is read only from under such a seal, and no learner without being asked
+for.
 
 A snapshot is a seal (see `abers.serialization`) around MessagePack: the settings, the position, the
 state, the learners and the histories. Columns are little-endian bytes.
@@ -13,7 +14,6 @@ numbers on from there.
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,6 +32,7 @@ from abers.serialization import (
     seal_pieces,
     unseal,
 )
+from abers.stream import saved_learners
 from abers.stream.alarms import SavedEProcesses  # noqa: TC001 - msgspec reads the annotations
 from abers.stream.history import SavedHistory  # noqa: TC001 - as above
 from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
@@ -52,11 +53,10 @@ from abers.validation import shown
 from abers.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from abers.learners import Learner
     from abers.serialization import Piece
     from abers.stream.calibration_step import CalibrationStep
     from abers.stream.join import Join
@@ -152,12 +152,13 @@ def dump(
     position: Any,  # noqa: ANN401
     key: bytes | None,
     owner: str,
+    trusted_types: Sequence[str] | None,
 ) -> Iterator[Piece]:
     """Return the snapshot of a state in pieces, each made when it is its turn."""
     saved, learners = None, state.join.learners
     if learners is not None:
-        _require_key(key)
-        saved = pickle.dumps((learners.shared, learners.by_model), protocol=5)
+        saved_learners.require_protection(key, trusted_types)
+        saved = saved_learners.dump((learners.shared, learners.by_model), trusted_types)
     whole: dict[str, Iterable[Piece]] = {
         "version": encode(__version__),
         "settings": encode(state.settings),
@@ -230,17 +231,26 @@ def require_whole(blob: bytes, key: bytes | None = None, owner: str | None = Non
     _payload(blob, key, owner)
 
 
-def load(state: ProcessorState, blob: bytes, key: bytes | None, owner: str) -> Any:  # noqa: ANN401
+def load(
+    state: ProcessorState,
+    blob: bytes,
+    key: bytes | None,
+    owner: str,
+    trusted_types: Sequence[str] | None,
+) -> Any:  # noqa: ANN401
     """Load a snapshot into an empty state, and return its position."""
     learners = state.join.learners
     if learners is not None:
-        _require_key(key)
+        saved_learners.require_protection(key, trusted_types)
     whole, saved = read(blob, key, owner)
     _require_settings(whole.settings, state.settings)
     names = [*saved.models, *(segment for _, segment in saved.keys)]
     require_limits(state.settings, max(len(saved.models), len(saved.keys)), names, [])
     if learners is not None:
-        learners.shared, learners.by_model = _learners(whole)
+        if whole.learners is None:
+            msg = "the snapshot holds no learner, and the settings name one; start without it"
+            raise StateError(msg)
+        learners.shared, learners.by_model = saved_learners.load(whole.learners, trusted_types)
     elif whole.learners is not None:
         msg = "the snapshot holds learners, and the settings name none; name the learner again"
         raise StateError(msg)
@@ -329,29 +339,3 @@ def _load_calibration(
     if e_processes is not None and saved.e_processes is not None:
         loaded = e_processes.load(saved.e_processes, calibration.made)
         require(loaded == waiting, "e-processes")
-
-
-# Learners
-
-
-def _require_key(key: bytes | None) -> None:
-    if key is None:
-        msg = (
-            "the state of a learner is saved and loaded only under a secret key; "
-            "give one (the command line reads ABERS_STATE_KEY)"
-        )
-        raise StateError(msg)
-
-
-def _learners(whole: Snapshot) -> tuple[Learner | None, dict[str, Learner]]:
-    if whole.learners is None:
-        msg = "the snapshot holds no learner, and the settings name one; start without it"
-        raise StateError(msg)
-    try:
-        shared, by_model = pickle.loads(whole.learners)  # noqa: S301 - it was under the key
-    except Exception as error:
-        msg = (
-            f"the learners in the snapshot cannot be loaded ({error}); is river's version another?"
-        )
-        raise StateError(msg) from error
-    return shared, by_model

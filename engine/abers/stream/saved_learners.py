@@ -1,0 +1,126 @@
+"""Learners as bytes: a pickle under the key of a snapshot, or the format of skops.
+
+Loading a pickle can run any code, so its writer must have had the key. skops creates objects of
+types that it or the caller trusts, and runs no other code, so no key is needed.
+"""
+
+from __future__ import annotations
+
+import pickle
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from abers.exceptions import MissingExtraError, ParameterError, StateError
+from abers.serialization import REMEDY
+from abers.validation import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from abers.learners import Learner
+
+    Learners = tuple[Learner | None, dict[str, Learner]]
+
+__all__ = ["dump", "load", "require_protection"]
+
+_SKOPS_MAGIC = b"PK\x03\x04"  # of a zip file; a pickle begins with another byte
+_OWN_TYPES = ("abers.learners.sklearn_adapters.SklearnClassifier",)
+_METHODS = ("score", "learn")
+
+
+def require_protection(key: bytes | None, trusted_types: Sequence[str] | None) -> None:
+    """Raise a StateError if neither a key nor skops protects whoever loads the learners."""
+    if isinstance(trusted_types, str):
+        msg = f"trusted_types={shown(trusted_types)} is one string; give a list of names"
+        raise ParameterError(msg)
+    if key is None and trusted_types is None:
+        msg = (
+            "the state of a learner is saved and loaded only under a secret key; give one (the "
+            "command line reads ABERS_STATE_KEY), or trusted_types for the format of skops"
+        )
+        raise StateError(msg)
+
+
+def dump(learners: Learners, trusted_types: Sequence[str] | None) -> bytes:
+    """Return learners as a pickle, or in the format of skops if types are given."""
+    if trusted_types is None:
+        return pickle.dumps(learners, protocol=5)
+    skops = _skops()
+    try:
+        blob: bytes = skops.dumps(learners)
+    except Exception as error:
+        msg = f"skops cannot save the learners ({error}); leave trusted_types out, and give a key"
+        raise StateError(msg) from error
+    _require_trusted(skops.get_untrusted_types(data=blob), trusted_types)
+    return blob
+
+
+def load(blob: bytes, trusted_types: Sequence[str] | None) -> Learners:
+    """Load learners that `dump` saved with the same choice of format."""
+    if not blob.startswith(_SKOPS_MAGIC):
+        if trusted_types is None:
+            return _from_pickle(blob)
+        msg = (
+            "the learners in the snapshot are no skops file but may be a pickle, which can run any "
+            "code; leave trusted_types out if you trust those who have the key"
+        )
+        raise StateError(msg)
+    if trusted_types is None:
+        msg = "skops saved the learners in the snapshot; give trusted_types, such as []"
+        raise StateError(msg)
+    return _from_skops(blob, trusted_types)
+
+
+def _from_pickle(blob: bytes) -> Learners:
+    try:
+        shared, by_model = pickle.loads(blob)  # noqa: S301 - it was under the key
+    except Exception as error:
+        msg = (
+            f"the learners in the snapshot cannot be loaded ({error}); is river's version another?"
+        )
+        raise StateError(msg) from error
+    return shared, by_model
+
+
+def _from_skops(blob: bytes, trusted_types: Sequence[str]) -> Learners:
+    skops = _skops()
+    try:
+        _require_trusted(skops.get_untrusted_types(data=blob), trusted_types)
+        shared, by_model = skops.loads(blob, trusted=[*_OWN_TYPES, *trusted_types])
+        every = [*by_model.values(), *([] if shared is None else [shared])]
+        sound = all(callable(getattr(one, name, None)) for one in every for name in _METHODS)
+    except StateError:
+        raise
+    except Exception as error:
+        msg = f"the learners in the snapshot cannot be loaded ({shown(error)}); {REMEDY}"
+        raise StateError(msg) from error
+    if not sound:
+        msg = f"the learners in the snapshot have no methods score and learn; {REMEDY}"
+        raise StateError(msg)
+    return shared, by_model
+
+
+def _require_trusted(unknown: Sequence[str], trusted_types: Sequence[str]) -> None:
+    """Refuse types that nobody trusts, and river's, whose state skops saves only in part."""
+    rivers = [name for name in unknown if name.startswith("river.")]
+    if rivers:
+        msg = (
+            f"skops does not save all of the state of river's models ({rivers[0]}); leave "
+            "trusted_types out, and give a key"
+        )
+        raise StateError(msg)
+    untrusted = [name for name in unknown if name not in {*_OWN_TYPES, *trusted_types}]
+    if untrusted:
+        msg = (
+            f"the learners have types that skops does not trust: {', '.join(untrusted)}; if you "
+            "know that these may be created from the bytes, add their names to trusted_types"
+        )
+        raise StateError(msg)
+
+
+def _skops() -> Any:  # noqa: ANN401 - a module
+    try:
+        return import_module("skops.io")
+    except ModuleNotFoundError as error:
+        msg = "trusted_types needs skops, which is not installed; run: pip install 'abers[skops]'"
+        raise MissingExtraError(msg) from error
