@@ -66,7 +66,7 @@ FORMS = {
     "long": _Form(255, 1.0, 2.0, 4.0, 16),
 }
 _RATE = 80  # observations a second
-_PAST = 12  # units before the soak: then as many models retire as come, and the state has its size
+_PAST = 16  # units before the soak: then as many models retire as come, and the state has its size
 _PARTS = 4  # of a unit of the past that are read at once: models retire only where a batch begins
 _WORKERS = ("0", "1")
 _MOST_AGE = 60  # seconds of a snapshot in quiet times
@@ -94,7 +94,7 @@ def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
             "label_timeout": f"{3 * unit:.0f}s",
             "dedup_ttl": f"{unit:.0f}s",
             "retire_after": f"{3 * unit:.0f}s",  # longer than labels stay away
-            "max_models": 28,  # a partition has 24 that are not silent for so long
+            "max_models": 40,  # a partition has 24 that are not silent for so long, and 3 more a unit
         },
         "kafka": CLIENTS["librdkafka"],
         "state": {"path": bucket.url, "snapshot_every": 300},
