@@ -94,7 +94,7 @@ def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
             "label_timeout": f"{3 * unit:.0f}s",
             "dedup_ttl": f"{unit:.0f}s",
             "retire_after": f"{3 * unit:.0f}s",  # longer than labels stay away
-            "max_models": 40,  # a partition has 24 that are not silent for so long, and 3 more a unit
+            "max_models": 40,  # a partition has 24 that are not silent, and 3 more a unit
         },
         "kafka": CLIENTS["librdkafka"],
         "state": {"path": bucket.url, "snapshot_every": 300},
