@@ -76,7 +76,7 @@ def test_rolling_restarts_between_two_versions(older: str, broker: Broker, tmp_p
         drained(application, look=supervisor.require_all)
         for name in INSTANCES:
             supervisor.retire(name)
-        found = judge(application, traffic.ids, traffic.poison, reworded=True)
+        found = judge(application, traffic.ids, traffic.poison, mixed=True)
         assert found.states_equal
         assert not found.lost + found.duplicates
         assert {code for one in supervisor.retired for code in one.exits} == {0}
