@@ -156,7 +156,11 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
 
 
 def _slopes(prometheus: Prometheus, phases: Sequence[Phase], form: _Form) -> list[Slope]:
-    """Return the growth of the memory of each worker, once it has settled."""
+    """Return the growth of the memory of each worker in quiet times, once it has settled.
+
+    A fault may hold memory for as long as it lasts, such as the parts of a slow upload.
+    """
+    quiet = [(one.begin, one.end) for one in phases if one.fault is None]
     begin, end = phases[0].begin, phases[-1].end
     memory, starts = (
         sorted((labels["instance"], found) for labels, found in prometheus.series(one, begin, end))
@@ -166,7 +170,8 @@ def _slopes(prometheus: Prometheus, phases: Sequence[Phase], form: _Form) -> lis
     for (_, samples), (_, started) in zip(memory, starts, strict=True):
         life = longest_life(samples, started)
         settled = life[0][0] + form.settled * form.unit
-        found.append(slope([one for one in life if one[0] >= settled]))
+        calm = [one for one in life if any(a <= one[0] <= b for a, b in quiet)]
+        found.append(slope([one for one in calm if one[0] >= settled]))
     return found
 
 
