@@ -53,5 +53,6 @@ def write_file(path: Path, content: bytes) -> None:
     unfinished = path.with_suffix(".unfinished")
     with unfinished.open("wb") as file:
         file.write(content)
+        file.flush()  # or what is synchronized lacks what Python still holds
         os.fsync(file.fileno())
     unfinished.replace(path)
