@@ -6,10 +6,12 @@ native one), or fails at once; and in CI it tests all that it was asked for.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,11 +65,13 @@ def without_data() -> str | None:
 def without_kafka() -> str | None:
     """Return what to install for the tests on a broker; the first time, its jars are fetched."""
     broker = [] if "KAFKA_BOOTSTRAP" in os.environ else ["kafka-broker"]
-    for name in (*broker, "schema-registry"):
-        words = [sys.executable, str(ROOT / "scripts" / name), "--fetch"]
-        ran = subprocess.run(words, capture_output=True, text=True, check=False)
-        if ran.returncode:
-            return ran.stderr.strip().splitlines()[-1]
+    with Path(tempfile.gettempdir(), "abers-fetch.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Maven must not fetch for two workers of xdist at once
+        for name in (*broker, "schema-registry"):
+            words = [sys.executable, str(ROOT / "scripts" / name), "--fetch"]
+            ran = subprocess.run(words, capture_output=True, text=True, check=False)
+            if ran.returncode:
+                return ran.stderr.strip().splitlines()[-1]
     return None
 
 

@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ENVIRON = {SECRET_NAME: CLIENT_SECRET}
-LIFETIME = 12.0  # seconds of a token; librdkafka renews by whole seconds
-SESSION = 5000  # ms after which the broker wants a token again on each connection
+LIFETIME = 20.0  # seconds of a token; librdkafka renews by whole seconds
+# ms after which the broker wants a token again on each connection. kafka-python shows one with a
+# tenth of them left: a second, so that a busy machine is in time. A session ends with its token,
+# and half of a lifetime leaves none that is nearly over.
+SESSION = 10_000
 PLAIN = "SASL_PLAINTEXT"
 LISTENER, SASL = "listener.name.client", "org.apache.kafka.sasl.oauthbearer"
 OAUTH = "org.apache.kafka.common.security.oauthbearer"
