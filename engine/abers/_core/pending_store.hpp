@@ -36,11 +36,11 @@ struct Event {
 };
 
 // Kinds of steps. An assumed label is learned, a late one is not.
-enum class Step : std::uint8_t { kPredicts, kLearns, kAssumes, kLate };
+enum class StepKind : std::uint8_t { kPredicts, kLearns, kAssumes, kLate };
 
 // A step of a calibrator: a prediction, or a label.
 struct Settled {
-  Step kind;
+  StepKind kind;
   std::int64_t row;  // of the event that brought it about
   std::uint32_t slot;
   std::uint32_t key;
@@ -184,7 +184,7 @@ class PendingStore {
     }
     const std::uint32_t slot =
         pending().add(event.name, event.key, event.time, now(event.name.model), event.value);
-    step(slot, 0, Step::kPredicts, 0);
+    step(slot, 0, StepKind::kPredicts, 0);
     if (const std::uint32_t label = early().find(event.name)) {
       const std::int64_t label_time = early()[label].time;
       const double value = early()[label].value;
@@ -215,11 +215,11 @@ class PendingStore {
   void pair(std::uint32_t slot, std::int64_t label_time, double value) {
     const bool late = pending()[slot].value == kAssumed;
     counts[kLateLabels] += late;
-    step(slot, label_time, late ? Step::kLate : Step::kLearns, value);
+    step(slot, label_time, late ? StepKind::kLate : StepKind::kLearns, value);
     finish(slot, true);
   }
 
-  void step(std::uint32_t slot, std::int64_t label_time, Step kind, double value) {
+  void step(std::uint32_t slot, std::int64_t label_time, StepKind kind, double value) {
     const Entry& entry = pending()[slot];
     const Clock& clock = clocks[entry.model];
     steps.push_back({kind, row_, slot, entry.key, entry.time, label_time,
@@ -257,7 +257,7 @@ class PendingStore {
   void assume(std::uint32_t slot) {
     const Entry& entry = pending()[slot];
     ++counts[kExpired];
-    step(slot, entry.time + wait_, Step::kAssumes, *assumed_);
+    step(slot, entry.time + wait_, StepKind::kAssumes, *assumed_);
     assumed_ids.emplace_back(entry.id());
     pending().assume(slot);
     pending().stamp(slot, now(entry.model));

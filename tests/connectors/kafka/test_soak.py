@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.kafka.chaos.apart import run_apart
 from tests.connectors.kafka.chaos.traffic import START
-from tests.connectors.kafka.soak.memory import longest_life, slope
+from tests.connectors.kafka.soak.memory import slope
+from tests.connectors.kafka.soak.overdue import longest_overdue
 from tests.connectors.kafka.soak.prometheus import scaled
 from tests.connectors.kafka.soak.records import Records
 
@@ -40,15 +41,21 @@ def test_scaled_rules() -> None:
     assert "[5000ms]" in rules["job_model_view:abers_ece:rate5m"]["expr"]
 
 
-def test_slope_of_the_longest_life() -> None:
-    """Memory is measured in the process that lived longest; noise widens the interval."""
-    restarted = [(float(at), 0.0 if at < 100 else 100.0) for at in range(1000)]
-    memory = [(at, 2.0**30 if at < 100 else 2.0**20 * at / 3600) for at, _ in restarted]
-    found = slope(longest_life(memory, restarted))
+def test_slope_of_memory() -> None:
+    """The slope is in MiB an hour; noise widens its interval."""
+    found = slope([(float(at), 2.0**20 * at / 3600) for at in range(1000)])
     assert found.value == pytest.approx(1.0)
     assert found.error < 1e-9
-    noisy = slope([(at, 2.0**20 * (at % 7)) for at, _ in restarted])
+    noisy = slope([(float(at), 2.0**20 * (at % 7)) for at in range(1000)])
     assert abs(noisy.value) < noisy.error
+
+
+def test_snapshots_that_are_overdue() -> None:
+    """A snapshot is due from one record too many on, until it was saved, in each partition."""
+    slow = [(0.0, 300.0), (2.0, 301.0), (4.0, 900.0), (6.0, 950.0), (8.0, 20.0), (10.0, 301.0)]
+    never = [(0.0, 300.0), (90.0, 0.0)]
+    assert longest_overdue([never, slow], 300) == 4.0
+    assert longest_overdue([never], 300) == 0.0
 
 
 def test_no_label_is_far_ahead_of_the_clock() -> None:

@@ -9,6 +9,7 @@ import logging
 import sys
 import time
 from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,8 @@ from tests.connectors.kafka.clients import CLIENTS
 from tests.connectors.kafka.soak.bucket import Bucket, free_port
 from tests.connectors.kafka.soak.campaign import Course, playing
 from tests.connectors.kafka.soak.faults import faults
-from tests.connectors.kafka.soak.memory import longest_life, slope
+from tests.connectors.kafka.soak.memory import slope
+from tests.connectors.kafka.soak.overdue import longest_overdue
 from tests.connectors.kafka.soak.prometheus import Prometheus
 from tests.connectors.kafka.soak.records import Records
 from tests.connectors.kafka.soak.report import Report
@@ -69,7 +71,8 @@ _RATE = 80  # observations a second
 _PAST = 16  # units before the soak: then as many models retire as come, and the state has its size
 _PARTS = 4  # of a unit of the past that are read at once: models retire only where a batch begins
 _WORKERS = ("0", "1")
-_MOST_AGE = 60  # seconds of a snapshot in quiet times
+_SNAPSHOT_EVERY = 300  # records; the emptiest partition has as many in a minute
+_MOST_OVERDUE = 20  # seconds of a snapshot in quiet times
 _MOST_RECOVERY = 180  # seconds after a fault
 _HOUR = 3600
 
@@ -97,7 +100,7 @@ def _sections(bucket: Bucket, unit: float) -> dict[str, dict[str, Any]]:
             "max_models": 40,  # a partition has 24 that are not silent, and 3 more a unit
         },
         "kafka": CLIENTS["librdkafka"],
-        "state": {"path": bucket.url, "snapshot_every": 300},
+        "state": {"path": bucket.url, "snapshot_every": _SNAPSHOT_EVERY},
     }
 
 
@@ -110,7 +113,7 @@ def main(form: str, folder: str, seed: str = "7") -> None:
     print(report.table())  # noqa: T201 - the summary is what the soak is for
     if form == "long":
         report.write()
-    wrong = report.wrong(one.most_growth, _MOST_AGE, _MOST_RECOVERY)
+    wrong = report.wrong(one.most_growth, _MOST_OVERDUE, _MOST_RECOVERY)
     assert not wrong, "\n".join(wrong)
 
 
@@ -145,6 +148,7 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
     traffic.close()
     drained(application, look=supervisor.require_all)
     slopes = _slopes(prometheus, course.phases, form)
+    overdue = _overdue(prometheus, course.phases)
     for name in _WORKERS:
         supervisor.retire(name)
     bucket.download(folder / "snapshots-bucket")
@@ -152,27 +156,32 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
     assert checked.records == traffic.count
     exits = {code for one in supervisor.retired for code in one.exits}
     assert exits <= {0, UNAVAILABLE, -9}, exits
-    return Report(course.phases, slopes, checked)
+    return Report(course.phases, slopes, overdue, checked)
 
 
 def _slopes(prometheus: Prometheus, phases: Sequence[Phase], form: _Form) -> list[Slope]:
     """Return the growth of the memory of each worker in quiet times, once it has settled.
 
-    A fault may hold memory for as long as it lasts, such as the parts of a slow upload.
+    A fault may hold memory for as long as it lasts, such as the parts of a slow upload. A process
+    that had the partitions of another keeps the memory that they took.
     """
-    quiet = [(one.begin, one.end) for one in phases if one.fault is None]
-    begin, end = phases[0].begin, phases[-1].end
-    memory, starts = (
-        sorted((labels["instance"], found) for labels, found in prometheus.series(one, begin, end))
-        for one in ("process_resident_memory_bytes", "process_start_time_seconds")
+    still = [*takewhile(lambda one: one.fault is None or not one.fault.moves, phases)]
+    begin, end = still[0].begin + form.settled * form.unit, still[-1].end
+    memory = prometheus.series("process_resident_memory_bytes", begin, end)
+    quiet = [(one.begin, one.end) for one in still if one.fault is None]
+    return [
+        slope([one for one in samples if any(a <= one[0] <= b for a, b in quiet)])
+        for _, samples in sorted(memory, key=lambda one: one[0]["instance"])
+    ]
+
+
+def _overdue(prometheus: Prometheus, phases: Sequence[Phase]) -> float:
+    """Return the most seconds for which a snapshot was overdue in a quiet time."""
+    quiet = [one for one in phases if one.fault is None]
+    behind = (prometheus.series("abers_records_to_replay", one.begin, one.end) for one in quiet)
+    return max(
+        longest_overdue((samples for _, samples in found), _SNAPSHOT_EVERY) for found in behind
     )
-    found = []
-    for (_, samples), (_, started) in zip(memory, starts, strict=True):
-        life = longest_life(samples, started)
-        settled = life[0][0] + form.settled * form.unit
-        calm = [one for one in life if any(a <= one[0] <= b for a, b in quiet)]
-        found.append(slope([one for one in calm if one[0] >= settled]))
-    return found
 
 
 if __name__ == "__main__":

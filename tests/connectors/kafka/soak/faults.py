@@ -34,6 +34,8 @@ class Fault(NamedTuple):
         Further alerts that it may raise, for they are true as well.
     begin, end
         Begin it, and end it.
+    moves
+        Whether partitions move to another process, or are restored.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Fault(NamedTuple):
     also: frozenset[str]
     begin: Callable[[], None]
     end: Callable[[], None]
+    moves: bool = False
 
 
 def faults(
@@ -53,9 +56,9 @@ def faults(
 ) -> list[Fault]:
     """Return the faults in their order.
 
-    Memory is measured in a process that has its full state for long: first comes the fault whose
-    waiting observations are the most that the state ever holds, and last those that end processes.
-    A restored state is compact, and grows until each of its models was replaced by another.
+    Memory is measured in processes that have their full states for long: first comes the fault
+    whose waiting observations are the most that the state ever holds, and last those that move
+    partitions. A restored state is compact, and grows until each of its models was replaced.
 
     Parameters
     ----------
@@ -110,6 +113,7 @@ def faults(
             moving,
             partial(_take_away, worker),
             partial(_bring_back, worker),
+            moves=True,
         ),
         Fault(
             "the broker is killed, and stays away",
@@ -118,6 +122,7 @@ def faults(
             moving | {"AbersDown", "AbersNotServing"},
             kill_broker,
             start_broker,
+            moves=True,
         ),
     ]
 

@@ -10,7 +10,7 @@ from scipy import stats
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Slope", "longest_life", "slope"]
+__all__ = ["Slope", "slope"]
 
 _BLOCKS = 24  # means of so many blocks are as good as independent, where single samples are not
 _CONFIDENCE = 0.95
@@ -39,24 +39,9 @@ class Slope(NamedTuple):
     seconds: float
 
 
-def longest_life(
-    memory: Sequence[tuple[float, float]], starts: Sequence[tuple[float, float]]
-) -> list[tuple[float, float]]:
-    """Return the samples of the process that lived longest, of all that had one address.
-
-    `starts` has the time at which the process of a sample started.
-    """
-    started = dict(starts)
-    lives: dict[float, list[tuple[float, float]]] = {}
-    for at, value in memory:
-        if at in started:
-            lives.setdefault(started[at], []).append((at, value))
-    return max(lives.values(), key=len)
-
-
 def slope(samples: Sequence[tuple[float, float]]) -> Slope:
     """Fit a line through times in seconds and bytes."""
-    assert len(samples) > 2 * _BLOCKS, "no process lived long enough for the slope of its memory"
+    assert len(samples) > 2 * _BLOCKS, "too few samples for the slope of memory"
     blocks = np.array_split(np.array(samples), _BLOCKS)
     times, values = np.array([one.mean(axis=0) for one in blocks]).T / [[_HOUR], [_MIB]]
     fit = stats.linregress(times, values)

@@ -31,23 +31,26 @@ class Report(NamedTuple):
         The phases in order.
     slopes
         Growth of the memory of each worker.
+    overdue
+        Most seconds for which a snapshot was overdue in a quiet time.
     checked
         What the check of all records found.
     """
 
     phases: Sequence[Phase]
     slopes: Sequence[Slope]
+    overdue: float
     checked: CheckResult
 
-    def wrong(self, most_growth: float, most_age: float, most_recovery: float) -> list[str]:
+    def wrong(self, most_growth: float, most_overdue: float, most_recovery: float) -> list[str]:
         """Return what is out of bounds, a sentence each.
 
         Parameters
         ----------
         most_growth
             Largest growth of memory, in MiB an hour, that may not be ruled out.
-        most_age
-            Largest age of a snapshot in quiet times, in seconds.
+        most_overdue
+            Most seconds for which a snapshot may be overdue in a quiet time.
         most_recovery
             Most seconds from the end of a fault until all is well.
         """
@@ -57,11 +60,8 @@ class Report(NamedTuple):
             for one in self.slopes
             if one.value + one.error > most_growth
         ]
-        found += [
-            f"a snapshot is {one.oldest:.0f} s old in a quiet time"
-            for one in self.phases
-            if one.fault is None and one.oldest > most_age
-        ]
+        if self.overdue > most_overdue:
+            found.append(f"a snapshot is {self.overdue:.0f} s overdue in a quiet time")
         return found + [
             f"{one.fault.name}: {one.recovered - one.end:.0f} s until all is well"
             for one in self.phases
@@ -93,6 +93,7 @@ class Report(NamedTuple):
             f"{'equal' if one.states_equal else 'not equal'}, and restored "
             f"{one.restored_from_snapshots} times from the bucket."
         )
+        yield f"In quiet times no snapshot was overdue for more than {self.overdue:.0f} s."
         for number, slope in enumerate(self.slopes):
             yield (
                 f"Memory of process {number}: {slope.begin:.0f} MiB, and "
