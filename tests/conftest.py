@@ -34,7 +34,7 @@ import abers  # noqa: E402 - after the backend is chosen: without it the fallbac
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 # For the stages that run the tests of test-native once more, on another build.
-settings.register_profile("again", deadline=None, max_examples=20, derandomize=True)
+settings.register_profile("again", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile(
     "long",
     deadline=None,

@@ -47,14 +47,32 @@ ROOT = Path(__file__).resolve().parents[2]
 QUICK = [sys.executable, "-m", "benchmarks", "--quick"]
 
 
-def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
-    """`--quick --output` prints a page with all sections and writes the same to the file."""
-    page = tmp_path / "page.md"
+def made(page: Path, *options: str) -> tuple[str, list[str]]:
+    """Return what a quick run prints, which it writes to the file too, and the titles."""
     ran = subprocess.run(
-        [*QUICK, "--output", page], cwd=ROOT, check=True, capture_output=True, text=True
+        [*QUICK, *options, "--output", page], cwd=ROOT, check=True, capture_output=True, text=True
     )
     assert ran.stdout == page.read_text(encoding="utf-8")
-    titles = [line for line in ran.stdout.splitlines() if line.startswith("## ")]
+    return ran.stdout, [line for line in ran.stdout.splitlines() if line.startswith("## ")]
+
+
+def test_a_quick_run_makes_some_sections(tmp_path: Path) -> None:
+    """`--quick --only` measures the sections that it names, each contender among them."""
+    page, titles = made(tmp_path / "page.md", "--only", "prequential", "monitors")
+    assert titles == [
+        "## Against the alternatives: predict and learn a whole stream",
+        "## Live monitors",
+        "## Targets",
+        "## The machine",
+    ]
+    for name in contenders():
+        assert f"| {name} |" in page
+
+
+@pytest.mark.long
+def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
+    """`--quick --output` makes all sections."""
+    _, titles = made(tmp_path / "page.md")
     assert titles == [
         "## Against the alternatives: predict and learn a whole stream",
         "## All compute the same",
@@ -81,8 +99,6 @@ def test_a_quick_run_makes_the_page(tmp_path: Path) -> None:
         "## Targets",
         "## The machine",
     ]
-    for name in contenders():
-        assert f"| {name} |" in ran.stdout
 
 
 def test_all_contenders_agree() -> None:

@@ -123,6 +123,7 @@ def test_gp_beta_2019(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
+@pytest.mark.long
 def test_streams(tmp_path: Path) -> None:
     """Calibration improves an online scorer, and intervals that are too narrow."""
     found, _ = ran("streams", tmp_path, os.environ["ABERS_DATA"])

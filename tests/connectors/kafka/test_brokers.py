@@ -65,6 +65,7 @@ def test_a_killed_broker_goes_on_where_it_was(
     assert [one.value for one in second.consume(topic)] == [b"a", b"b"]
 
 
+@pytest.mark.long
 def test_one_of_three_nodes_dies_and_comes_back(brokers: Callable[..., Broker]) -> None:
     """With a node killed the others take what is written; started again it has all of it."""
     cluster = brokers("--nodes", "3")
