@@ -140,7 +140,7 @@ def _soaked(form: _Form, folder: Path, seed: int, stack: ExitStack) -> Report:
             folder / "prometheus", application.ports.values(), _HOUR / form.unit, form.step
         )
         stack.callback(prometheus.close)
-        course = Course(bucket, prometheus)
+        course = Course(bucket, prometheus, _SNAPSHOT_EVERY)
         course.quiet(form.unit)
         for fault in faults(application, supervisor, storage, bucket.proxy, records):
             course.fault(fault, fault.units * form.unit)

@@ -85,6 +85,8 @@ class Course:
         The bucket of the snapshots.
     prometheus
         The Prometheus that evaluates the rules.
+    every
+        Number of records after which a snapshot is due.
 
     Attributes
     ----------
@@ -92,9 +94,9 @@ class Course:
         The past, in order.
     """
 
-    def __init__(self, bucket: Bucket, prometheus: Prometheus) -> None:
+    def __init__(self, bucket: Bucket, prometheus: Prometheus, every: int) -> None:
         """Begin."""
-        self._bucket, self._prometheus = bucket, prometheus
+        self._bucket, self._prometheus, self._every = bucket, prometheus, every
         self._oldest = 0.0
         self.phases: list[Phase] = []
 
@@ -129,9 +131,15 @@ class Course:
             self._age()
 
     def _well(self, since: float) -> bool:
-        """Return whether no alert fires, and each partition has a snapshot since a time."""
+        """Return whether no alert fires, and each partition has a snapshot since a time.
+
+        None is due: a process that waits for the broker would begin none.
+        """
         age, now = self._age(), time.time()
-        return age < now - since and not self._prometheus.firing(now - _PAST, now)
+        if age >= now - since or self._prometheus.firing(now - _PAST, now):
+            return False
+        behind = self._prometheus.series("abers_records_to_replay", now - _PAST, now)
+        return all(samples[-1][1] <= self._every for _, samples in behind)
 
     def _age(self) -> float:
         """Return the age of the oldest of the newest snapshots after a moment, and remember it."""
