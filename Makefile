@@ -6,9 +6,9 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
              $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp) \
              $(wildcard engine/abers/*/__init__.py connectors/abers_connectors/*/__init__.py)
 
-# One process a core, with a broker of its own. Each takes tests that stand together, so that what a
-# module shares is made once, and who has none left takes from another. One that dies, as by a test that hangs, is not
-# begun again: the run has failed.
+# One process a core, each with a broker of its own if it needs one. Each takes tests that stand
+# together, so that what a module shares is made once, and who has none left takes from another. One
+# that dies, as by a test that hangs, is not begun again: the run has failed.
 test-native test-kafka test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
     -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 

@@ -133,13 +133,13 @@ class Course:
     def _well(self, since: float) -> bool:
         """Return whether no alert fires, and each partition has a snapshot since a time.
 
-        None is due: a process that waits for the broker would begin none.
+        No other snapshot is due: a process that waits for the broker begins none.
         """
         age, now = self._age(), time.time()
         if age >= now - since or self._prometheus.firing(now - _PAST, now):
             return False
         behind = self._prometheus.series("abers_records_to_replay", now - _PAST, now)
-        return all(samples[-1][1] <= self._every for _, samples in behind)
+        return bool(behind) and all(samples[-1][1] <= self._every for _, samples in behind)
 
     def _age(self) -> float:
         """Return the age of the oldest of the newest snapshots after a moment, and remember it."""

@@ -12,7 +12,7 @@ __all__ = ["longest_overdue"]
 
 
 def longest_overdue(partitions: Iterable[Sequence[tuple[float, float]]], every: int) -> float:
-    """Return the most seconds for which a snapshot was due, and the next one had not begun.
+    """Return the most seconds for which a snapshot was due, and not yet saved.
 
     Parameters
     ----------
