@@ -1,6 +1,7 @@
 """Memory of a partition's state: at rest, while it is saved, and while it is restored.
 
-Memory is the proportional set size, so that what a process shares with its copy counts once. The
+Memory is the proportional set size of anonymous pages: what a process shares with its copy counts
+once, and nothing that other programs map, such as the files of libraries, changes the figure. The
 copy is measured once per turn of the loop, beside the formula of the page. Run as
 `python -m benchmarks.saved LABELS WAITING [WIDTH] [protected]`; prints JSON. The probability
 is merged unless "protected" is given.
@@ -107,12 +108,12 @@ def full(labelled: int, waiting: int, width: int, *, protected: bool = False) ->
 
 
 def proportional(pid: int | str = "self") -> int:
-    """Read the proportional set size of a process; 0 if it is gone."""
+    """Read the proportional set size of a process's anonymous pages; 0 if it is gone."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_Anon:")), 0)
 
 
 def _copies() -> Iterator[str]:
