@@ -34,10 +34,8 @@ def replay_worker(program: int, output: Path) -> int | None:
     """Return a worker of `abers replay`, once rows are written."""
     if not any(path.stat().st_size > _SOME for path in output.glob(".predictions*")):
         return None
-    for child in psutil.Process(program).children():
-        if "spawn_main" in " ".join(child.cmdline()):
-            return int(child.pid)
-    return None
+    workers = [one for server in psutil.Process(program).children() for one in server.children()]
+    return int(workers[0].pid) if workers else None
 
 
 def worker_with_a_part(output: Path) -> int | None:

@@ -79,6 +79,7 @@ class Shards:
         self._sizes: list[list[int]] = []  # events of each shard, for each batch
         self._sent: deque[_Sent] = deque()
         self._done = 0  # batches whose outputs were taken
+        self._finals: dict[int, Future[bytes]] = {}  # final states that were asked for
 
     def close(self) -> None:
         """End the workers."""
@@ -118,15 +119,21 @@ class Shards:
         models = Counter(self._shard_of.values())
         processors, numbers = [], []
         for shard in range(self._count):
-            last: FinalState = self._answer(shard, self._last)
-            restored = Processor.restore(
-                last.snapshot, self._settings, key=self._key, outcomes=self._outcomes
-            )
+            # The next worker makes its snapshot meanwhile; so two are in memory, and never more.
+            if shard + 1 < self._count:
+                self._finals[shard + 1] = self._workers[shard + 1].finish()
+            restored, seconds = self._restored(shard)
             processors.append(restored)
             restarts = self._ends[shard]
             events = sum(sizes[shard] for sizes in self._sizes)
-            numbers.append(WorkerNumbers(models[shard], events, last.seconds, restarts))
+            numbers.append(WorkerNumbers(models[shard], events, seconds, restarts))
         return processors, numbers
+
+    def _restored(self, shard: int) -> tuple[Processor, float]:
+        """Return the processor of a worker at the end, and the seconds that the worker took."""
+        last: FinalState = self._answer(shard, self._last)
+        options: dict[str, Any] = {"key": self._key, "outcomes": self._outcomes}
+        return Processor.restore(last.snapshot, self._settings, **options), last.seconds
 
     def _worker(self) -> WorkerProcess:
         return WorkerProcess(self._settings, self._key, outcomes=self._outcomes)
@@ -158,7 +165,7 @@ class Shards:
         return self._sent[0].answers[shard]
 
     def _last(self, shard: int) -> Future[bytes]:
-        return self._workers[shard].finish()
+        return self._finals.pop(shard, None) or self._workers[shard].finish()
 
     def _answer(self, shard: int, ask: Callable[[int], Future[bytes]]) -> Any:  # noqa: ANN401
         """Return the answer of a worker, and do its shard again if it ends before."""

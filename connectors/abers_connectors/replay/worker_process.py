@@ -10,7 +10,7 @@ import pickle
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from abers.stream import Processor
 if TYPE_CHECKING:
     from concurrent.futures import Future
     from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkServerContext, SpawnContext
 
     from abers.stream import Events, Outputs, Settings
 
@@ -58,8 +59,7 @@ class WorkerProcess:
     """
 
     def __init__(self, settings: Settings, key: bytes, *, outcomes: bool) -> None:
-        # A fork would copy a process of several threads, of which only one goes on.
-        context = get_context("spawn")
+        context = _context()
         self._connection, own = context.Pipe()
         self._process = context.Process(
             target=_serve, args=(own, settings, key, outcomes), daemon=True
@@ -122,6 +122,16 @@ class WorkerProcess:
         # The kernel ends the process that takes most memory in this way.
         why = ", perhaps for lack of memory" if found == signal.SIGKILL else ""
         return f"was ended by {found.name}{why}"
+
+
+def _context() -> ForkServerContext | SpawnContext:
+    """Return what starts workers; a fork would copy several threads, of which only one goes on."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    # A server that has imported this module forks the workers: each import would take longer.
+    context = get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
 
 
 def _serve(connection: Connection, settings: Settings, key: bytes, outcomes: bool) -> None:  # noqa: FBT001

@@ -112,7 +112,7 @@ def test_the_command_says_which_worker_ended(tmp_path: Path, options: list[str])
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
-        while len(workers := children(process.pid)) < WORKERS:
+        while len(workers := workers_of(process.pid)) < WORKERS:
             os.sched_yield()
         os.kill(max(workers), signal.SIGKILL)
         _, said = process.communicate()
@@ -133,8 +133,8 @@ def test_workers_end_with_the_command(tmp_path: Path, how: signal.Signals) -> No
     ) as process:
         with pipe.open("rb") as reader:
             assert reader.read(1) == b"{"
-            workers = children(process.pid)
-            assert len(workers) >= WORKERS
+            workers = workers_of(process.pid)
+            assert len(workers) == WORKERS
             process.send_signal(how)
             process.wait(30)
         assert process.stderr is not None
@@ -144,6 +144,11 @@ def test_workers_end_with_the_command(tmp_path: Path, how: signal.Signals) -> No
     while any(Path(f"/proc/{one}").exists() for one in workers):
         assert time.monotonic() < deadline, "a worker is left"
         os.sched_yield()
+
+
+def workers_of(command: int) -> list[int]:
+    """Return the workers of a command, which a server that the command has started forks."""
+    return [worker for server in children(command) for worker in children(server)]
 
 
 def children(parent: int) -> list[int]:
