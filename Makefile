@@ -49,8 +49,8 @@ demo-kafka: .venv/run.stamp
 	$(BIN)/python examples/kafka_demo/run.py $(if $(BROKERS),--brokers $(BROKERS))
 
 test-reference: setup
-	ABERS_BACKEND=reference $(BIN)/pytest --hypothesis-profile=again -m "not simulation" \
-	    tests/engine tests/conformance tests/golden --ignore=tests/engine/learners --ignore=tests/engine/river --ignore=tests/engine/sklearn
+	ABERS_BACKEND=reference $(BIN)/pytest --hypothesis-profile=again -m "not once and not simulation" \
+	    tests/engine tests/conformance tests/golden
 
 test-sanitized: setup
 	scripts/test-sanitized

@@ -32,7 +32,8 @@ DATA = Path(os.environ.setdefault("ABERS_DATA", str(ROOT.parent / "shared" / "da
 import abers  # noqa: E402 - after the backend is chosen: without it the fallback would do
 
 settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# Of the same examples each time, so that many of them find nothing that they did not find before.
+settings.register_profile("ci", deadline=None, max_examples=50, derandomize=True, print_blob=True)
 # For the stages that run the tests of test-native once more, on another build.
 settings.register_profile("again", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile(
@@ -93,7 +94,17 @@ MISSING = {
     "systemd": without_systemd,
 }
 EXCUSED = {"data"}  # others have it, and may not hand it out
+ONCE = [
+    ROOT / "tests" / "engine" / name
+    for name in ("engines", "learners", "notebook", "plotting", "river", "sklearn")
+]
 LEFT_OUT = pytest.StashKey[list[str]]()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what wraps the engine, which one build shows as well as another."""
+    if any(item.path.is_relative_to(folder) for folder in ONCE):
+        item.add_marker("once")
 
 
 # Last, so that only those are looked at that were asked for.

@@ -27,7 +27,7 @@ from abers.monitoring.findings import OVER_CONFIDENT, TOO_HIGH, TOO_LOW, TRUSTWO
 if TYPE_CHECKING:
     from pathlib import Path
 
-RUNS = 100
+RUNS = 60
 
 
 def most(runs: int) -> float:

@@ -10,6 +10,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from abers import VennAbers
@@ -36,6 +37,13 @@ WEIGHTS = st.one_of(
 )
 GAPS = st.sampled_from((0.0, 0.0, 0.25, 1.0, 1 / 3, -0.5, -2.0, 7.0, 40.0))
 """From one event time to the next; some go back."""
+
+SEEDS: list[Any] = [
+    *range(6),
+    *(pytest.param(seed, marks=pytest.mark.once) for seed in range(6, 40)),
+    *(pytest.param(seed, marks=pytest.mark.long) for seed in range(40, 200)),
+]
+"""Seeds of long random streams: six on every build, and most in the long tests alone."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "unlimited": {},

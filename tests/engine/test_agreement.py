@@ -291,7 +291,7 @@ def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: i
 # Deep trees, where the reference answers few questions
 
 
-@pytest.mark.large(3_000, reference=0)
+@pytest.mark.large(2_000, reference=0)
 @EVERY_RULE
 def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
     """With many observations held, sampled questions get the same answers."""
@@ -305,7 +305,7 @@ def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
         same(pair)
 
 
-@pytest.mark.large(3_000, reference=0)
+@pytest.mark.large(2_000, reference=0)
 @pytest.mark.parametrize("weights", ["unit", "few", "wild"])
 def test_runs_of_one_label(weights: str, size: int) -> None:
     """In long runs of one label every question gets the same answer, as runs grow and break."""

@@ -75,6 +75,7 @@ def test_processors(name: str) -> None:
     require_same(life(PROCESSORS[name], PROCESSORS[name].get("batch", 64)), f"processor-{name}")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "batch"),
     [
@@ -89,6 +90,7 @@ def test_processors_in_other_batches(name: str, batch: int) -> None:
     require_same(life(PROCESSORS[name], batch), f"processor-{name}")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("then", ["restart", "redo"])
 @pytest.mark.parametrize("name", PROCESSORS)
 def test_processors_that_are_restarted(name: str, then: str) -> None:
@@ -97,6 +99,7 @@ def test_processors_that_are_restarted(name: str, then: str) -> None:
     require_same(life(PROCESSORS[name], batch, then), f"processor-{name}")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("restart", [False, True])
 @pytest.mark.parametrize("name", SERVICES)
 def test_services(name: str, restart: bool) -> None:  # noqa: FBT001 - a parameter of the test
@@ -104,12 +107,14 @@ def test_services(name: str, restart: bool) -> None:  # noqa: FBT001 - a paramet
     require_same(service(SERVICES[name], restart=restart), f"service-{name}")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", REPLAYS)
 def test_replays(name: str, tmp_path: Path) -> None:
     """Files, reports, summaries and tables of commands are the same."""
     require_same(replay(REPLAYS[name], tmp_path), f"replay-{name}")
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", [name for name, one in REPLAYS.items() if "resume" in one])
 def test_runs_that_are_resumed(name: str, tmp_path: Path) -> None:
     """A run that is stopped and goes on writes the files that a replay writes."""
@@ -117,6 +122,7 @@ def test_runs_that_are_resumed(name: str, tmp_path: Path) -> None:
     require_same(found, f"replay-{name}", *found)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_defaults(name: str) -> None:
     """Every key of a configuration is there, with the default that it had; in any order."""

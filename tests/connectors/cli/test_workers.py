@@ -102,7 +102,15 @@ def test_what_does_not_go_with_workers(
     assert (ran.code, message in ran.err) == (2, True), ran.err
 
 
-@pytest.mark.parametrize("options", [[], ["--compare=ivap,platt"], ["--delays=1,100"]], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        pytest.param(["--compare=ivap,platt"], marks=pytest.mark.long),
+        pytest.param(["--delays=1,100"], marks=pytest.mark.long),
+    ],
+    ids=str,
+)
 def test_the_command_says_which_worker_ended(tmp_path: Path, options: list[str]) -> None:
     """Whatever is replayed with workers, a person reads that one ended, and gets all the same."""
     write_history(tmp_path / "in.csv", rows=60_000)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-SCREENS = [("light", 1200), ("dark", 390)]
+WIDE, NARROW = ("light", 1200), ("dark", 390)
 CLIPPED = """all => all.flatMap((figure) => {
   const frame = figure.getBoundingClientRect();
   return [...figure.querySelectorAll("text")].map((one) => [one, one.getBoundingClientRect()])
@@ -44,7 +44,7 @@ def require_accessible(page: Page) -> None:
     assert tests.evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
-@pytest.mark.parametrize(("scheme", "width"), SCREENS)
+@pytest.mark.parametrize(("scheme", "width"), [NARROW, pytest.param(*WIDE, marks=pytest.mark.long)])
 def test_a_report(
     browser: Browser, replayed: Replayed, tmp_path: Path, scheme: str, width: int
 ) -> None:
@@ -57,7 +57,7 @@ def test_a_report(
         require_accessible(page)
 
 
-@pytest.mark.parametrize(("scheme", "width"), SCREENS)
+@pytest.mark.parametrize(("scheme", "width"), [WIDE, pytest.param(*NARROW, marks=pytest.mark.long)])
 @pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
 def test_a_live_page(browser: Browser, task: str, scheme: str, width: int) -> None:
     """The live page of each task."""

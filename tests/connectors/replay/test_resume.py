@@ -98,7 +98,7 @@ def kill_after(folder: Path, more: int) -> bool:
     return process.returncode != 0
 
 
-@pytest.mark.parametrize("suffix", READ)
+@pytest.mark.parametrize("suffix", ["csv.zst", pytest.param("parquet", marks=pytest.mark.long)])
 def test_killed_again_and_again(tmp_path: Path, suffix: str) -> None:
     """Outputs of every kind, and the state, are equal to those of a run that was never killed."""
     write_inputs(tmp_path)

@@ -299,6 +299,7 @@ def test_it_names_its_options() -> None:
 # Guarantee
 
 
+@pytest.mark.once
 def test_the_interval_contains_a_calibrated_mean() -> None:
     """The fit with the true label is right on average wherever it is high or low."""
     rng = np.random.default_rng(1)

@@ -139,6 +139,7 @@ def test_is_pickled_and_copied() -> None:
     assert (len(calibrator["a"]), len(calibrator)) == (1, 1)
 
 
+@pytest.mark.once
 @pytest.mark.large(20_000, reference=4_000)
 def test_is_calibrated_within_a_category(size: int) -> None:
     """p_Y is calibrated in each category; that of one calibrator for all is in neither."""

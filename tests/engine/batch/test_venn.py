@@ -186,6 +186,7 @@ def own_label_last(objects: NDArray[Any], labels: NDArray[Any]) -> list[Any]:
     return [*NearestNeighbours()(objects, labels)[:-1], ((labels[-1].item(), 1),)]
 
 
+@pytest.mark.once
 @pytest.mark.large(20_000, reference=6_000)
 @pytest.mark.parametrize(
     "taxonomy", [NearestNeighbours(), NearestNeighbours(2), ScoreBins([0.3, 0.7])]
@@ -195,6 +196,7 @@ def test_selected_probability_is_calibrated(taxonomy: Taxonomy, size: int) -> No
     assert miscalibrated(*drawn(taxonomy, size)) == []
 
 
+@pytest.mark.once
 @pytest.mark.large(4_000, reference=4_000)
 def test_planted_faults_are_found(size: int) -> None:
     """The check fails for a swapped pair, and for categories that tell the object from others."""

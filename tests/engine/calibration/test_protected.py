@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.cases import SEEDS
 
 from abers import LabelError, ParameterError, ScoreError, StateError, VennAbers, checks
 from abers.backends import core
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers
 
 CLIP = 1e-6
-SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.native) for seed in range(40, 200))]
 
 
 def loss(p: float, label: int) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.cases import SEEDS
 
 from abers import LabelError, OneVsRest, ParameterError, ProtectedMultiClass, ScoreError, StateError
 from abers.backends import core
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     Mixture = ClassAggregation | reference.ClassAggregation
 
 CLIP = 1e-6
-SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.native) for seed in range(40, 200))]
 NAMES = ("a", "b", "c")
 PRIOR = [1 / 4, 3 / 8 / 4, 3 / 8 / 4, 3 / 8 / 4, 3 / 8 / 4, 3 / 8]
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.cases import SEEDS
 from tests.engine.oracle import Oracle
 
 from abers import (
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from abers.calibration.raw_probability import Kind
 
 CLIP = 1e-6
-SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.native) for seed in range(40, 200))]
 K = 3
 RULES: list[dict[str, Any]] = [{}, {"window": 5}, {"half_life": 9.0}, {"max_age": 30.0}]
 

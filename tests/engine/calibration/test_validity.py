@@ -67,6 +67,7 @@ def predicted(size: int, rule: str, bag: int) -> tuple[Pairs, Draws]:
     return (p0[steps == PREDICT], p1[steps == PREDICT]), (scores[:, bag], labels[:, bag])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("bag", [5, 12])
 @pytest.mark.parametrize("rule", ["unlimited", "window", "max_age"])
 def test_selected_probability_is_calibrated(size: int, rule: str, bag: int) -> None:

@@ -28,6 +28,7 @@ def test_the_guide_is_near_the_reference() -> None:
         assert right.labels == pytest.approx(REFERENCE, rel=error)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("factor", "status"), [(1.0, "trustworthy"), (1.5, "too high")])
 def test_with_as_many_labels_the_statement_is_made(factor: float, status: str) -> None:
     """With as many labels as the guide names, nearly every stream has the verdict."""

@@ -45,6 +45,7 @@ def plain(state: Any) -> Any:  # noqa: ANN401 - of any part
 STREAM = [np.concatenate(one) for one in zip(rows(1_500, 3.0), rows(4_000, 0.4, 2), strict=True)]
 
 
+@pytest.mark.once
 @settings(max_examples=30)
 @given(cuts=st.lists(st.integers(0, 5_500), max_size=5))
 def test_batches_make_no_difference(cuts: list[int]) -> None:
@@ -57,6 +58,7 @@ def test_batches_make_no_difference(cuts: list[int]) -> None:
     assert whole.blocks > 3
 
 
+@pytest.mark.once
 @settings(max_examples=30)
 @given(cut=st.integers(0, 5_500), restarts=st.booleans())
 def test_restored(cut: int, *, restarts: bool) -> None:

@@ -396,6 +396,7 @@ def test_copies_go_on_alike(options: dict[str, Any]) -> None:
 # What is guaranteed
 
 
+@pytest.mark.once
 @pytest.mark.large(2_000, reference=40)
 def test_coverage_on_exchangeable_data(size: int) -> None:
     """Central intervals hold their share of exchangeable labels, more with few; the band's too."""

@@ -109,6 +109,7 @@ def scattered(kind: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
     return scores, (signal * scores + steps + 0.4 * noise).round(3) + 0.0
 
 
+@pytest.mark.once
 @pytest.mark.large(4_000, reference=120)
 @pytest.mark.parametrize(
     "kind", ["plain", "tied", "one great tie", "outliers", "none", "reversed", "two levels"]

@@ -347,6 +347,7 @@ def test_each_key_by_itself() -> None:
     assert "2 calibrators" in together.guarantee
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("off", [{"tests": False}, {"monitors": False}])
 def test_switched_off(off: dict[str, Any]) -> None:
     """Without tests there is no evidence, no alarm, and nothing in the state."""
@@ -357,6 +358,7 @@ def test_switched_off(off: dict[str, Any]) -> None:
     assert restored.state_bytes() == processor.state_bytes()
 
 
+@pytest.mark.once
 def test_top_label() -> None:
     """Of several classes, the top class of each view is tested by whether it was the label."""
     settings = Settings(

@@ -45,6 +45,7 @@ def elsewhere(**environment: str) -> list[str]:
     return done.stdout.split()
 
 
+@pytest.mark.once
 def test_hash_seed() -> None:
     """The seed of Python's hashes decides nothing."""
     here = digests()

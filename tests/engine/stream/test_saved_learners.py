@@ -63,6 +63,7 @@ def with_learners(learners: bytes) -> bytes:
     return seal(saved.MAGIC, msgspec.msgpack.encode(whole))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("name", "types"), [("sgd", []), ("bayes", []), ("net", [ADAM])])
 @pytest.mark.parametrize("key", [None, KEY], ids=["bare", "sealed"])
 def test_a_learner_of_scikit_learn_goes_on(name: str, types: list[str], key: bytes | None) -> None:

@@ -125,6 +125,7 @@ def test_learner(made: list[Event]) -> None:
     assert single.state_bytes() == batch.state_bytes()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("scores", ["any", "probability"])
 @pytest.mark.large(1_200, reference=1_200)
 def test_long_stream(scores: Any, size: int) -> None:  # noqa: ANN401

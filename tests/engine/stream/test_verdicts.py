@@ -75,6 +75,7 @@ def test_logits_say_probabilities() -> None:
     assert its_verdict.ratio == pytest.approx(verdict.ratio, rel=1e-9)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("odds", [0.5, 1.0])
 def test_metrics_say_what_the_verdicts_say(odds: float) -> None:
     """The numbers of the summary are those of the verdicts, by view."""
