@@ -136,16 +136,17 @@ def parts(count: int) -> Iterator[slice]:
     return (slice(first, first + _BLOCK_ENTRIES) for first in range(0, count, _BLOCK_ENTRIES))
 
 
-def encode_stores(store: PendingStore) -> Iterator[Piece]:
-    """Encode all parts of a store, as a list of `SavedStore`."""
+def encode_stores(store: PendingStore, *, finished_ids: bool) -> Iterator[Piece]:
+    """Encode all parts of a store, as a list of `SavedStore`; that of finished ids may be empty."""
     yield header(ARRAY, len(STORES))
     for kind in STORES:
-        yield from _encode_store(store, kind)
+        count = store.count(kind) if finished_ids or kind != FINISHED else 0
+        yield from _encode_store(store, kind, count)
 
 
-def _encode_store(store: PendingStore, kind: int) -> Iterator[Piece]:
-    """Yield the encoded entries of one kind, with their ids in blocks."""
-    columns = StoreColumns.empty(store.count(kind))
+def _encode_store(store: PendingStore, kind: int, count: int) -> Iterator[Piece]:
+    """Yield the first encoded entries of one kind, with their ids in blocks."""
+    columns = StoreColumns.empty(count)
     lengths, size = np.empty(len(columns.slots), np.uint32), 0
     for part, ids in zip(parts(len(lengths)), columns.ids_of(store, kind), strict=True):
         lengths[part] = np.fromiter(map(len, ids), np.uint32, len(ids))

@@ -106,7 +106,7 @@ class Snapshot(msgspec.Struct):
 # Saving
 
 
-def dump_state(state: ProcessorState) -> Iterator[Piece]:
+def dump_state(state: ProcessorState, *, finished_ids: bool = True) -> Iterator[Piece]:
     """Encode a state in canonical form, as a `SavedState`."""
     calibration, join = state.calibration, state.join
     slots = StoreColumns.of(join.store, PENDING).slots
@@ -121,7 +121,7 @@ def dump_state(state: ProcessorState) -> Iterator[Piece]:
         "keys": encode([*join.validator.keys]),
         "calibrators": _encode_each(calibration.calibrators, "to_bytes"),
         "monitors": _encode_each(calibration.monitors, "state"),
-        "stores": encode_stores(join.store),
+        "stores": encode_stores(join.store, finished_ids=finished_ids),
         "rows": _encode_rows(calibration.rows, slots),
         "features": encode_array(0 if join.learners is None else len(slots), features),
         "made": encode(raw(calibration.made)),
@@ -147,12 +147,14 @@ def _encode_rows(rows: NDArray[np.float64], slots: NDArray[np.int64]) -> Iterato
         yield raw(rows[slots[part]])
 
 
-def dump(
+def dump(  # noqa: PLR0913 - the state, the position, and what is saved how
     state: ProcessorState,
     position: Any,  # noqa: ANN401
     key: bytes | None,
     owner: str,
     trusted_types: Sequence[str] | None,
+    *,
+    finished_ids: bool,
 ) -> Iterator[Piece]:
     """Return the snapshot of a state in pieces, each made when it is its turn."""
     saved, learners = None, state.join.learners
@@ -163,7 +165,7 @@ def dump(
         "version": encode(__version__),
         "settings": encode(state.settings),
         "position": [_position(position)],
-        "state": dump_state(state),
+        "state": dump_state(state, finished_ids=finished_ids),
         "learners": encode(saved),
         "histories": _encode_each(state.calibration.histories, "save"),
     }
