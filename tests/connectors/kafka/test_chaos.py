@@ -22,6 +22,7 @@ def test_everything_happens_once_whatever_dies(client: str, tmp_path: Path) -> N
 
 
 @pytest.mark.kafka
+@pytest.mark.long
 def test_everything_happens_once_whatever_is_predicted(tmp_path: Path) -> None:
     """Several classes, numbers and a learner: a killed worker continues correctly."""
     said = attacked_apart("tasks", tmp_path, "kafka-python")
