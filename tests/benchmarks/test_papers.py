@@ -81,6 +81,7 @@ def test_venn_abers_2014(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
+@pytest.mark.long
 def test_ivapr_2018(tmp_path: Path) -> None:
     """IVAPR is better than its point predictions, with either calibration."""
     found, _ = ran("ivapr_2018", tmp_path, os.environ["ABERS_DATA"])
@@ -107,6 +108,7 @@ def test_multiclass_2017(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
+@pytest.mark.long
 def test_gp_beta_2019(tmp_path: Path) -> None:
     """GP-Beta beats least squares on Boston, and has maps that differ where two lines cross."""
     found, _ = ran("gp_beta_2019", tmp_path, os.environ["ABERS_DATA"])
