@@ -42,8 +42,9 @@ docs: setup
 test-native: setup
 	$(BIN)/pytest -m "not kafka"
 
+# Two processes a core: half of the time such a test waits for a broker.
 test-kafka: setup
-	$(BIN)/pytest -m kafka tests/connectors
+	$(BIN)/pytest -n $$((2 * $$(getconf _NPROCESSORS_ONLN))) -m kafka tests/connectors
 
 demo-kafka: .venv/run.stamp
 	$(BIN)/python examples/kafka_demo/run.py $(if $(BROKERS),--brokers $(BROKERS))

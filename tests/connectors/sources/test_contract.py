@@ -15,8 +15,9 @@ from tests.connectors.sources.memory import MemorySource
 
 from abers import StateError
 from abers.stream.events import Label, Observation
+from abers_connectors.files import compression
 from abers_connectors.mapping.mapper import labelled, labels, mixed
-from abers_connectors.sources import parquet_bounds
+from abers_connectors.sources import parquet_bounds, text
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.merge import MergedSource
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from abers_connectors.sources.base import Source
 
-RECORDS = 12_000
+RECORDS = 3_000
 COLUMNS = ["id", "time", "model", "score", "label"]
 FORMATS = ["csv", "jsonl", "csv.gz", "jsonl.gz", "csv.zst", "jsonl.zst", "parquet"]
 
@@ -41,10 +42,10 @@ def records(*, labels: bool) -> list[dict[str, Any]]:
     """Return records, a few of them bad, of observations or of later labels."""
     made: list[dict[str, Any]] = []
     for row in range(RECORDS):
-        time = 1_700_000_000_000 + 10 * (row // 3) + 5_000 * labels
+        time = 1_700_000_000_000 + 10 * (row // 3) + 1_250 * labels
         value = {"label": row % 2} if labels else {"score": row / RECORDS}
         made.append({"id": f"a{row}", "time": time, "model": "m", **value})
-        if row % 2_503 == 17:
+        if row % 626 == 17:
             made[-1]["time"] = 1_700_000_000  # seconds
     return made
 
@@ -55,7 +56,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> str:
         return str(path)
     form, _, compression = path.name.partition(".")[2].partition(".")
     if form == "parquet":
-        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=4_000)
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=1_000)
         return str(path)
     if form == "csv":
         columns = [column for column in COLUMNS if any(column in row for row in rows)]
@@ -65,11 +66,11 @@ def write(path: Path, rows: list[dict[str, Any]]) -> str:
         lines = [json.dumps(row) for row in rows]
     data = "\n\n".join(["\n".join(lines[:100]), "\n".join(lines[100:])]).encode() + b"\n"
     if compression == "gz":
-        data = gzip.compress(data[:70_000]) + gzip.compress(data[70_000:])
+        data = gzip.compress(data[:17_000]) + gzip.compress(data[17_000:])
     elif compression == "zst":
         codec = pa.Codec("zstd")
         data = b"".join(
-            codec.compress(part, asbytes=True) for part in (data[:70_000], data[70_000:])
+            codec.compress(part, asbytes=True) for part in (data[:17_000], data[17_000:])
         )
     path.write_bytes(data)
     return str(path)
@@ -97,14 +98,16 @@ def many_files(path: Path) -> Source:
     """Write observations into the files of a folder, two of which overlap in time, and open it."""
     rows = records(labels=False)
     (path / "many").mkdir(exist_ok=True)
-    for number, part in enumerate((rows[:5_000], rows[5_000::2], rows[5_001::2])):
+    for number, part in enumerate((rows[:1_250], rows[1_250::2], rows[1_251::2])):
         write(path / "many" / f"part-{number}.parquet", part)
     return open_source(str(path / "many"), SourceOptions())
 
 
 def in_memory() -> Source:
     """Return observations in memory."""
-    return MemorySource([Observation(f"a{row}", row, "m", 0.5) for row in range(RECORDS)])
+    return MemorySource(
+        [Observation(f"a{row}", row, "m", 0.5) for row in range(RECORDS)], size=1_250
+    )
 
 
 SOURCES: dict[str, Callable[[Path], Source]] = {
@@ -113,12 +116,12 @@ SOURCES: dict[str, Callable[[Path], Source]] = {
     "memory": lambda _path: in_memory(),
     "data set": lambda _path: open_source("Phishing", SourceOptions()),
     "merged": lambda path: MergedSource([observed(path, "jsonl"), settled(path, "csv.gz")]),
-    "delayed by count": lambda path: DelayedLabels(paired(path, "jsonl"), count=4_777),
-    "delayed by time": lambda path: DelayedLabels(paired(path, "csv"), span=20_000),
+    "delayed by count": lambda path: DelayedLabels(paired(path, "jsonl"), count=1_194),
+    "delayed by time": lambda path: DelayedLabels(paired(path, "csv"), span=5_000),
     "delayed and merged": lambda path: MergedSource(
         [DelayedLabels(paired(path, "parquet"), span=5), observed(path, "jsonl.gz")]
     ),
-    "between": lambda path: TimeRange(observed(path, "jsonl"), since=1_700_000_010_000),
+    "between": lambda path: TimeRange(observed(path, "jsonl"), since=1_700_000_002_500),
     "many files": many_files,
 }
 
@@ -131,8 +134,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Divide a Parquet file into several batches."""
-    monkeypatch.setattr(parquet_bounds, "BATCH", 5_000)
+    """Divide a file into several batches, though it is small."""
+    monkeypatch.setattr(parquet_bounds, "BATCH", 1_250)
+    monkeypatch.setattr(text, "_BATCH_RECORDS", 1_250)
+    monkeypatch.setattr(compression, "CHUNK", 1 << 17)  # bytes
 
 
 @pytest.fixture(params=SOURCES)
@@ -201,7 +206,7 @@ def test_every_format_says_the_same(folder: Path, form: str) -> None:
 def test_labels_come_from_their_own_file(folder: Path) -> None:
     """A file of labels gives labels only."""
     events, _ = contents(list(settled(folder, "jsonl").batches()))
-    assert events[1] == Label("a1", 1_700_000_005_000, "m", 1)
+    assert events[1] == Label("a1", 1_700_000_001_250, "m", 1)
     assert {type(event) for event in events} == {Label}
 
 
@@ -240,9 +245,9 @@ def test_a_file_that_was_replaced(tmp_path: Path, form: str) -> None:
 
 COMPOSED: dict[str, Callable[[Source], Source]] = {
     "merged": lambda source: MergedSource([source]),
-    "delayed by count": lambda source: DelayedLabels(source, count=4_777),
-    "delayed by time": lambda source: DelayedLabels(source, span=20_000),
-    "merged and delayed": lambda source: MergedSource([DelayedLabels(source, span=20_000)]),
+    "delayed by count": lambda source: DelayedLabels(source, count=1_194),
+    "delayed by time": lambda source: DelayedLabels(source, span=5_000),
+    "merged and delayed": lambda source: MergedSource([DelayedLabels(source, span=5_000)]),
     "between": lambda source: TimeRange(source, since=1_700_000_000_500),
 }
 
