@@ -96,13 +96,22 @@ MISSING = {
 EXCUSED = {"data"}  # others have it, and may not hand it out
 ONCE = tuple(
     f"tests/engine/{name}/"
-    for name in ("engines", "learners", "notebook", "plotting", "river", "sklearn")
+    for name in (
+        "batch",
+        "engines",
+        "learners",
+        "notebook",
+        "plotting",
+        "reference",
+        "river",
+        "sklearn",
+    )
 )
 LEFT_OUT = pytest.StashKey[list[str]]()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what wraps the engine, which one build shows as well as another."""
+    """Mark what wraps the core or does without it, which one build shows as well as another."""
     if item.nodeid.startswith(ONCE):
         item.add_marker("once")
 

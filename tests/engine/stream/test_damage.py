@@ -28,7 +28,7 @@ def test_sound_content_is_used(name: str) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("times", [20, pytest.param(3_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [8, pytest.param(3_000, marks=pytest.mark.long)])
 def test_damaged_snapshots(name: str, times: int) -> None:
     """Numbers out of range, other lengths, orders, names and types: refused, or harmless."""
     refused = 0
@@ -39,7 +39,7 @@ def test_damaged_snapshots(name: str, times: int) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("times", [15, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [8, pytest.param(2_000, marks=pytest.mark.long)])
 def test_damaged_entries(name: str, times: int) -> None:
     """A damaged entry leaves the state as it was, or a processor that says it is broken."""
     refused = 0
