@@ -102,6 +102,7 @@ class Monitor(ABC):
 
     Examples
     --------
+    >>> import math
     >>> import numpy as np
     >>> from abers.monitoring import Measure, Monitor, Number, ScoredRows
     >>> class Labels(Monitor):
@@ -112,7 +113,7 @@ class Monitor(ABC):
     ...         self.sum += float(scored.labels.sum())
     ...     @classmethod
     ...     def total(cls, many):
-    ...         return cls(sum(one.sum for one in many))
+    ...         return cls(math.fsum(one.sum for one in many))
     ...     def summary(self):
     ...         return [Number(self.measures[0], self.sum)]
     ...     def state(self):
@@ -138,7 +139,7 @@ class Monitor(ABC):
         """Add up monitors of different predictions.
 
         There is at least one, and all have the same options. Counts are exact, and sums of
-        floating-point numbers are those of the parts, added in their order.
+        floating-point numbers are the same on every version of Python, as those of `math.fsum`.
         """
 
     @abstractmethod

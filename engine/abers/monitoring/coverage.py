@@ -157,7 +157,7 @@ class CoverageMonitor(Monitor):
         if not self.trackers:
             return [Number(_COVERAGE, _share(self.covered, self.labels))]
         labels = sum(one.labels for one in self.trackers)
-        off = sum(one.slack + one.waited for one in self.trackers)
+        off = math.fsum(one.slack + one.waited for one in self.trackers)
         return [
             Number(_COVERAGE, _share(sum(one.covered for one in self.trackers), labels)),
             Number(_LEVEL, self.trackers[0].level),

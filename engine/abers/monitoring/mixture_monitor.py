@@ -6,6 +6,7 @@ moment.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from abers.monitoring.base import Figure, Monitor, consistency_bands
@@ -102,7 +103,7 @@ class MixtureMonitor(Monitor):
         """Return the price and the experts, if there is a mixture."""
         if not self.mixtures:
             return []
-        price = sum(one.price for one in self.mixtures)
+        price = math.fsum(one.price for one in self.mixtures)
         a_label = price / self.labels if self.labels else float("nan")
         found = [
             Number(LANES, sum(one.lanes for one in self.mixtures)),
@@ -126,13 +127,13 @@ class MixtureMonitor(Monitor):
         shares = [(max(one.lanes, 1), one.expert_weights()) for one in self.mixtures]
         lanes = sum(count for count, _ in shares)
         return {
-            name: sum(count * weights[name] for count, weights in shares) / lanes
+            name: math.fsum(count * weights[name] for count, weights in shares) / lanes
             for name in shares[0][1]
         }
 
     def _losses(self) -> dict[str, float]:
         losses = [one.expert_losses() for one in self.mixtures]
-        return {name: sum(one[name] for one in losses) for name in losses[0]}
+        return {name: math.fsum(one[name] for one in losses) for name in losses[0]}
 
     def figures(self, bands: BandMaker = consistency_bands) -> list[Figure]:
         """Return the figure of the weights now."""

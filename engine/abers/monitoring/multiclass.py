@@ -112,9 +112,8 @@ class MultiClassScores(ViewScores):
         """Add up scores of different forecasts."""
         parts = [*many]
         whole = super().total(parts)
-        # Saved outputs depend on `sum`, which compensates for rounding from Python 3.12 on.
         columns = zip(*(one.sums.tolist() for one in parts), strict=True)
-        whole.sums[:] = [sum(column) for column in columns]
+        whole.sums[:] = [math.fsum(column) for column in columns]
         return whole
 
     def summary(self, view: str = "") -> list[Number]:

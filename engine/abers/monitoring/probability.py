@@ -6,6 +6,7 @@ where they are declared to be probabilities.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from abers.backends import core
@@ -111,5 +112,5 @@ class ProbabilityMonitor(TaskMonitor, Generic[S]):
         whole.calibrated = cls.kind.total(one.calibrated for one in many)
         raw = [one.raw for one in many if one.raw is not None]
         whole.raw = cls.kind.total(raw) if raw else None
-        whole.width_sum = sum(one.width_sum for one in many)
+        whole.width_sum = math.fsum(one.width_sum for one in many)
         return whole

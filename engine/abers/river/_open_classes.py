@@ -7,6 +7,7 @@ river's classifiers have it. The calibrator exists from the second class on.
 from __future__ import annotations
 
 import copy
+import math
 from typing import TYPE_CHECKING, ClassVar
 
 from abers.calibration import ProtectedMultiClass
@@ -126,5 +127,5 @@ def _shares(scores: Scores, labels: list[Label]) -> Scores:
     if largest == 0.0:
         return dict.fromkeys(labels, 1.0 / len(labels))
     parts = {label: score / largest for label, score in scores.items()}  # no sum is infinite
-    total = sum(parts.values())
+    total = math.fsum(parts.values())
     return {label: part / total for label, part in parts.items()}

@@ -117,6 +117,7 @@ def test_learn_many_fits_to_all_that_is_held(kind: type[Baseline], options: dict
     assert ((p >= 0) & (p <= 1)).all()
 
 
+@pytest.mark.once
 @EVERY_KIND
 @EVERY_RULE
 @pytest.mark.parametrize("n", [0, 1, 60])

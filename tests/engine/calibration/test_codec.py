@@ -180,6 +180,7 @@ def test_unit_weights_are_small() -> None:
     assert len(calibrator.to_bytes()) < 10 * 1000 + 150
 
 
+@pytest.mark.once
 @EVERY_RULE
 @pytest.mark.parametrize("writer", ["native", "reference"])
 def test_the_other_backend_reads_the_bytes(options: dict[str, Any], writer: str) -> None:

@@ -141,14 +141,15 @@ def test_one_weight_vector_has_no_bound(delay: int) -> None:
     assert excess > 10 * delay * math.log(4.0)
 
 
+@pytest.mark.large(600, reference=250)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_bound_holds_for_any_order(seed: int) -> None:
+def test_the_bound_holds_for_any_order(seed: int, size: int) -> None:
     """Random delays, orders and lost labels: at most C ln(1/weight) over each expert."""
     rng = random.Random(seed)  # noqa: S311 - no secret
     calibrator = ProtectedVennAbers(raw_weight=0.25)
     waiting: list[tuple[int, float]] = []
     most, shift = 0, rng.random()
-    for number in range(600):
+    for number in range(size):
         score = rng.random()
         calibrator.predict_one(score, number=number)
         waiting.append((number, score))

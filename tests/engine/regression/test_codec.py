@@ -84,6 +84,7 @@ def test_other_things_are_refused() -> None:
 
 
 @pytest.mark.native
+@pytest.mark.once
 @EVERY_RULE
 def test_backends_write_the_same_bytes(options: dict[str, Any]) -> None:
     """What one backend has learned has the same bytes, and the same answers, on the other."""

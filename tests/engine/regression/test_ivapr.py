@@ -347,6 +347,7 @@ def test_a_grid_is_exact_at_its_thresholds_and_brackets_between() -> None:
 
 
 @pytest.mark.native
+@pytest.mark.once
 def test_batches_release_the_interpreter() -> None:
     """While one thread predicts a batch another runs Python."""
     calibrator = IVAPR()
@@ -369,6 +370,7 @@ def test_batches_release_the_interpreter() -> None:
 
 
 @pytest.mark.native
+@pytest.mark.once
 def test_memory_grows_with_the_observations() -> None:
     """After predictions the core holds a bounded number of bytes for each observation."""
     calibrator = IVAPR()

@@ -290,7 +290,7 @@ def test_the_largest_sums(weight: int) -> None:
 @pytest.mark.parametrize("order", ["ascending", "descending", "equal", "two"])
 def test_hostile_labels(order: str) -> None:
     """Labels in the order of the scores, or against it, or hardly different, are no trouble."""
-    n = 20_000
+    n = 8_000
     labels = {
         "ascending": np.arange(n, dtype=float),
         "descending": -np.arange(n, dtype=float),
