@@ -22,7 +22,7 @@ run: .venv/run.stamp
 	$(BIN)/abers replay Phishing --delay 50 --output predictions.jsonl
 
 test:
-	scripts/stages setup test-kafka lint docs test-native test-reference test-sanitized test-wheel
+	scripts/stages lint docs test-native test-reference -- test-kafka test-sanitized test-wheel
 
 setup: .venv/dev.stamp
 

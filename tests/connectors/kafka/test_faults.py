@@ -605,9 +605,9 @@ def test_a_backlog_is_taken_in_the_order_of_its_times(
     The order is that of a plain merge of both topics by the times of their records.
     """
     said = []
-    for most in (7, 500, 100_000):
+    for most in (7, 200, 100_000):
         application = apply_(partitions=2)
-        traffic = played(application, 1_500)
+        traffic = played(application, 600)
         with Member(application, "0", max_records=most) as one:
             one.turn_until(one.at_end)
         judge(application, traffic.ids, traffic.poison)
