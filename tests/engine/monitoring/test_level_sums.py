@@ -16,7 +16,7 @@ from abers.monitoring.level_sums import LevelSums
 from abers.monitoring.verdict_parts import verdict_parts
 
 COUNTED = st.lists(st.sampled_from([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.25, 0.25)]), max_size=30)
-RUNS, N = 100, 6_000
+RUNS, N = 60, 6_000
 
 
 @given(rows=COUNTED, at=st.integers(0, 30))
