@@ -6,7 +6,7 @@ PACKAGING := pyproject.toml CMakeLists.txt constraints.txt scripts/setup scripts
              $(wildcard engine/abers/_core/*.cpp engine/abers/_core/*.hpp) \
              $(wildcard engine/abers/*/__init__.py connectors/abers_connectors/*/__init__.py)
 
-# Tests start thousands of processes: without bytecode each of them compiles the modules again.
+# Tests start many processes: without bytecode each of them compiles the modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
 # One process a core, each with a broker of its own if it needs one. Each takes tests that stand
