@@ -596,18 +596,19 @@ def merged(observations: list[Any], labels: list[Any]) -> list[tuple[int, int]]:
     return found
 
 
+@pytest.mark.parametrize("count", [600, pytest.param(1_500, marks=pytest.mark.long)])
 @on_each_client
 def test_a_backlog_is_taken_in_the_order_of_its_times(
-    apply_: Callable[..., Application], played: Callable[..., Traffic]
+    apply_: Callable[..., Application], played: Callable[..., Traffic], count: int
 ) -> None:
     """For any batch size, predictions are the same bytes, and no label comes early.
 
     The order is that of a plain merge of both topics by the times of their records.
     """
     said = []
-    for most in (7, 200, 100_000):
+    for most in (7, count // 3, 100_000):
         application = apply_(partitions=2)
-        traffic = played(application, 600)
+        traffic = played(application, count)
         with Member(application, "0", max_records=most) as one:
             one.turn_until(one.at_end)
         judge(application, traffic.ids, traffic.poison)

@@ -288,9 +288,9 @@ def test_the_largest_sums(weight: int) -> None:
 
 @pytest.mark.native
 @pytest.mark.parametrize("order", ["ascending", "descending", "equal", "two"])
-def test_hostile_labels(order: str) -> None:
+@pytest.mark.parametrize("n", [8_000, pytest.param(20_000, marks=pytest.mark.long)])
+def test_hostile_labels(order: str, n: int) -> None:
     """Labels in the order of the scores, or against it, or hardly different, are no trouble."""
-    n = 8_000
     labels = {
         "ascending": np.arange(n, dtype=float),
         "descending": -np.arange(n, dtype=float),
