@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.connectors.kafka.brokers import SCRIPT, Broker, Message
+from tests.connectors.kafka.brokers import PATIENCE, SCRIPT, Broker, Message, unique
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +64,22 @@ def test_a_killed_broker_goes_on_where_it_was(
     second = brokers("--dir", tmp_path / "broker")
     assert second.bootstrap == first.bootstrap
     assert [one.value for one in second.consume(topic)] == [b"a", b"b"]
+
+
+def test_old_records_are_kept(brokers: Callable[..., Broker]) -> None:
+    """A record of years ago is deleted from a topic that says so, and from no other."""
+    often = ("log.retention.check.interval.ms=100", "log.initial.task.delay.ms=100")
+    broker = brokers("--properties", *often)
+    week, default = broker.create(retention_ms="604800000"), unique("default")
+    with broker.admin() as admin:
+        admin.create_topics({default: {"num_partitions": 1, "replication_factor": 1}})
+        admin.wait_for_topics([default])
+    for topic in (default, week):
+        broker.produce(topic, [Message(b"a", time=1_000)])
+    until = time.monotonic() + PATIENCE
+    while broker.consume(week):
+        assert time.monotonic() < until, "nothing is ever deleted"
+    assert [one.value for one in broker.consume(default)] == [b"a"]
 
 
 @pytest.mark.long
