@@ -22,7 +22,7 @@ run: .venv/run.stamp
 	$(BIN)/abers replay Phishing --delay 50 --output predictions.jsonl
 
 test:
-	scripts/stages lint docs test-native test-reference -- test-kafka test-sanitized test-wheel
+	scripts/stages lint docs test-native -- test-kafka test-sanitized test-reference test-wheel
 
 setup: .venv/dev.stamp
 
@@ -42,8 +42,9 @@ format: setup
 docs: setup
 	scripts/docs
 
+# One process more than there are cores: a fifth of the time such a test waits, as for a browser.
 test-native: setup
-	$(BIN)/pytest -m "not kafka"
+	$(BIN)/pytest -n $$((1 + $$(getconf _NPROCESSORS_ONLN))) -m "not kafka"
 
 # Two processes a core: half of the time such a test waits for a broker.
 test-kafka: setup

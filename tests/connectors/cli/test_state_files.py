@@ -254,7 +254,7 @@ def test_late_labels_of_a_grown_file(run: Run, folder: Path, delay: str) -> None
 
 def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
     """Killed and started again, a run with a learner predicts what it would have."""
-    (folder / "in.jsonl").write_text(lines(0, 4000))
+    (folder / "in.jsonl").write_text(lines(0, 1500))
     set_in_config(folder, "[input]", "[learner]\n[input]")
     whole = folder.with_name("whole")
     whole.mkdir()
@@ -266,7 +266,7 @@ def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
     output, env = folder / "out.jsonl", os.environ | {"ABERS_STATE_KEY": KEY}
     for _ in range(2):
         size = output.stat().st_size if output.exists() else 0
-        more = draw.randrange(1, 200_000)
+        more = draw.randrange(1, 75_000)
         process = subprocess.Popen([COMMAND, "run", "abers.toml"], cwd=folder, env=env, stderr=-1)
         while process.poll() is None:
             if output.exists() and output.stat().st_size > size + more:

@@ -45,7 +45,7 @@ def test_a_random_learner_can_be_repeated() -> None:
     program = """
 from abers.learners.river_adapters import make
 learner = make("forest")
-for n in range(150):
+for n in range(60):
     x = {"a": n % 7 / 7, "b": n % 11 / 11}
     print(learner.score(x))
     learner.learn(x, int(n % 7 > n % 3))
@@ -60,7 +60,7 @@ for n in range(150):
         for seed in ("1", "2")
     )
     assert first == second
-    assert first.count(b"\n") == 150
+    assert first.count(b"\n") == 60
 
 
 class Fixed(Classifier):
