@@ -12,8 +12,12 @@ export PYTHONDONTWRITEBYTECODE :=
 # One process a core, each with a broker of its own if it needs one. Each takes tests that stand
 # together, so that what a module shares is made once, and who has none left takes from another. One
 # that dies, as by a test that hangs, is not begun again: the run has failed.
+# Native tests wait a fifth of the time, as for a browser, and those of Kafka half of it: they get more.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+test-native: PROCESSES := $(shell expr $(CORES) + 1)
+test-kafka: PROCESSES := $(shell expr $(CORES) \* 2)
 test-native test-kafka test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
-    -n logical --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
+    -n $(or $(PROCESSES),$(CORES)) --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
 
 .PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines serving lock release-check \
         test-native test-kafka test-reference test-sanitized test-wheel test-oldest
@@ -42,13 +46,11 @@ format: setup
 docs: setup
 	scripts/docs
 
-# One process more than there are cores: a fifth of the time such a test waits, as for a browser.
 test-native: setup
-	$(BIN)/pytest -n $$((1 + $$(getconf _NPROCESSORS_ONLN))) -m "not kafka"
+	$(BIN)/pytest -m "not kafka"
 
-# Two processes a core: half of the time such a test waits for a broker.
 test-kafka: setup
-	$(BIN)/pytest -n $$((2 * $$(getconf _NPROCESSORS_ONLN))) -m kafka tests/connectors
+	$(BIN)/pytest -m kafka tests/connectors
 
 demo-kafka: .venv/run.stamp
 	$(BIN)/python examples/kafka_demo/run.py $(if $(BROKERS),--brokers $(BROKERS))

@@ -295,6 +295,19 @@ def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: i
 @EVERY_RULE
 def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
     """With many observations held, sampled questions get the same answers."""
+    deep(options, size)
+
+
+@pytest.mark.long
+@pytest.mark.large(2_000, reference=0)
+@EVERY_RULE
+def test_deeper_trees(options: tuple[int, float, float], size: int) -> None:
+    """With more observations held, sampled questions still get the same answers."""
+    deep(options, size)
+
+
+def deep(options: tuple[int, float, float], size: int) -> None:
+    """Compare a few answers on each of several streams of a size."""
     rng = np.random.default_rng(11)
     pair, timed = both((options[0] * 20, options[1] * 50, options[2] * 50)), any(options[1:])
     for kind in ("smooth", "parted", "ties", "ascending", "parted", "smooth"):

@@ -16,7 +16,8 @@ from abers.monitoring.level_sums import LevelSums
 from abers.monitoring.verdict_parts import verdict_parts
 
 COUNTED = st.lists(st.sampled_from([(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.25, 0.25)]), max_size=30)
-RUNS, N = 60, 6_000
+N = 6_000
+MANY = pytest.mark.parametrize("runs", [60, pytest.param(100, marks=pytest.mark.long)])
 
 
 @given(rows=COUNTED, at=st.integers(0, 30))
@@ -83,29 +84,31 @@ def test_what_is_wrong_with_distributions(shift: float, scale: float, said: dict
 
 
 @pytest.mark.simulation
-def test_wrong_claims() -> None:
+@MANY
+def test_wrong_claims(runs: int) -> None:
     """Of right distributions few runs are ever called outside: continuous ones, and counts."""
     wrong = 0
-    for seed in range(RUNS):
+    for seed in range(runs):
         labels = np.random.default_rng([4, seed]).normal(size=N)
         wrong += bool(decided(outcomes_of(labels, 0.0, 1.0), [0.1, 0.5, 0.9], pit=True))
-    assert wrong <= RUNS * 0.05 + 3.0 * (RUNS * 0.05 * 0.95) ** 0.5
+    assert wrong <= runs * 0.05 + 3.0 * (runs * 0.05 * 0.95) ** 0.5
 
 
 @pytest.mark.simulation
+@MANY
 @pytest.mark.parametrize("mean", [0.4, 2.0])
-def test_quantiles_of_counts(mean: float) -> None:
+def test_quantiles_of_counts(mean: float, runs: int) -> None:
     """A quantile that many labels equal is right if few are below it and enough at most at it."""
     levels, wrong, law = [0.1, 0.5, 0.9], 0, stats.poisson(mean)
     at = law.ppf(levels)
-    for seed in range(RUNS):
+    for seed in range(runs):
         labels = law.rvs(N, random_state=np.random.default_rng([5, seed]))
         below = [0.5 * (1.0 + np.sign(q - labels)) for q in at]
         pit = law.cdf(labels - 1), law.cdf(labels)
         covered = np.random.default_rng([6, seed]).random(N) < 0.8
         outcomes = np.column_stack((covered, *below, *pit))
         wrong += bool(decided(outcomes, levels, pit=True))
-    assert wrong <= RUNS * 0.05 + 3.0 * (RUNS * 0.05 * 0.95) ** 0.5
+    assert wrong <= runs * 0.05 + 3.0 * (runs * 0.05 * 0.95) ** 0.5
 
 
 def test_ties_are_not_held_against_a_quantile() -> None:
