@@ -16,8 +16,12 @@ export PYTHONDONTWRITEBYTECODE :=
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 test-native: PROCESSES := $(shell expr $(CORES) + 1)
 test-kafka: PROCESSES := $(shell expr $(CORES) \* 2)
-test-native test-kafka test-reference test-sanitized test-wheel test-oldest: export PYTEST_ADDOPTS := \
+STAGES := test-native test-kafka test-reference test-sanitized test-wheel test-oldest
+$(STAGES): export PYTEST_ADDOPTS := \
     -n $(or $(PROCESSES),$(CORES)) --dist worksteal --max-worker-restart=0 $(PYTEST_ADDOPTS)
+# Threads of BLAS wait for one another where other processes have the cores: 39 s of a test, and 3 with one.
+$(STAGES): export OPENBLAS_NUM_THREADS := 1
+$(STAGES): export OMP_NUM_THREADS := 1
 
 .PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines serving lock release-check \
         test-native test-kafka test-reference test-sanitized test-wheel test-oldest
