@@ -24,7 +24,7 @@ $(STAGES): export OPENBLAS_NUM_THREADS := 1
 $(STAGES): export OMP_NUM_THREADS := 1
 
 .PHONY: run demo-kafka test test-long chaos soak lint format bench docs setup clean engines serving lock release-check \
-        test-native test-kafka test-reference test-sanitized test-wheel test-oldest
+        $(STAGES)
 
 run: .venv/run.stamp
 	$(BIN)/abers replay Phishing --delay 50 --output predictions.jsonl

@@ -252,9 +252,10 @@ def test_late_labels_of_a_grown_file(run: Run, folder: Path, delay: str) -> None
     assert (found.counters["labels"], found.waiting_for_labels) == (60, 0)
 
 
-def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
+@pytest.mark.parametrize("count", [1_500, pytest.param(4_000, marks=pytest.mark.long)])
+def test_a_learner_that_is_killed(run: Run, folder: Path, count: int) -> None:
     """Killed and started again, a run with a learner predicts what it would have."""
-    (folder / "in.jsonl").write_text(lines(0, 1500))
+    (folder / "in.jsonl").write_text(lines(0, count))
     set_in_config(folder, "[input]", "[learner]\n[input]")
     whole = folder.with_name("whole")
     whole.mkdir()
@@ -266,7 +267,7 @@ def test_a_learner_that_is_killed(run: Run, folder: Path) -> None:
     output, env = folder / "out.jsonl", os.environ | {"ABERS_STATE_KEY": KEY}
     for _ in range(2):
         size = output.stat().st_size if output.exists() else 0
-        more = draw.randrange(1, 75_000)
+        more = draw.randrange(1, 50 * count)
         process = subprocess.Popen([COMMAND, "run", "abers.toml"], cwd=folder, env=env, stderr=-1)
         while process.poll() is None:
             if output.exists() and output.stat().st_size > size + more:

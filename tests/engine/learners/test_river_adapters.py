@@ -40,19 +40,21 @@ def test_a_learner_that_saw_only_negatives_says_nought() -> None:
     assert learner.score({"a": 1.0}) == 0.0
 
 
-def test_a_random_learner_can_be_repeated() -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(150, marks=pytest.mark.long)])
+def test_a_random_learner_can_be_repeated(count: int) -> None:
     """A learner with random draws gives equal scores in processes with different hash seeds."""
     program = """
+import sys
 from abers.learners.river_adapters import make
 learner = make("forest")
-for n in range(60):
+for n in range(int(sys.argv[1])):
     x = {"a": n % 7 / 7, "b": n % 11 / 11}
     print(learner.score(x))
     learner.learn(x, int(n % 7 > n % 3))
 """
     first, second = (
         subprocess.run(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", program, str(count)],
             check=True,
             capture_output=True,
             env=os.environ | {"PYTHONHASHSEED": seed},
@@ -60,7 +62,7 @@ for n in range(60):
         for seed in ("1", "2")
     )
     assert first == second
-    assert first.count(b"\n") == 60
+    assert first.count(b"\n") == count
 
 
 class Fixed(Classifier):
