@@ -29,6 +29,14 @@ def test_a_workflow_has_the_schema(workflow: Path) -> None:
     linted("check-jsonschema", "--builtin-schema", "vendor.github-workflows", workflow)
 
 
+def test_what_is_pinned_is_renewed() -> None:
+    """Dependabot proposes newer digests of the base image and newer commits of actions."""
+    settings = ROOT / ".github" / "dependabot.yml"
+    linted("check-jsonschema", "--builtin-schema", "vendor.dependabot", settings)
+    renewed = {(one["package-ecosystem"], one["directory"]) for one in read(settings)["updates"]}
+    assert renewed == {("docker", "/deploy"), ("github-actions", "/")}
+
+
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda one: one.stem)
 def test_a_workflow_runs_what_the_checkout_has(workflow: Path) -> None:
     """Targets of make are in the Makefile, and scripts are in the checkout."""

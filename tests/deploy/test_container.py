@@ -39,6 +39,14 @@ def test_the_image_is_not_root() -> None:
     assert re.search(r"^USER (\d+):\1$", last, re.MULTILINE)
 
 
+def test_the_base_is_pinned() -> None:
+    """Both stages begin with the same image, which a digest identifies."""
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
+    assert len(bases) == 2
+    assert len(set(bases)) == 1
+    assert re.fullmatch(r"python:[\w.-]+@sha256:[0-9a-f]{64}", bases[0])
+
+
 def test_the_build_has_what_it_needs() -> None:
     """All that makes the package reaches the build, and nothing of tests or environments."""
     lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
