@@ -90,6 +90,8 @@ def test_a_partition_without_a_leader(
     producer = writer(own, watchdog, own.create(), client=client)
     names = [own.create() for _ in range(4)]  # where there is less
     partitions = [TopicPartition(name, 0) for name in names]
+    while not all(any((at / f"{name}-0").is_dir() for at in (kept, failing)) for name in names):
+        time.sleep(0.005)  # a broker may announce a leader before it makes the directory
     lost = {one for one in partitions if (failing / f"{one.topic}-0").is_dir()}
     assert lost
     assert lost != {*partitions}
