@@ -7,11 +7,13 @@ import json
 import re
 import signal
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 from tests.connectors.conftest import COMMAND
+from tests.connectors.processes import until
 
 from abers import VennAbers
 from abers.stream import snapshot
@@ -170,7 +172,9 @@ def test_too_many_dead_letters(invoke: Invoke, folder: Path) -> None:
 
 
 def records_of(state: Path) -> int:
-    """Return how many records a saved state has read."""
+    """Return how many records a saved state has read; none if there is no state yet."""
+    if not state.exists():
+        return 0
     source = snapshot.read(state.read_bytes())[0].position["source"]
     return source["records"] if source else 0
 
@@ -230,8 +234,7 @@ def test_a_stopped_run_goes_on(start: Start, folder: Path, number: int, code: in
     config = CONFIG + '[state]\npath = "abers.state"\nsnapshot_every = 1\n'
     (folder / "abers.toml").write_text(config)
     process = start("run", "abers.toml")
-    while not (folder / "abers.state").exists() or not records_of(folder / "abers.state"):
-        assert process.poll() is None
+    assert until(process, partial(records_of, folder / "abers.state"))
     process.send_signal(number)
     _, err = process.communicate(timeout=240)
     assert process.returncode == code
@@ -264,8 +267,7 @@ def test_a_second_run_on_the_same_state(start: Start, folder: Path) -> None:
     assert first.stdin is not None
     first.stdin.write(lines(50).encode())
     first.stdin.flush()
-    while not (folder / "abers.state").exists() or not records_of(folder / "abers.state"):
-        assert first.poll() is None
+    assert until(first, partial(records_of, folder / "abers.state"))
     before = (folder / "abers.state").read_bytes()
     second = start("run", "abers.toml", stdin=subprocess.DEVNULL)
     _, err = second.communicate(timeout=240)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.conftest import COMMAND
 from tests.connectors.keys import KEY, OTHER
+from tests.connectors.processes import killed_after
 
 from abers_connectors.cli.inspection import inspected
 
@@ -269,12 +270,7 @@ def test_a_learner_that_is_killed(run: Run, folder: Path, count: int) -> None:
         size = output.stat().st_size if output.exists() else 0
         more = draw.randrange(1, 50 * count)
         process = subprocess.Popen([COMMAND, "run", "abers.toml"], cwd=folder, env=env, stderr=-1)
-        while process.poll() is None:
-            if output.exists() and output.stat().st_size > size + more:
-                process.kill()
-                break
-        process.communicate(timeout=240)
-        kills += process.returncode != 0
+        kills += killed_after(process, output, size + more)
     assert kills >= 1
     assert run(folder, KEY)[0] == 0
     found, expected = contents(folder), contents(whole)

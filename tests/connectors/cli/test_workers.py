@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import random
+import select
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.connectors.conftest import COMMAND
+from tests.connectors.processes import until
 from tests.connectors.replay.test_parallel_run import rounded
 
 if TYPE_CHECKING:
@@ -120,9 +121,8 @@ def test_the_command_says_which_worker_ended(tmp_path: Path, options: list[str])
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
-        while len(workers := workers_of(process.pid)) < WORKERS:
-            os.sched_yield()
-        os.kill(max(workers), signal.SIGKILL)
+        assert until(process, lambda: len(workers_of(process.pid)) == WORKERS)
+        os.kill(max(workers_of(process.pid)), signal.SIGKILL)
         _, said = process.communicate()
     assert process.returncode == 0, said
     assert b"was ended by SIGKILL, perhaps for lack of memory; its shard is done again." in said
@@ -143,15 +143,15 @@ def test_workers_end_with_the_command(tmp_path: Path, how: signal.Signals) -> No
             assert reader.read(1) == b"{"
             workers = workers_of(process.pid)
             assert len(workers) == WORKERS
+            ends = [os.pidfd_open(worker) for worker in workers]
             process.send_signal(how)
             process.wait(30)
         assert process.stderr is not None
         said = process.stderr.read().decode()
     assert "Traceback" not in said, said
-    deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{one}").exists() for one in workers):
-        assert time.monotonic() < deadline, "a worker is left"
-        os.sched_yield()
+    for end in ends:
+        assert select.select([end], [], [], 30)[0], "a worker is left"
+        os.close(end)
 
 
 def workers_of(command: int) -> list[int]:

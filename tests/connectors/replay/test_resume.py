@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 import zstandard
 from tests.connectors.conftest import COMMAND
+from tests.connectors.processes import killed_after, until
 
 from abers.stream import snapshot
 
@@ -89,13 +90,7 @@ def kill_after(folder: Path, more: int) -> bool:
     """Run until so many more bytes are predicted, then kill it; False if it ended before."""
     output = folder / "predictions.jsonl"
     size = output.stat().st_size if output.exists() else 0
-    process = started(folder)
-    while process.poll() is None:
-        if output.exists() and output.stat().st_size > size + more:
-            process.kill()
-            break
-    process.communicate(timeout=240)
-    return process.returncode != 0
+    return killed_after(started(folder), output, size + more)
 
 
 @pytest.mark.parametrize("suffix", ["csv.zst", pytest.param("parquet", marks=pytest.mark.long)])
@@ -219,8 +214,7 @@ def test_a_run_that_was_killed_before_its_first_state(folder: Path) -> None:
     (folder / "out.jsonl").unlink()
     (folder / "abers.toml").write_text(SMALL.format(input="-"))
     process = subprocess.Popen([COMMAND, "run", "abers.toml"], cwd=folder, stdin=-1, stderr=-1)
-    while not (folder / "out.jsonl").exists():
-        assert process.poll() is None
+    assert until(process, (folder / "out.jsonl").exists)
     process.kill()
     process.communicate(timeout=240)
     (folder / "out.jsonl").write_text("something that came before the first state")
