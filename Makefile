@@ -30,7 +30,7 @@ run: .venv/run.stamp
 	$(BIN)/abers replay Phishing --delay 50 --output predictions.jsonl
 
 test:
-	scripts/stages lint docs test-native -- test-kafka test-sanitized test-reference test-wheel
+	scripts/stages lint docs test-native -- test-kafka test-wheel test-sanitized test-reference
 
 setup: .venv/dev.stamp
 

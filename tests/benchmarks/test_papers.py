@@ -93,6 +93,7 @@ def test_ivapr_2018(tmp_path: Path) -> None:
 
 
 @pytest.mark.data
+@pytest.mark.long
 def test_multiclass_2017(tmp_path: Path) -> None:
     """CVAP is better than IVAP on waveform, in both losses."""
     found, _ = ran("multiclass_2017", tmp_path, os.environ["ABERS_DATA"])

@@ -199,6 +199,7 @@ def test_venn_abers_many_folds_underflow() -> None:
     assert cross_log_merge(low, high)[0] == pytest.approx(1 / 2002)
 
 
+@pytest.mark.once
 def test_venn_abers_silences_numpy_when_imported() -> None:
     """An import changes nothing: with venn-abers the program's own divisions by 0 go unnoticed."""
     for package, setting in (("venn_abers", "ignore"), ("abers", "warn")):

@@ -58,6 +58,7 @@ def columns(case: dict[str, Any]) -> list[tuple[float, Any, float]]:
     return list(zip(case["scores"], case["labels"], case["weights"], strict=True))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("file", FILES)
 def test_is_what_its_script_makes(file: str) -> None:
     """The file is written from the definition, to the last byte."""
@@ -97,6 +98,7 @@ def test_names_are_unique() -> None:
         assert len({*names}) == len(names)
 
 
+@pytest.mark.once
 @BAGS
 def test_bags_agree_with_the_formula(case: dict[str, Any]) -> None:
     """The max-min formula in fractions, the other form of the definition, has the same answers."""

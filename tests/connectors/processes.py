@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 __all__ = ["killed_after", "until"]
 
 PAUSE = 0.005
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 def until(process: subprocess.Popen[bytes], done: Callable[[], object]) -> bool:

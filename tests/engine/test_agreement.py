@@ -291,7 +291,7 @@ def test_very_long_streams(options: tuple[int, float, float], kind: str, seed: i
 # Deep trees, where the reference answers few questions
 
 
-@pytest.mark.large(1_200, reference=0)
+@pytest.mark.large(800, reference=0)
 @EVERY_RULE
 def test_deep_trees(options: tuple[int, float, float], size: int) -> None:
     """With many observations held, sampled questions get the same answers."""

@@ -41,6 +41,8 @@ MADE: dict[str, Callable[..., Any]] = {
     "ivapr-grid": partial(IVAPR, grid=[0.25, 0.5, 0.75]),
     "ivar": partial(IVAR, 0.0, 1.0),
 }
+WITHOUT_CORE = ("binary-beta", "binary-platt")
+"""Calibrators whose map is fitted by NumPy alone: slowly, and alike on every build."""
 
 
 def test_every_calibrator_is_checked() -> None:
@@ -128,7 +130,13 @@ class Counted(Calibrator[float, int, float, "NDArray[np.float64]"]):
         self.learned, self.pending = json.loads(bytes(payload))
 
 
-@pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(make, id=name, marks=[pytest.mark.once] if name in WITHOUT_CORE else [])
+        for name, make in MADE.items()
+    ],
+)
 def test_registered_calibrators_pass(make: Callable[..., Any]) -> None:
     """Every calibrator of the registry, and the batch one that has the contract."""
     check_calibrator(make)

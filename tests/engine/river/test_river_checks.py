@@ -19,6 +19,8 @@ CLASSES: list[Any] = [
     wrappers.VennAbersRegressor,
 ]
 SKIPPED = {"check_learn_many_matches_learn_one"}
+SLOW = "check_bounded_memory_growth"
+"""The check that goes through many streams: one of them will do, but for the long tests."""
 
 
 def cases() -> Iterator[Any]:
@@ -32,7 +34,8 @@ def cases() -> Iterator[Any]:
                 names[name] = names.get(name, 0) + 1
                 if name not in model._unit_test_skips():  # noqa: SLF001 - river's name
                     title = f"{kind.__name__}-{number}-{name}-{names[name]}"
-                    yield pytest.param(model, check, id=title)
+                    marks = [pytest.mark.long] if name == SLOW and names[name] > 1 else []
+                    yield pytest.param(model, check, id=title, marks=marks)
 
 
 @pytest.mark.parametrize(("model", "check"), [*cases()])
