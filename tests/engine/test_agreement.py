@@ -355,7 +355,9 @@ def test_runs_of_one_label(weights: str, size: int) -> None:
         same(pair)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 8))]
+)
 def test_few_scores_for_long(seed: int) -> None:
     """Where many points lie on one line, every question gets the same answer."""
     rng = np.random.default_rng(seed)

@@ -21,7 +21,7 @@ def test_sound_bytes_are_used(name: str) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("times", [30, pytest.param(3_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("times", [15, pytest.param(3_000, marks=pytest.mark.long)])
 def test_damaged_bytes(name: str, times: int) -> None:
     """Options, numbers and columns that are wrong are refused, or harmless."""
     refused = 0

@@ -79,7 +79,7 @@ def test_processors(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "batch"),
     [
-        (name, batch)
+        pytest.param(name, batch, marks=[pytest.mark.long] * (batch != 7 and name not in SINGLY))
         for name, one in PROCESSORS.items()
         if "batch" not in one
         for batch in ((1, 7, WHOLE) if name in SINGLY else (7, WHOLE))

@@ -120,15 +120,14 @@ def test_learn_many_fits_to_all_that_is_held(kind: type[Baseline], options: dict
 @pytest.mark.once
 @EVERY_KIND
 @EVERY_RULE
-@pytest.mark.parametrize("n", [0, 1, 60])
 @pytest.mark.parametrize(
-    "duplicate",
+    ("n", "duplicate"),
     [
-        copy.copy,
-        lambda c: pickle.loads(pickle.dumps(c)),  # noqa: S301 - our own bytes
-        lambda c: type(c).from_bytes(c.to_bytes()),
+        (60, copy.copy),
+        (60, lambda c: pickle.loads(pickle.dumps(c))),  # noqa: S301 - our own bytes
+        *((n, lambda c: type(c).from_bytes(c.to_bytes())) for n in (0, 1, 60)),
     ],
-    ids=["copy", "pickle", "bytes"],
+    ids=["copy", "pickle", "bytes-0", "bytes-1", "bytes-60"],
 )
 def test_a_restored_baseline_goes_on_bit_for_bit(
     kind: type[Baseline],
