@@ -20,7 +20,7 @@ CLASSES: list[Any] = [
 ]
 SKIPPED = {"check_learn_many_matches_learn_one"}
 SLOW = "check_bounded_memory_growth"
-"""The check that goes through many streams: one of them will do, but for the long tests."""
+"""The slowest check. It comes once for each stream; only the long tests have more than the first."""
 
 
 def cases() -> Iterator[Any]:

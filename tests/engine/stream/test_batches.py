@@ -107,7 +107,7 @@ def test_nothing_comes_of_an_empty_batch() -> None:
 
 
 @pytest.mark.parametrize("forgetting", FORGETTING[1:], ids=str)
-@pytest.mark.large(800, reference=500)
+@pytest.mark.large(1_500, reference=500)
 def test_long_streams(forgetting: dict[str, int], size: int) -> None:
     """Batches of any size give the same over a long stream with delayed labels."""
     spans: dict[str, Any] = {
