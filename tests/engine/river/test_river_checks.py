@@ -20,7 +20,7 @@ CLASSES: list[Any] = [
 ]
 SKIPPED = {"check_learn_many_matches_learn_one"}
 SLOW = "check_bounded_memory_growth"
-"""The slowest check. It comes once for each stream; only the long tests have more than the first."""
+"""The slowest check. It comes once for each stream: all but the first are long tests."""
 
 
 def cases() -> Iterator[Any]:
