@@ -1,7 +1,8 @@
 """The base class of the wrappers of river classifiers: single observations and mini-batches.
 
 A mini-batch is scored as a whole before any of its rows is learned, as it is at prediction time.
-Otherwise its rows are treated as single observations.
+Otherwise its rows are treated as single observations. No model gets a mini-batch without rows: the
+mean gradient of none is NaN, which some of river's models keep for ever.
 """
 
 # ruff: noqa: ANN401, N803 - dataframes of any kind, named as in river, and keywords of any model
@@ -157,6 +158,8 @@ class CalibratedClassifier(CalibratedWrapper, base.MiniBatchClassifier):
     def learn_many(self, X: Any, y: Any, **kwargs: Any) -> None:
         """Learn a mini-batch: first the calibrator, then the model.
 
+        One without rows changes nothing.
+
         Parameters
         ----------
         X
@@ -172,11 +175,18 @@ class CalibratedClassifier(CalibratedWrapper, base.MiniBatchClassifier):
         LabelError, ScoreError, WeightError, TimeError
             If a row is invalid; nothing is learned then.
         ParameterError
-            If there is an id: only single observations wait for their labels.
+            If there is an id: only single observations wait for their labels. Or if there is not
+            one label for each row.
         """
         times = self._times(X, kwargs)
+        rows, labels = len(dataframe.into_frame(X)), len(dataframe.into_series(y))
+        if labels != rows:
+            msg = f"y has {labels} rows, X has {rows}; give one of each per row"
+            raise ParameterError(msg)
+        if not rows:
+            return
         scores = self._score_many(X, {name: kwargs[name] for name in kwargs if name != "w"})
-        weights = _column(kwargs.get("w"), len(dataframe.into_frame(X)))
+        weights = _column(kwargs.get("w"), rows)
         self._learn_many(
             MiniBatch(X, y, scores, weights, times), self._forwarded.accepted("learn_many", kwargs)
         )
@@ -215,9 +225,19 @@ class CalibratedClassifier(CalibratedWrapper, base.MiniBatchClassifier):
         return self.classifier.predict_proba_one(x, **keywords)
 
     def _score_many(self, X: Any, keywords: dict[str, Any]) -> Any:
-        """Return the model's scores of the rows of a dataframe."""
-        keywords = self._forwarded.accepted("predict_proba_many", keywords)
-        return self.classifier.predict_proba_many(X, **keywords)
+        """Return the scores of the rows of a dataframe, as the calibrator takes them."""
+        raise NotImplementedError
+
+    def _ask_many(self, model: Any, X: Any, keywords: dict[str, Any]) -> Any:
+        """Return a model's probabilities of the rows of a dataframe; without rows it is not asked.
+
+        Columns that are none of probabilities do no harm where there are no rows.
+        """
+        if not len(dataframe.into_frame(X)):
+            return X
+        return model.predict_proba_many(
+            X, **self._forwarded.accepted("predict_proba_many", keywords)
+        )
 
     def _probabilities_many(
         self, scores: Any, times: NDArray[Any] | None

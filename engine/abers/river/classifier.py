@@ -184,7 +184,7 @@ class VennAbersClassifier(BinaryClassifier):
         return both(prediction.p0, prediction.p1)
 
     def _score_many(self, X: Any, keywords: dict[str, Any]) -> NDArray[Any]:  # noqa: ANN401, N803
-        return positives(super()._score_many(X, keywords), X)
+        return positives(self._ask_many(self.classifier, X, keywords), X)
 
     def _learn_many(self, batch: MiniBatch, keywords: dict[str, Any]) -> None:
         labels = dataframe.into_series(batch.y).to_numpy()

@@ -149,9 +149,8 @@ class CrossVennAbersClassifier(BinaryClassifier):
                 learner.learn_one(x, y, **keywords)
 
     def _score_many(self, X: Any, keywords: dict[str, Any]) -> NDArray[Any]:  # noqa: ANN401, N803
-        keywords = self._forwarded.accepted("predict_proba_many", keywords)
         return np.column_stack(
-            [positives(learner.predict_proba_many(X, **keywords), X) for learner in self.learners]
+            [positives(self._ask_many(learner, X, keywords), X) for learner in self.learners]
         )
 
     def _learn_many(self, batch: MiniBatch, keywords: dict[str, Any]) -> None:

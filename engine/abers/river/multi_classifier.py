@@ -164,7 +164,7 @@ class VennAbersMultiClassifier(CalibratedClassifier):
         return {label: (low[label], high[label]) for label in low}
 
     def _score_many(self, X: Any, keywords: dict[str, Any]) -> list[Probabilities]:  # noqa: ANN401, N803
-        frame = dataframe.into_frame(super()._score_many(X, keywords))
+        frame = dataframe.into_frame(self._ask_many(self.classifier, X, keywords))
         # A classifier that has seen no class returns a frame without columns, and so without rows.
         rows = dataframe.to_numpy(frame).tolist() or [()] * len(dataframe.into_frame(X))
         return [dict(zip(frame.columns, row, strict=True)) for row in rows]
