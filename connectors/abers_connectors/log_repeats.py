@@ -1,8 +1,8 @@
 """A filter for log lines that a library repeats.
 
 The first line is written at once. Lines that follow within a minute and differ only in numbers are
-counted, and the last of them is written with the count. So no line is lost, and an unreachable
-broker does not fill the disk.
+counted, and the last of them is written with the count, unless the watchdog ends the process. So an
+unreachable broker does not fill the disk.
 """
 
 from __future__ import annotations

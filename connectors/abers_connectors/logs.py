@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import TextIO
 
-__all__ = ["for_people", "location", "logging_to"]
+__all__ = ["critical_line", "for_people", "location", "logging_to"]
 
 _OURS = "abers_connectors"
 _log = logging.getLogger(__name__)
@@ -78,6 +78,24 @@ def logging_to(stream: TextIO, **always: str) -> Iterator[None]:
         logging.captureWarnings(capture=True)
         stack.enter_context(_uncaught_errors())
         yield
+
+
+def critical_line(logger: logging.Logger, message: str) -> tuple[str, str]:
+    r"""Return a line of the log in two parts, between which its time belongs.
+
+    It is for a thread that can write a line, and cannot make one.
+
+    Examples
+    --------
+    >>> critical_line(logging.getLogger("abers_connectors"), "it hangs")
+    ('', ' CRITICAL it hangs\n')
+    """
+    record = logger.makeRecord(logger.name, logging.CRITICAL, "", 0, message, (), None)
+    handlers = (one for one in logging.getLogger().handlers if isinstance(one, _Handler))
+    handler = next(handlers, None)
+    line = _TextFormatter().format(record) if handler is None else handler.format(record)
+    before, _, after = line.partition(_time(record))
+    return before, f"{after}\n"
 
 
 class _Handler(logging.StreamHandler["TextIO"]):

@@ -71,13 +71,14 @@ def open_worker(
 
     kafka = kafka_section(config)
     stall_timeout = kafka.stall_timeout / 1000
-    status = Status(stall_timeout, supervisor.alive, max_models=config.http.max_models)
-    page = ServicePage(kafka.application_id, status)
     with ExitStack() as stack:
+        watchdog = stack.enter_context(closing(Watchdog(stall_timeout)))
+        moved = _each(supervisor.alive, watchdog.progressed)
+        status = Status(stall_timeout, moved, max_models=config.http.max_models)
+        page = ServicePage(kafka.application_id, status)
         if config.http.enabled:
             url = stack.enter_context(serving(config.http, status, page.feed))
             _log.info("health, metrics and the live page at %s/", url)
-        watchdog = stack.enter_context(closing(Watchdog(stall_timeout, _log.critical)))
         transport = open_transport(kafka, watchdog)
         reader = stack.enter_context(closing(transport.reader(kafka.application_id)))
         snapshots = snapshot_store(config)
@@ -131,6 +132,7 @@ def open_worker(
             partial(skip_gap, application, reader, kafka.on_offset_out_of_range, _log.warning),
             warn=_log.warning,
         )
+        stack.callback(watchdog.rest)
         yield Worker(
             application,
             consumer=consumer,

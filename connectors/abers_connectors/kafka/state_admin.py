@@ -43,7 +43,7 @@ def open_state_admin(config: Config) -> Iterator[StateAdmin]:
     """Open the state of an application in a `with` block."""
     if config.kafka is None:
         raise ConfigError(["kafka: there is no such section; the state of files is one file"])
-    watchdog = Watchdog(config.kafka.stall_timeout / 1000, lambda _: None)
+    watchdog = Watchdog(config.kafka.stall_timeout / 1000)
     with closing(watchdog):
         reader = open_transport(config.kafka, watchdog).reader(config.kafka.application_id)
         with closing(reader):

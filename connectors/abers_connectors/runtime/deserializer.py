@@ -22,6 +22,7 @@ from abers_connectors.mapping.json_records import UNREADABLE
 from abers_connectors.mapping.rows import events_of
 from abers_connectors.schemas.record_reader import record_reader
 from abers_connectors.schemas.registry_client import SchemaRegistry
+from abers_connectors.schemas.wire_format import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,17 +90,26 @@ class Deserializer:
         self._limit = config.input.max_record_bytes
         self._keyed, self._now = partitions > 1, now
 
-    def prepare(self, records: Sequence[Record], inputs: Sequence[int]) -> None:
+    def prepare(
+        self,
+        records: Sequence[Record],
+        inputs: Sequence[int],
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
         """Look up the schemas of records, so that `decode` waits for no registry.
 
-        Raises a BrokerError if the registry is away and the configuration says stop.
+        `tick` is called after each: many together may take long. Raises a BrokerError if the
+        registry is away and the configuration says stop.
         """
         for number, one in enumerate(self._inputs):
-            one.prepare(
-                record.value
+            heads = {
+                record.value[:HEAD]: record.value
                 for record, which in zip(records, inputs, strict=True)
                 if which == number and record.value is not None
-            )
+            }
+            for raw in heads.values():
+                one.prepare([raw])
+                tick()
 
     def decode(self, records: Sequence[Record], inputs: Sequence[int]) -> DecodedBatch:
         """Decode records in the order of processing; inputs are 0 (observations) or 1 (labels)."""

@@ -1,23 +1,30 @@
-"""Watchdog that ends the process if the broker does not answer.
+"""Watchdog that ends the process if the broker does not answer, or the loop does not move.
 
-Some calls of Kafka clients never return when a broker dies, and nothing in the process can cancel
-them. So the process ends, and its supervisor restarts it.
+Some calls of Kafka clients never return when a broker dies, and a record, a learner or a library
+can keep the interpreter for itself. Nothing in the process can cancel either. So the process ends,
+and its supervisor restarts it. The timer of the native core does that without the interpreter.
 """
 
 from __future__ import annotations
 
-import os
-import threading
-import time
+import logging
+import math
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers.backends import core
+from abers_connectors.logs import critical_line
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 __all__ = ["Limit", "Watchdog"]
 
 _CHECKS = 20  # per timeout
+_ENDING = "ending, to be restarted"
+
+_log = logging.getLogger(__name__)
 
 
 class Limit(NamedTuple):
@@ -27,52 +34,56 @@ class Limit(NamedTuple):
     key: str
 
 
-class _Call(NamedTuple):
-    """A call that is watched."""
-
-    name: str
-    begun: float
-    limit: Limit
-
-
 class Watchdog:
-    """Watches calls, one at a time.
+    """Watches calls, one at a time, and between them the loop, once it has moved.
 
-    If a call takes longer than so many seconds, `log` is called with a sentence about it, and `end`
-    ends the process.
+    If either takes longer than so many seconds, the process ends with 75, and a critical line of
+    the log says what hangs. A process that was stopped meanwhile gets the time that was left.
     """
 
-    def __init__(
-        self, seconds: float, log: Callable[[str], None], end: Callable[[int], object] = os._exit
-    ) -> None:
-        self.seconds, self._log, self._end = seconds, log, end
-        self._call: _Call | None = None
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
-        self._thread.start()
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._own = Limit(seconds, "kafka.stall_timeout")
+        self._period = seconds / _CHECKS
+        self._timer = core.ExitTimer(self._period)
+        self._looping = False
+        self._line = cache(lambda sentence: critical_line(_log, sentence))
 
     @contextmanager
     def call(self, name: str, limit: Limit | None = None) -> Iterator[None]:
         """Watch the body of a `with` block, which may have a limit of its own."""
-        own = Limit(self.seconds, "kafka.stall_timeout")
-        self._call = _Call(name, time.monotonic(), limit or own)
+        own = limit or self._own
+        self._start(own, f"the broker did not answer {name} within {own.seconds:g} s ({own.key})")
         try:
             yield
         finally:
-            self._call = None
+            self._go_on()
+
+    def progressed(self) -> None:
+        """Watch the loop, which has moved, and must move again in time."""
+        self._looping = True
+        self._go_on()
+
+    def rest(self) -> None:
+        """Watch the loop no more: it has ended."""
+        self._looping = False
+        self._go_on()
 
     def close(self) -> None:
         """Stop watching."""
-        self._closed.set()
-        self._thread.join()
+        self._timer.close()
 
-    def _watch(self) -> None:
-        while not self._closed.wait(self.seconds / _CHECKS):
-            call = self._call
-            if call is not None and time.monotonic() > call.begun + call.limit.seconds:
-                self._log(
-                    f"the broker did not answer {call.name} within {call.limit.seconds:g} s "
-                    f"({call.limit.key}); ending, to be restarted"
-                )
-                self._end(os.EX_TEMPFAIL)
-                return
+    def _go_on(self) -> None:
+        if not self._looping:
+            self._timer.stop()
+            return
+        seconds, key = self._own
+        self._start(
+            self._own,
+            f"the loop has not moved for {seconds:g} s ({key}): a record, a learner or a library "
+            "keeps it, or the interpreter does not answer",
+        )
+
+    def _start(self, limit: Limit, sentence: str) -> None:
+        periods = math.ceil(limit.seconds / self._period)
+        self._timer.start(periods, *self._line(f"{sentence}; {_ENDING}"))

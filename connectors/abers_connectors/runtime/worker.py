@@ -243,7 +243,7 @@ class Worker:
         """
         began = self._clock()
         for _, part in batch:  # the brokers abort a transaction that waits for a schema registry
-            self._deserializer.prepare(part.records, part.inputs)
+            self._deserializer.prepare(part.records, part.inputs, self.status.progressed)
         self._producer.begin()
         tasks = [self._tasks[partition] for partition, _ in batch]
         written = [self._write(task, part) for task, (_, part) in zip(tasks, batch, strict=True)]

@@ -21,6 +21,7 @@ namespace abers {
 void bind_aggregation(nb::module_& m);        // in aggregation_module.cpp
 void bind_class_aggregation(nb::module_& m);  // in class_aggregation_module.cpp
 void bind_distribution_pool(nb::module_& m);  // in distribution_pool_module.cpp
+void bind_exit_timer(nb::module_& m);         // in exit_timer_module.cpp
 void bind_pending_store(nb::module_& m);      // in pending_store_module.cpp
 void bind_monitoring(nb::module_& m);         // in monitoring_module.cpp
 void bind_predictive(nb::module_& m);         // in predictive_module.cpp
@@ -173,6 +174,7 @@ NB_MODULE(_core, m) {
   abers::bind_aggregation(m);
   abers::bind_class_aggregation(m);
   abers::bind_distribution_pool(m);
+  abers::bind_exit_timer(m);
   abers::bind_pending_store(m);
   abers::bind_monitoring(m);
   abers::bind_predictive(m);

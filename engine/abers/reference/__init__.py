@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from abers.reference.class_aggregation import ClassAggregation
     from abers.reference.distribution_pool import DistributionPool
     from abers.reference.elementary import geometric_means, logistics
+    from abers.reference.exit_timer import ExitTimer
     from abers.reference.group_sums import GroupSums
     from abers.reference.observation_set import WeightedObservation, decayed
     from abers.reference.pava import Block, pool, pooled
@@ -47,6 +48,7 @@ __all__ = [
     "CalibrationSet",
     "ClassAggregation",
     "DistributionPool",
+    "ExitTimer",
     "GroupSums",
     "PendingStore",
     "PredictiveSet",
@@ -74,6 +76,7 @@ _MODULES = {
     "class_aggregation": ("ClassAggregation",),
     "distribution_pool": ("DistributionPool",),
     "elementary": ("geometric_means", "logistics"),
+    "exit_timer": ("ExitTimer",),
     "group_sums": ("GroupSums",),
     "observation_set": ("WeightedObservation", "decayed"),
     "pava": ("Block", "pool", "pooled"),

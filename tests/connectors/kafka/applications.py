@@ -133,7 +133,7 @@ class _Looking:
     def __init__(self, served: Served) -> None:
         self.config = served.config()
         self.application = Application.of(self.config)
-        self._watchdog = Watchdog(PATIENCE, print)
+        self._watchdog = Watchdog(PATIENCE)
         self.log = PartitionReader(
             served.app, settings=served.broker.client, watchdog=self._watchdog
         )

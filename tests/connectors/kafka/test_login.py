@@ -143,7 +143,7 @@ def test_tokens_are_renewed_during_a_long_batch(
 def long_batch(guarded: Guarded, client: str, topic: str) -> None:
     """Write, wait for longer than a token lives, and commit what was read and written."""
     with ExitStack() as stack:
-        watchdog = stack.enter_context(closing(Watchdog(PATIENCE, logging.critical)))
+        watchdog = stack.enter_context(closing(Watchdog(PATIENCE)))
         transport = open_transport(guarded.kafka(client), watchdog)
         reader = stack.enter_context(closing(transport.reader(topic)))
         group = transport.consumer([topic], topic, "a", session_timeout=60)

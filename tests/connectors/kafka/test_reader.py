@@ -86,7 +86,7 @@ from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.runtime.watchdog import Watchdog
 
 settings = {"bootstrap_servers": ["127.0.0.1:1"], "bootstrap_timeout_ms": 500}
-PartitionReader("group", settings=settings, watchdog=Watchdog(60, print))
+PartitionReader("group", settings=settings, watchdog=Watchdog(60))
 """
 
 

@@ -242,7 +242,7 @@ def test_the_right_to_shorten_the_changelog_is_checked_where_it_is_used(secured:
 @pytest.mark.kafka
 def test_a_service_without_a_right_ends_for_good(secured: Secured) -> None:
     """A missing permission is a fault of the configuration, which is not retried."""
-    watchdog = Watchdog(60.0, logging.critical)
+    watchdog = Watchdog(60.0)
     topic = secured.broker.create()
     log = PartitionReader(
         unique("app"), settings=client_settings(secured.kafka(), ENVIRON), watchdog=watchdog
@@ -304,7 +304,7 @@ def test_a_service_reads_and_writes_with_a_password_that_no_log_shows(  # noqa: 
     caplog.set_level(logging.DEBUG)
     kafka = secured.kafka(root(secured, mechanism), **CLIENTS[client])
     topic = secured.broker.create()
-    watchdog = Watchdog(PATIENCE, logging.critical)
+    watchdog = Watchdog(PATIENCE)
     transport = open_transport(kafka, watchdog)
     group = transport.consumer([topic], topic, "a", session_timeout=60)
     (owner,) = settled(group, owned=1)

@@ -260,8 +260,7 @@ def test_a_service_goes_on_where_the_replay_ended(
     assert ran.code == 0, ran.err
     config = stage.config()
     snapshots = SnapshotStore(str(stage.folder / "seed"), "abers")
-    said: list[str] = []
-    watchdog = Watchdog(60, said.append)
+    watchdog = Watchdog(60)
     log = PartitionReader("abers", settings=broker.client, watchdog=watchdog)
     beginning = InitialState(Application.of(config), log, "earliest", snapshots)
     tasks = [beginning.create(number) for number in range(PARTITIONS)]

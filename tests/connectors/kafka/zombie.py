@@ -40,7 +40,7 @@ def started(client: str, broker: Broker, topic: str, when: str) -> subprocess.Po
 
 def main(client: str, bootstrap: str, topic: str, when: str) -> None:
     """Print "read", and after the line of input how the commit ended."""
-    broker, watchdog, here = Broker(bootstrap), Watchdog(PATIENCE, print), TopicPartition(topic, 0)
+    broker, watchdog, here = Broker(bootstrap), Watchdog(PATIENCE), TopicPartition(topic, 0)
     producer = writer(broker, watchdog, topic, timeout=PATIENCE, client=client)
     group = member(broker, watchdog, "zombie", topic, session=3, client=client)
     reading = Reading(group, {here: 0})

@@ -62,7 +62,7 @@ class CheckResult(NamedTuple):
 @contextmanager
 def log_of(application: Application) -> Iterator[PartitionReader]:
     """Open a reader outside the group of an application."""
-    watchdog = Watchdog(PATIENCE, print)
+    watchdog = Watchdog(PATIENCE)
     log = PartitionReader(application.name, settings=application.broker.client, watchdog=watchdog)
     try:
         yield log

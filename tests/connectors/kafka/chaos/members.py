@@ -61,7 +61,7 @@ class Member(ExitStack):
         config = application.config(instance, **{**PATIENT, **kafka})
         home, section = ServiceApplication.of(config), config.kafka
         assert section is not None
-        watchdog = Watchdog(section.stall_timeout / 1000, print)
+        watchdog = Watchdog(section.stall_timeout / 1000)
         self.callback(watchdog.close)
         transport = open_transport(section, watchdog)
         self.log = log = transport.reader(section.application_id)
