@@ -1,33 +1,186 @@
-"""HTTP requests that follow no redirection: what they carry goes to the configured URL only."""
+"""HTTP requests with one deadline, a bounded answer and no redirection.
+
+A peer may answer slowly, byte after byte, or without end, at any point: nothing that it sends makes
+a request take longer, or its answer larger. What a request carries, such as a login, goes to the
+configured address only. The variables of a proxy count, such as `https_proxy`.
+"""
 
 from __future__ import annotations
 
+import io
+import socket
 import ssl
-from typing import TYPE_CHECKING
+import time
+from functools import partial
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import URLError
-from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
+from urllib.request import (
+    AbstractHTTPHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
 
 if TYPE_CHECKING:
-    from urllib.request import OpenerDirector
+    from collections.abc import Mapping
 
-__all__ = ["error_name", "open_requests"]
+    from _typeshed import WriteableBuffer
+
+__all__ = ["Answer", "ask", "trusting"]
+
+_MAX_HEAD = 1 << 16  # bytes of status, headers and the lengths of chunks
+_PIECE = 1 << 14  # bytes sent at once: TLS sends no more of them in one call
+_ERROR = 400
+_LEAST = 1e-3  # seconds; 0 would mean not to wait at all
 
 
-class _NoRedirect(HTTPRedirectHandler):
-    def redirect_request(self, *_: object) -> None:
-        return None
+class Answer(NamedTuple):
+    """The status of an answer, and the beginning of its body."""
+
+    status: int
+    body: bytes
 
 
-def open_requests(cafile: str | None = None) -> OpenerDirector:
-    """Return an opener; it trusts the authorities of the system, and those of a file if given."""
-    if cafile is None:
-        return build_opener(_NoRedirect)
+def ask(  # noqa: PLR0913 - a request and its limits
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+    *,
+    seconds: float,
+    most: int,
+    tls: ssl.SSLContext | None = None,
+) -> Answer:
+    """Send a request, a POST if it has a body, and return its answer whatever the status is.
+
+    Everything together ends within so many seconds once the name of the host is known: connections,
+    TLS, the request, headers and body. Of the body no more than `most` bytes are read. An answer
+    that is an error and whose body does not come has an empty one. Raises an OSError or an
+    HTTPException without an answer.
+    """
+    opener = OpenerDirector()  # with no other handlers: no redirections, files or cookies
+    handler = _Handler(time.monotonic() + seconds, most + _MAX_HEAD, tls)
+    for one in (handler, ProxyHandler(), UnknownHandler()):
+        opener.add_handler(one)
+    try:
+        response = opener.open(Request(url, body, dict(headers)), timeout=seconds)  # noqa: S310
+    except URLError as error:
+        raise (error.reason if isinstance(error.reason, OSError) else error) from None
+    with response:
+        try:
+            return Answer(response.status, response.read(most))
+        except (OSError, HTTPException):
+            if response.status < _ERROR:
+                raise
+            return Answer(response.status, b"")
+
+
+def trusting(cafile: str | None) -> ssl.SSLContext:
+    """Return a context that trusts the authorities of the system, and those of a file if given."""
     context = ssl.create_default_context()
-    context.load_verify_locations(cafile)
-    return build_opener(_NoRedirect, HTTPSHandler(context=context))
+    if cafile is not None:
+        context.load_verify_locations(cafile)
+    return context
 
 
-def error_name(error: Exception) -> str:
-    """Return the type of an error, without its message, which may contain the URL."""
-    reason = error.reason if isinstance(error, URLError) else error
-    return type(reason).__name__ if isinstance(reason, Exception) else "URLError"
+class _Handler(AbstractHTTPHandler):
+    """Opens URLs by connections with a deadline and a largest answer."""
+
+    http_request = https_request = AbstractHTTPHandler.do_request_
+
+    def __init__(self, until: float, most: int, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self._plain = partial(_Connection, until=until, most=most)
+        self._secure = partial(_TlsConnection, until=until, most=most)
+        self._tls = tls
+
+    def http_open(self, req: Request) -> HTTPResponse:
+        """Open an URL."""
+        return self.do_open(self._plain, req)
+
+    def https_open(self, req: Request) -> HTTPResponse:
+        """Open an URL over TLS."""
+        return self.do_open(partial(self._secure, context=self._tls or trusting(None)), req)
+
+
+class _Connection(HTTPConnection):
+    """A connection of which all together ends by a moment of the monotonic clock."""
+
+    def __init__(self, *args: Any, until: float, most: int, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **kwargs)
+        self._until = until
+        self._create_connection = self._connected
+        self.response_class = partial(_response, until=until, most=most)  # type: ignore[assignment]
+
+    def send(self, data: Any) -> None:  # noqa: ANN401 - bytes, as nothing else is sent here
+        """Send bytes by the deadline."""
+        if self.sock is None:
+            self.connect()
+        for start in range(0, len(data), _PIECE):
+            self.sock.settimeout(_left(self._until))
+            super().send(data[start : start + _PIECE])
+
+    def _connected(self, address: tuple[str, int], *_timeout_and_source: object) -> socket.socket:
+        """Connect to the first address of a host that answers; each may take its share."""
+        failure: OSError | None = None
+        found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        for number, (family, kind, protocol, _, where) in enumerate(found):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                sock.settimeout(_left(self._until) / (len(found) - number))
+                sock.connect(where)
+                sock.settimeout(_left(self._until))  # that of a handshake, as a whole
+            except OSError as error:
+                failure = error
+                sock.close()
+            else:
+                return sock
+        raise failure or OSError
+
+
+class _TlsConnection(_Connection, HTTPSConnection):
+    """Such a connection over TLS."""
+
+
+def _response(sock: socket.socket, *args: Any, until: float, most: int, **kw: Any) -> HTTPResponse:  # noqa: ANN401
+    return HTTPResponse(_Received(sock, until, most), *args, **kw)  # type: ignore[arg-type]
+
+
+class _Received(io.RawIOBase):
+    """What a socket receives by a deadline, and up to a number of bytes."""
+
+    def __init__(self, sock: socket.socket, until: float, most: int) -> None:
+        self._sock, self._until, self._left = sock, until, most
+        self._raw = sock.makefile("rb", buffering=0)  # keeps the socket open until it is closed
+
+    def makefile(self, *_: object) -> io.BufferedReader:
+        """Return the file that HTTPResponse reads."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int | None:
+        """Read some bytes."""
+        self._sock.settimeout(_left(self._until))
+        size = self._raw.readinto(buffer)
+        self._left -= size or 0
+        if self._left < 0:
+            msg = "the answer is too large"
+            raise HTTPException(msg)
+        return size
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._raw.close()
+        super().close()
+
+
+def _left(until: float) -> float:
+    """Return the seconds that are left; raise a TimeoutError if there are none."""
+    left = until - time.monotonic()
+    if left < _LEAST:
+        raise TimeoutError
+    return left

@@ -7,12 +7,10 @@ registry that is away, fails or does not answer as a registry is asked again unt
 from __future__ import annotations
 
 import os
-import socket
 import time
 from contextlib import suppress
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from threading import Timer
+from http.client import HTTPException
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -20,7 +18,14 @@ import msgspec
 
 import abers
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.schemas.registry_login import login_advice, login_header, tls_context
+from abers_connectors.http_client import Answer, ask
+from abers_connectors.quotation import quoted
+from abers_connectors.schemas.registry_login import (
+    login_advice,
+    login_header,
+    secrets_of,
+    tls_context,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,11 +75,6 @@ class _Problem(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _Answer(NamedTuple):
-    status: int
-    body: bytes
-
-
 class _Refusal(NamedTuple):
     """An answer of a registry that works: it does not have, or does not do, what was asked."""
 
@@ -93,10 +93,9 @@ class SchemaRegistry:
         self, section: SchemaRegistrySection, environ: Mapping[str, str] = os.environ
     ) -> None:
         parts = urlsplit(section.url)
-        self._host, self._port = parts.hostname or "", parts.port
         self._tls = tls_context(section.cafile) if parts.scheme == "https" else None
-        self._prefix, self._timeout = parts.path.rstrip("/"), section.timeout / 1000
-        self.name = f"{parts.scheme}://{parts.netloc}{self._prefix}"
+        self._timeout = section.timeout / 1000
+        self.name = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
         self._headers = {"Accept": _MEDIA_TYPE, "User-Agent": f"abers/{abers.__version__}"}
         self._section, self._login = section, partial(login_header, section, environ)
         self._login()  # so that a missing secret is found before the first record
@@ -123,7 +122,7 @@ class SchemaRegistry:
         # Whoever may write there may have registered it before.
         if (known := self._find(_path(subject), _Identity, body)) is not None:
             return known.id
-        found = self._ask("POST", f"{_path(subject)}/versions", _Identity, body)
+        found = self._ask(f"{_path(subject)}/versions", _Identity, body)
         if isinstance(found, _Refusal):
             msg = f"the schema registry refuses the schema of {subject}: {found.message}"
             raise ConfigError([msg])
@@ -131,7 +130,7 @@ class SchemaRegistry:
 
     def _find(self, path: str, kind: type[T], body: bytes | None = None) -> T | None:
         """Return what is at a path, or matches a body; None if there is nothing."""
-        found = self._ask("GET" if body is None else "POST", path, kind, body)
+        found = self._ask(path, kind, body)
         if not isinstance(found, _Refusal):
             return found
         if found.status == _NOT_FOUND:
@@ -139,7 +138,7 @@ class SchemaRegistry:
         msg = f"the schema registry {self.name} answers {found.status} to {path}: {found.message}"
         raise ConfigError([msg])
 
-    def _ask(self, method: str, path: str, kind: type[T], body: bytes | None) -> T | _Refusal:
+    def _ask(self, path: str, kind: type[T], body: bytes | None) -> T | _Refusal:
         """Ask until a working registry answers; a BrokerError is raised if none does in time.
 
         A registry that refuses the login is a ConfigError.
@@ -148,13 +147,16 @@ class SchemaRegistry:
         while True:
             seconds = max(_PAUSE, min(until - time.monotonic(), _SHARE * self._timeout))
             try:
-                found = _read(self._attempt(method, path, body, login, seconds), kind)
+                found = _read(self._attempt(path, body, login, seconds), kind)
             except (OSError, HTTPException, ValueError, _FaultError) as error:
-                why = _reason(error)
+                why = quoted(_reason(error), _MAX_CHARACTERS, *secrets_of(login))
             else:
-                if isinstance(found, _Refusal) and found.status in _NO_LOGIN:
+                if not isinstance(found, _Refusal):
+                    return found
+                if found.status in _NO_LOGIN:
                     raise ConfigError([self._no_login(found.status)])
-                return found
+                said = quoted(found.message, _MAX_CHARACTERS, *secrets_of(login))
+                return found._replace(message=said)
             if time.monotonic() + _PAUSE > until:
                 break
             time.sleep(_PAUSE)
@@ -168,43 +170,19 @@ class SchemaRegistry:
         advice = login_advice(self._section)
         return f"schema_registry.username: {self.name} answers {status}; {advice}"
 
-    def _connection(self, seconds: float) -> HTTPConnection:
-        if self._tls is None:
-            return HTTPConnection(self._host, self._port, timeout=seconds)
-        return HTTPSConnection(self._host, self._port, timeout=seconds, context=self._tls)
-
     def _attempt(
-        self, method: str, path: str, body: bytes | None, login: dict[str, str], seconds: float
-    ) -> _Answer:
-        connection = self._connection(seconds)
-        try:
-            connection.connect()
-            # The time-out is that of each packet, and a registry may send one byte after another.
-            cut = Timer(seconds, _cut, [connection.sock])
-            cut.daemon = True
-            cut.start()
-            try:
-                headers = self._headers | login | ({} if body is None else _CONTENT)
-                connection.request(method, self._prefix + path, body, headers)
-                with connection.getresponse() as response:
-                    return _Answer(response.status, response.read(_MAX_BYTES + 1))
-            finally:
-                cut.cancel()
-        finally:
-            connection.close()
+        self, path: str, body: bytes | None, login: dict[str, str], seconds: float
+    ) -> Answer:
+        headers = self._headers | login | ({} if body is None else _CONTENT)
+        most, tls = _MAX_BYTES + 1, self._tls
+        return ask(self.name + path, headers, body, seconds=seconds, most=most, tls=tls)
 
 
 def _path(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}"
 
 
-def _cut(connected: socket.socket) -> None:
-    """End a connection, and with it whatever waits for it."""
-    with suppress(OSError):
-        connected.shutdown(socket.SHUT_RDWR)
-
-
-def _read(answer: _Answer, kind: type[T]) -> T | _Refusal:
+def _read(answer: Answer, kind: type[T]) -> T | _Refusal:
     """Decode an answer; a fault is one that no registry that works gives."""
     status, body = answer
     if status in _NO_LOGIN:
@@ -220,7 +198,7 @@ def _read(answer: _Answer, kind: type[T]) -> T | _Refusal:
             return msgspec.json.decode(body, type=kind)
         problem = msgspec.json.decode(body, type=_Problem)
         if status != _NOT_FOUND or problem.error_code in _MISSING:
-            return _Refusal(status, problem.message[:_MAX_CHARACTERS])
+            return _Refusal(status, problem.message)
     why = f"it answers {status}, but not as a registry; check schema_registry.url"
     raise _FaultError(why)
 

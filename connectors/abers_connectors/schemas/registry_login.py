@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.sections import SchemaRegistrySection
 
-__all__ = ["REGISTRY_PASSWORD", "REGISTRY_TOKEN", "login_advice", "login_header", "tls_context"]
+__all__ = [
+    "REGISTRY_PASSWORD",
+    "REGISTRY_TOKEN",
+    "login_advice",
+    "login_header",
+    "secrets_of",
+    "tls_context",
+]
 
 REGISTRY_PASSWORD = "ABERS_SCHEMA_REGISTRY_PASSWORD"  # noqa: S105 - the name of the variable
 """Environment variable of the password of `schema_registry.username`."""
@@ -52,6 +59,20 @@ def login_header(section: SchemaRegistrySection, environ: Mapping[str, str]) -> 
         raise ConfigError([msg])
     login = f"{section.username}:{password.reveal()}".encode()
     return {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
+
+
+def secrets_of(header: Mapping[str, str]) -> list[str]:
+    """Return the password or the token in the header of a login.
+
+    >>> secrets_of({"Authorization": "Bearer abc"}), secrets_of({"Authorization": "Basic dTpwOnc="})
+    (['abc'], ['p:w'])
+    """
+    found = []
+    for value in header.values():
+        kind, _, secret = value.partition(" ")
+        password = base64.b64decode(secret).decode().partition(":")[2] if kind == "Basic" else ""
+        found.append(password or secret)
+    return found
 
 
 def login_advice(section: SchemaRegistrySection) -> str:

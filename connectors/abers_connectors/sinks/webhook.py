@@ -11,12 +11,10 @@ import threading
 from http.client import HTTPException
 from queue import Full, Queue
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request
 
 import abers
-from abers_connectors.http_client import error_name, open_requests
+from abers_connectors.http_client import ask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,6 +29,7 @@ _PAUSES = (1.0, 5.0, 30.0)  # seconds before further attempts
 _END = 5.0  # seconds for queued alarms when the process ends
 _RETRIED = {408, 425, 429}  # beside all errors of a server
 _ERROR = 500
+_SENT = range(200, 300)
 
 
 class Webhook:
@@ -50,7 +49,6 @@ class Webhook:
     ) -> None:
         self._url, self._host, self._count = url, urlsplit(url).hostname, count
         self._pauses, self._timeout = (0.0, *pauses), timeout
-        self._opener = open_requests()
         self._queue: Queue[bytes | None] = Queue(_QUEUED)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
@@ -83,24 +81,21 @@ class Webhook:
             if pause and self._closing.wait(pause):
                 break
             try:
-                self._send(alarm)
-            except HTTPError as error:
-                why = f"it answers {error.code}"
-                error.close()
-                if error.code < _ERROR and error.code not in _RETRIED:
-                    break
+                status = self._send(alarm)
             except (OSError, HTTPException) as error:
-                why = error_name(error)
-            else:
+                why = type(error).__name__  # without its message, which may have the URL
+                continue
+            if status in _SENT:
                 self._count("sent")
                 return
+            why = f"it answers {status}"
+            if status < _ERROR and status not in _RETRIED:
+                break
         self._drop("failed", why)
 
-    def _send(self, alarm: bytes) -> None:
+    def _send(self, alarm: bytes) -> int:
         headers = {"Content-Type": "application/json", "User-Agent": f"abers/{abers.__version__}"}
-        request = Request(self._url, alarm, headers, method="POST")  # noqa: S310 - http or https
-        with self._opener.open(request, timeout=self._timeout):
-            pass
+        return ask(self._url, headers, alarm, seconds=self._timeout, most=0).status
 
     def _drop(self, result: str, why: str) -> None:
         self._count(result)

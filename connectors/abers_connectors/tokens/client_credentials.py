@@ -7,15 +7,14 @@ import time
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
 from urllib.parse import quote_plus, urlencode, urlsplit
-from urllib.request import Request
 
 import msgspec
 
 import abers
 from abers.exceptions import BrokerError, ConfigError
-from abers_connectors.http_client import error_name, open_requests
+from abers_connectors.http_client import Answer, ask, trusting
+from abers_connectors.quotation import quoted
 from abers_connectors.secret import Secret
 from abers_connectors.tokens.provider import Token, is_bearer_token
 
@@ -28,7 +27,7 @@ _TIMEOUT = 5.0  # seconds; a client of Kafka sends no heartbeats meanwhile
 _MAX_ANSWER = 1 << 16  # bytes
 _MAX_SHOWN = 200  # characters of an issuer's reason
 _LIFETIME = 300.0  # seconds, if the issuer does not say
-_SERVER_ERROR = 500
+_OK, _SERVER_ERROR = 200, 500
 _TEMPORARY = {408, 425, 429}  # besides the errors of a server
 
 
@@ -73,15 +72,14 @@ class ClientCredentials:
         """Fetch a token; raise a BrokerError if the issuer is away, a ConfigError if it refuses."""
         secret, asked = self.secret(), time.time()
         try:
-            with open_requests(self.cafile).open(self._request(secret), timeout=_TIMEOUT) as answer:
-                return self._token(answer.read(_MAX_ANSWER), asked)
-        except HTTPError as error:
-            with error:
-                raise self._refusal(error.code, error.read(_MAX_ANSWER), secret) from None
+            answer = self._ask(secret)
         except (OSError, HTTPException) as error:
-            raise self._away(error_name(error)) from None
+            raise self._away(type(error).__name__) from None
+        if answer.status != _OK:
+            raise self._refusal(answer, secret)
+        return self._token(answer.body, asked)
 
-    def _request(self, secret: Secret) -> Request:
+    def _ask(self, secret: Secret) -> Answer:
         login = f"{quote_plus(self.client)}:{quote_plus(secret.reveal())}"
         form = {"grant_type": "client_credentials"} | ({"scope": self.scope} if self.scope else {})
         headers = {
@@ -89,12 +87,13 @@ class ClientCredentials:
             "Authorization": f"Basic {base64.b64encode(login.encode()).decode()}",
             "User-Agent": f"abers/{abers.__version__}",
         }
-        return Request(self.url, urlencode(form).encode(), headers)  # noqa: S310 - http or https
+        body, tls = urlencode(form).encode(), trusting(self.cafile)
+        return ask(self.url, headers, body, seconds=_TIMEOUT, most=_MAX_ANSWER, tls=tls)
 
     def _token(self, body: bytes, asked: float) -> Token:
         try:
             found = _granted(body)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             found = _Granted("")
         if not is_bearer_token(found.access_token) or not found.expires_in > 0:
             msg = (
@@ -105,16 +104,17 @@ class ClientCredentials:
         value = Secret(found.access_token, f"the issuer {self.issuer}")
         return Token(value, asked + found.expires_in)
 
-    def _refusal(self, code: int, body: bytes, secret: Secret) -> BrokerError | ConfigError:
+    def _refusal(self, answer: Answer, secret: Secret) -> BrokerError | ConfigError:
         """Return the error for an answer without a token."""
+        code = answer.status
         if code >= _SERVER_ERROR or code in _TEMPORARY:
             return self._away(f"it answers {code}")
         try:
-            refused = _refused(body)
-        except msgspec.MsgspecError:
+            refused = _refused(answer.body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             refused = _Refused()
         said = ": ".join(filter(None, (refused.error, refused.error_description)))
-        said = said.replace(secret.reveal(), "…")[:_MAX_SHOWN]
+        said = quoted(said, _MAX_SHOWN, secret)
         why = f"{code}, {said}" if said else f"{code}"
         msg = (
             f"{self.section}.client_id: the issuer {self.issuer} refuses a token to client "

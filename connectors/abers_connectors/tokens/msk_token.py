@@ -29,7 +29,7 @@ def msk_token(region: str) -> Token:
     try:
         value, expires = sign(region)
     # Without any credentials the signer meets an AttributeError of None.
-    except (botocore.BotoCoreError, AttributeError, ValueError) as error:
+    except (botocore.BotoCoreError, botocore.ClientError, AttributeError, ValueError) as error:
         why = "there are none" if isinstance(error, AttributeError) else type(error).__name__
         msg = f"kafka.security.mechanism: no AWS credentials to sign a token with: {why}"
         raise BrokerError(msg) from None

@@ -47,9 +47,10 @@ class TokenProvider:
     """Returns a valid token to any thread.
 
     `fetch` returns a new token, or raises a BrokerError if that may succeed later, and a
-    ConfigError otherwise. If it fails, the old token is returned while it is valid, and the next
-    attempt comes after 80 % of the time that is left. After that the error is raised, and there is
-    an attempt a second: clients that connect again and again ask much more often.
+    ConfigError otherwise. Of any other error only the type is told: its message may have a secret.
+    If `fetch` fails, the old token is returned while it is valid, and the next attempt comes after
+    80 % of the time that is left. After that the error is raised, and there is an attempt a second:
+    clients that connect again and again ask much more often.
     """
 
     def __init__(self, fetch: Callable[[], Token], clock: Callable[[], float] = time.time) -> None:
@@ -72,9 +73,14 @@ class TokenProvider:
     def _renew(self, now: float) -> None:
         self._error = None
         try:
-            self._token = self._fetch()
+            found = self._fetch()
+            if found.expires <= now:
+                raise BrokerError(_EXPIRED)  # noqa: TRY301 - as those of the source
+            self._token = found
         except (BrokerError, ConfigError) as error:
             self._error = error
+        except Exception as error:  # noqa: BLE001 - whatever a library raises
+            self._error = BrokerError(f"no token can be had: {type(error).__name__}")
         left = 0.0 if self._token is None else self._token.expires - now
         self._renewal = now + max(_RENEWAL * left, _PAUSE)
         if self._error is not None and left > 0:

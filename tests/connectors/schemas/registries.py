@@ -102,11 +102,11 @@ def demand(url: str, subject: str, level: str) -> None:
 
 @contextmanager
 def misbehaving(
-    answer: bytes, *, drip: bool = False, tls: ssl.SSLContext | None = None
+    answer: bytes, *, drip: bytes = b"", tls: ssl.SSLContext | None = None
 ) -> Iterator[tuple[str, list[bytes]]]:
     """Run a server that answers everything with some bytes; return its URL and what it was asked.
 
-    With `drip` it then sends one byte after another, and never ends. It uses TLS if it has a
+    With `drip` it then sends these bytes again and again, and never ends. It uses TLS if it has a
     context.
     """
     asked: list[bytes] = []
@@ -117,7 +117,7 @@ def misbehaving(
             asked.append(secured.recv(1 << 16))
             secured.sendall(answer)
             while drip and not closing.wait(0.05):
-                secured.sendall(b" ")
+                secured.sendall(drip)
 
     def wrapped(connection: socket.socket) -> socket.socket:
         return connection if tls is None else tls.wrap_socket(connection, server_side=True)

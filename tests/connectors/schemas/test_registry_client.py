@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
+from urllib.parse import quote_plus
 
 import pytest
 from tests.connectors.kafka.brokers import unique
@@ -16,7 +19,9 @@ from tests.connectors.schemas.registries import (
 
 from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.schemas.registry_client import RegisteredSchema
+from abers_connectors.schemas.registry_login import REGISTRY_PASSWORD
 
+SECRET = "open sesame/3+"  # noqa: S105 - of the test
 UNKNOWN = 2_000_000_000
 FOUND = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"schema": "x"}'
 
@@ -82,9 +87,25 @@ def test_a_registry_that_misbehaves(answer: bytes, why: str) -> None:
 def test_a_slow_registry(answer: bytes) -> None:
     """A registry that sends byte after byte is not waited for beyond the time-out."""
     began = time.monotonic()
-    with misbehaving(answer, drip=True) as (url, _), pytest.raises(BrokerError):
+    with misbehaving(answer, drip=b" ") as (url, _), pytest.raises(BrokerError):
         client(url, timeout="400ms").schema(7)
     assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize(
+    "said", [SECRET, quote_plus(SECRET), base64.b64encode(f"u:{SECRET}".encode()).decode()]
+)
+@pytest.mark.parametrize("status", ["409 Conflict", "500 Error"])
+def test_a_registry_that_repeats_the_password(status: str, said: str) -> None:
+    """What a registry says is not shown if the password is in it, in whatever encoding."""
+    body = json.dumps({"error_code": 40901, "message": f"no rights: {said}"}).encode()
+    answers = reply(status, body), f"HTTP/1.1 {said}\r\n\r\n".encode(), f"{said}\r\n".encode()
+    for answer in answers:
+        with misbehaving(answer) as (url, _):
+            asked = client(url, timeout="300ms", environ={REGISTRY_PASSWORD: SECRET})
+            with pytest.raises((ConfigError, BrokerError)) as found:
+                asked.schema(7)
+        assert said not in str(found.value)
 
 
 def test_a_registry_that_is_away() -> None:

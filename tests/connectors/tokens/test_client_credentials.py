@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import itertools
 import json
 import socket
 import ssl
@@ -9,15 +11,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import quote, quote_plus
 
 import pytest
 import trustme
 from tests.connectors.issuer import CLIENT, CLIENT_SECRET, Answer, Issuer, issuing
+from tests.connectors.schemas.registries import misbehaving
 
 from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.secret import Secret
 from abers_connectors.tokens import client_credentials
 from abers_connectors.tokens.client_credentials import ClientCredentials
+from abers_connectors.tokens.provider import TokenProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,14 +103,34 @@ def test_a_wrong_secret_is_refused(issuer: Issuer) -> None:
     )
 
 
+BASIC = base64.b64encode(f"{CLIENT}:{quote_plus(CLIENT_SECRET)}".encode()).decode()
+ENCODED = [
+    CLIENT_SECRET,
+    quote(CLIENT_SECRET),
+    quote_plus(CLIENT_SECRET),
+    f"Basic {BASIC}",
+    quote_plus(BASIC),
+    base64.urlsafe_b64encode(f"secret={CLIENT_SECRET}".encode()).decode(),
+]
+
+
+@pytest.mark.parametrize("encoded", ENCODED)
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_refusals_show_no_secret(issuer: Issuer, status: int) -> None:
-    """An issuer that repeats the secret is not quoted on it, nor one that says much."""
-    said = {"error": "bad", "error_description": f"{CLIENT_SECRET} is wrong {'x' * 1000}"}
+def test_refusals_show_no_secret(issuer: Issuer, status: int, encoded: str) -> None:
+    """An issuer that repeats the secret, in whatever encoding, is not quoted."""
+    said = {"error": "bad", "error_description": f"{encoded} is wrong {'x' * 1000}"}
     issuer.answer = Answer(status, json.dumps(said).encode())
-    with pytest.raises(ConfigError, match=rf"\({status}, bad: … is wrong x+\)") as error:
+    with pytest.raises(ConfigError, match=rf"\({status}, its answer repeats a secret,") as error:
         credentials(issuer)()
-    assert CLIENT_SECRET not in str(error.value)
+    assert encoded not in str(error.value)
+
+
+def test_a_refusal_of_many_words(issuer: Issuer) -> None:
+    """Of a long reason the beginning is shown."""
+    said = {"error": "bad", "error_description": "x" * 1000}
+    issuer.answer = Answer(400, json.dumps(said).encode())
+    with pytest.raises(ConfigError, match=r"\(400, bad: x+\)") as error:
+        credentials(issuer)()
     assert len(str(error.value)) < 400
 
 
@@ -143,6 +168,48 @@ def test_answers_without_a_token(issuer: Issuer, body: bytes) -> None:
     issuer.answer = Answer(200, body)
     with pytest.raises(ConfigError, match=r"\.token_endpoint_url: 127\.0\.0\.1 answers without a"):
         credentials(issuer)()
+
+
+BROKEN = {
+    "truncated": (b'{"error": "in', b""),
+    "hangs": (b'{"error": "in', b" "),
+    "chunked and truncated": (b"5\r\nab", b""),
+    "no UTF-8": (b'{"error": "\xff\xff"}', b""),
+}
+
+
+def broken(status: str, how: str) -> tuple[bytes, bytes]:
+    """Return an answer whose body is broken, and what follows it again and again."""
+    body, drip = BROKEN[how]
+    length = "Transfer-Encoding: chunked" if body.startswith(b"5") else "Content-Length: 99"
+    return f"HTTP/1.1 {status}\r\n{length}\r\n\r\n".encode() + body, drip
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        ("503 Away", r"it answers 503$"),
+        ("400 Bad Request", r"refuses a token to client 'abers' \(400"),
+        ("200 OK", r"no token from the issuer|answers without a token"),
+    ],
+)
+def test_a_valid_token_outlives_broken_answers(
+    status: str, how: str, error: str, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token serves as long as it is valid, however the answer to its renewal breaks off."""
+    monkeypatch.setattr(client_credentials, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(issuer, "lifetime", 100.0)
+    clock = itertools.count(time.time(), 90.0).__next__
+    answer, drip = broken(status, how)
+    with misbehaving(answer, drip=drip) as (url, _):
+        sound = credentials(issuer)
+        bad = replace(sound, url=url)
+        fetches = iter([sound, bad])
+        provider = TokenProvider(lambda: next(fetches)(), clock)
+        assert provider.token() == provider.token()
+        with pytest.raises((BrokerError, ConfigError), match=error):
+            bad()
 
 
 def test_a_redirection_is_not_followed(issuer: Issuer) -> None:

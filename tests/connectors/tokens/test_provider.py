@@ -22,7 +22,7 @@ class Source:
 
     def __init__(self) -> None:
         self.now, self.fetched = 1000.0, 0
-        self.error: AbersError | None = None
+        self.error: Exception | None = None
 
     def clock(self) -> float:
         """Return the time."""
@@ -74,6 +74,19 @@ def test_the_old_token_serves_while_it_is_valid(
     assert not caplog.records
 
 
+def test_a_library_that_fails(caplog: pytest.LogCaptureFixture) -> None:
+    """An error of any kind leaves the old token in use, and is named without its message."""
+    source = Source()
+    provider = TokenProvider(source, source.clock)
+    assert at(provider, source, 0) == "1"
+    source.error = RuntimeError("with a secret")
+    assert at(provider, source, 80) == "1"
+    with pytest.raises(BrokerError, match="no token can be had: RuntimeError"):
+        at(provider, source, 100)
+    assert "RuntimeError; the token before is valid for 20 s more" in caplog.text
+    assert "secret" not in caplog.text
+
+
 def test_the_first_error_is_raised() -> None:
     """Without a token there is nothing to go on with."""
     source = Source()
@@ -94,6 +107,15 @@ def test_threads_share_a_token() -> None:
 def test_a_token_is_never_shown() -> None:
     """The representation of a token hides its value."""
     assert "abc" not in repr(Token(Secret("abc", "the test"), 1.0))
+
+
+def test_a_token_that_has_expired_replaces_none(caplog: pytest.LogCaptureFixture) -> None:
+    """A new token that has expired when it arrives leaves the old one in use."""
+    tokens = iter([Token(Secret("valid"), 1100.0), Token(Secret("late"), 1080.0)])
+    source = Source()
+    provider = TokenProvider(lambda: next(tokens), source.clock)
+    assert at(provider, source, 0) == at(provider, source, 80) == "valid"
+    assert "check the clocks" in caplog.text
 
 
 def test_a_token_that_comes_too_late() -> None:
