@@ -60,7 +60,7 @@ def ask(  # noqa: PLR0913 - a request and its limits
     HTTPException without an answer.
     """
     opener = OpenerDirector()  # with no other handlers: no redirections, files or cookies
-    handler = _Handler(time.monotonic() + seconds, most + _MAX_HEAD, tls)
+    handler = _RequestHandler(time.monotonic() + seconds, most + _MAX_HEAD, tls)
     for one in (handler, ProxyHandler(), UnknownHandler()):
         opener.add_handler(one)
     try:
@@ -84,15 +84,15 @@ def trusting(cafile: str | None) -> ssl.SSLContext:
     return context
 
 
-class _Handler(AbstractHTTPHandler):
+class _RequestHandler(AbstractHTTPHandler):
     """Opens URLs by connections with a deadline and a largest answer."""
 
     http_request = https_request = AbstractHTTPHandler.do_request_
 
     def __init__(self, until: float, most: int, tls: ssl.SSLContext | None) -> None:
         super().__init__()
-        self._plain = partial(_Connection, until=until, most=most)
-        self._secure = partial(_TlsConnection, until=until, most=most)
+        self._plain = partial(_RequestConnection, until=until, most=most)
+        self._secure = partial(_SecureRequestConnection, until=until, most=most)
         self._tls = tls
 
     def http_open(self, req: Request) -> HTTPResponse:
@@ -104,7 +104,7 @@ class _Handler(AbstractHTTPHandler):
         return self.do_open(partial(self._secure, context=self._tls or trusting(None)), req)
 
 
-class _Connection(HTTPConnection):
+class _RequestConnection(HTTPConnection):
     """A connection of which all together ends by a moment of the monotonic clock."""
 
     def __init__(self, *args: Any, until: float, most: int, **kwargs: Any) -> None:  # noqa: ANN401
@@ -139,7 +139,7 @@ class _Connection(HTTPConnection):
         raise failure or OSError
 
 
-class _TlsConnection(_Connection, HTTPSConnection):
+class _SecureRequestConnection(_RequestConnection, HTTPSConnection):
     """Such a connection over TLS."""
 
 

@@ -51,7 +51,7 @@ def _shows(text: str, secrets: Sequence[str]) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    """Decode the escapes of JSON; other letters behind a backslash are not in any secret."""
+    """Decode the escapes of JSON; other characters behind a backslash are not in any secret."""
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
 
 

@@ -28,7 +28,7 @@ def in_base64(text: str) -> str:
 
 
 def all_percent(text: str) -> str:
-    """Encode each byte for a URL, in small letters."""
+    """Encode each byte for a URL, in lower case."""
     return "".join(f"%{byte:02x}" for byte in text.encode())
 
 
@@ -39,7 +39,7 @@ ENCODINGS: dict[str, Callable[[str], str]] = {
     "each byte": all_percent,
     "form": quote_plus,
     "json": lambda text: json.dumps(text)[1:-1].replace("/", "\\/"),
-    "each letter of json": lambda text: "".join(f"\\u{ord(one):04X}" for one in text),
+    "each character of json": lambda text: "".join(f"\\u{ord(one):04X}" for one in text),
     "html": lambda text: html.escape(text).replace("/", "&#x2F;"),
     "base64": in_base64,
     "base64url": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),

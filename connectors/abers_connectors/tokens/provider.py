@@ -47,10 +47,10 @@ class TokenProvider:
     """Returns a valid token to any thread.
 
     `fetch` returns a new token, or raises a BrokerError if that may succeed later, and a
-    ConfigError otherwise. Of any other error only the type is told: its message may have a secret.
-    If `fetch` fails, the old token is returned while it is valid, and the next attempt comes after
-    80 % of the time that is left. After that the error is raised, and there is an attempt a second:
-    clients that connect again and again ask much more often.
+    ConfigError otherwise. Any other error is reported by its type alone: its message may have a
+    secret. If `fetch` fails, the old token is returned while it is valid, and the next attempt
+    comes after 80 % of the time that is left. After that the error is raised, and there is an
+    attempt a second: clients that connect again and again ask much more often.
     """
 
     def __init__(self, fetch: Callable[[], Token], clock: Callable[[], float] = time.time) -> None:

@@ -2,7 +2,7 @@
 
 A mini-batch is scored as a whole before any of its rows is learned, as it is at prediction time.
 Otherwise its rows are treated as single observations. No model gets a mini-batch without rows: the
-mean gradient of none is NaN, which some of river's models keep for ever.
+mean gradient of none is NaN, which some of river's models keep permanently.
 """
 
 # ruff: noqa: ANN401, N803 - dataframes of any kind, named as in river, and keywords of any model

@@ -22,7 +22,7 @@ from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.secret import Secret
 from abers_connectors.tokens import client_credentials
 from abers_connectors.tokens.client_credentials import ClientCredentials
-from abers_connectors.tokens.provider import TokenProvider
+from abers_connectors.tokens.provider import Token, TokenProvider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -206,7 +206,11 @@ def test_a_valid_token_outlives_broken_answers(
         sound = credentials(issuer)
         bad = replace(sound, url=url)
         fetches = iter([sound, bad])
-        provider = TokenProvider(lambda: next(fetches)(), clock)
+
+        def fetch() -> Token:
+            return next(fetches)()
+
+        provider = TokenProvider(fetch, clock)
         assert provider.token() == provider.token()
         with pytest.raises((BrokerError, ConfigError), match=error):
             bad()
