@@ -73,7 +73,11 @@ def open_worker(
     stall_timeout = kafka.stall_timeout / 1000
     with ExitStack() as stack:
         watchdog = stack.enter_context(closing(Watchdog(stall_timeout)))
-        moved = _each(supervisor.alive, watchdog.progressed)
+
+        def moved(doing: str) -> None:
+            supervisor.alive()
+            watchdog.progressed(doing)
+
         status = Status(stall_timeout, moved, max_models=config.http.max_models)
         page = ServicePage(kafka.application_id, status)
         if config.http.enabled:

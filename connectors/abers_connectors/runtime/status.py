@@ -72,13 +72,13 @@ class Status:
     After `stall_timeout` seconds without progress the loop counts as hung, and after
     `session_timeout` seconds without a heartbeat the brokers reassign the partitions. The first
     `max_models` models have counts of their own, see `NamedModels`. `on_progress` is called
-    whenever the loop makes progress. `clock` is monotonic.
+    whenever the loop makes progress, with what it does next. `clock` is monotonic.
     """
 
     def __init__(  # noqa: PLR0913 - each is independent
         self,
         stall_timeout: float,
-        on_progress: Callable[[], None] = lambda: None,
+        on_progress: Callable[[str], object] = lambda _: None,
         *,
         session_timeout: float = math.inf,
         max_models: int = _MAX_MODELS,
@@ -116,10 +116,10 @@ class Status:
 
     # Updates by the loop
 
-    def progressed(self) -> None:
-        """Record that the loop made progress, even if no record arrived."""
+    def progressed(self, doing: str = "") -> None:
+        """Record that the loop made progress, even if no record arrived, and what it does next."""
         self._progress = self._clock()
-        self._on_progress()
+        self._on_progress(doing)
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Record a new assignment, of which no task is restored yet."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.backends import core
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Limit", "Watchdog"]
 
 _CHECKS = 20  # per timeout
+_LINES = 100  # that are kept
 _ENDING = "ending, to be restarted"
 
 _log = logging.getLogger(__name__)
@@ -46,8 +47,8 @@ class Watchdog:
         self._own = Limit(seconds, "kafka.stall_timeout")
         self._period = seconds / _CHECKS
         self._timer = core.ExitTimer(self._period)
-        self._looping = False
-        self._line = cache(lambda sentence: critical_line(_log, sentence))
+        self._looping, self._doing = False, ""
+        self._line = lru_cache(_LINES)(lambda sentence: critical_line(_log, sentence))
 
     @contextmanager
     def call(self, name: str, limit: Limit | None = None) -> Iterator[None]:
@@ -59,14 +60,14 @@ class Watchdog:
         finally:
             self._go_on()
 
-    def progressed(self) -> None:
-        """Watch the loop, which has moved, and must move again in time."""
-        self._looping = True
+    def progressed(self, doing: str = "") -> None:
+        """Watch the loop, which has moved, and must move again in time; what it does is shown."""
+        self._looping, self._doing = True, doing
         self._go_on()
 
     def rest(self) -> None:
         """Watch the loop no more: it has ended."""
-        self._looping = False
+        self._looping, self._doing = False, ""
         self._go_on()
 
     def close(self) -> None:
@@ -78,10 +79,11 @@ class Watchdog:
             self._timer.stop()
             return
         seconds, key = self._own
+        doing = f" while {self._doing}" if self._doing else ""
         self._start(
             self._own,
-            f"the loop has not moved for {seconds:g} s ({key}): a record, a learner or a library "
-            "keeps it, or the interpreter does not answer",
+            f"the loop has not moved for {seconds:g} s ({key}){doing}: a record, a learner or a "
+            "library keeps it, or the interpreter does not answer",
         )
 
     def _start(self, limit: Limit, sentence: str) -> None:

@@ -45,6 +45,7 @@ _log = logging.getLogger(__name__)
 _NO_EPOCH = -1  # differs from all epochs, so that the next turn restores the tasks
 
 _POLLED_BATCHES = 4  # batches whose records one poll may return
+_NAMED = 3  # tasks whose records a message names, so that it fits into a pipe at once
 
 
 class Worker:
@@ -244,6 +245,9 @@ class Worker:
         began = self._clock()
         for _, part in batch:  # the brokers abort a transaction that waits for a schema registry
             self._deserializer.prepare(part.records, part.inputs, self.status.progressed)
+        extents = [self._extent(*one) for one in batch[:_NAMED]]
+        more = " and others" if len(batch) > _NAMED else ""
+        self.status.progressed(f"processing {', '.join(extents)}{more}")
         self._producer.begin()
         tasks = [self._tasks[partition] for partition, _ in batch]
         written = [self._write(task, part) for task, (_, part) in zip(tasks, batch, strict=True)]
@@ -257,6 +261,12 @@ class Worker:
             self.status.batch_committed(task, result)
             self._on_commit(task, result)
         self.status.transaction_committed(self._clock() - began)
+
+    def _extent(self, partition: int, part: MergedRecords) -> str:
+        """Name the first and the last of some records."""
+        inputs = self._application.input_partitions(partition)
+        first, last = (inputs[part.inputs[row]].at(part.records[row].offset) for row in (0, -1))
+        return first if first == last else f"{first} to {last}"
 
     def _write(
         self, task: StreamTask, merged: MergedRecords

@@ -54,4 +54,7 @@ def test_a_learner_that_locks_the_interpreter(client: str, broker: Broker, tmp_p
     assert process.returncode == UNAVAILABLE, said
     last = json.loads(said.splitlines()[-1])
     assert last["level"] == "critical"
-    assert last["message"].startswith(f"the loop has not moved for {STALL} s (kafka.stall_timeout)")
+    assert last["message"].startswith(
+        f"the loop has not moved for {STALL} s (kafka.stall_timeout) while processing "
+    )
+    assert any(f"{served.topics[name]}[" in last["message"] for name in ("observations", "labels"))

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.reads import TIME, TOPICS, Read
 from tests.connectors.poison import POISON
+from tests.connectors.schemas import registries
 
 from abers.stream import Label, Observation
 from abers_connectors.config.model import load
@@ -279,3 +280,15 @@ def test_at_once_is_as_one_by_one(
     ]
     assert list(found.tombstones) == [row for row, one in enumerate(alone) if one.tombstones]
     assert len(found.events) + len(found.dead) + len(found.tombstones) == len(records)
+
+
+def test_each_schema_is_progress() -> None:
+    """In a batch of many schemas, which a registry may send slowly, each counts as progress."""
+    answer = b'HTTP/1.1 404 Not Found\r\n\r\n{"error_code": 40403}'
+    with registries.misbehaving(answer) as (url, asked):
+        deserializer = Deserializer(registries.configured(url), partitions=1, environ={})
+        ids = [1, 2, 3, 2, 1]
+        records = [Read(b"\0" + one.to_bytes(4) + b"x", row) for row, one in enumerate(ids)]
+        ticks: list[int] = []
+        deserializer.prepare(records, [0] * len(ids), lambda: ticks.append(len(asked)))
+    assert ticks == [1, 2, 3]

@@ -60,13 +60,16 @@ def test_a_loop_that_does_not_move_ends_the_process(hang: str) -> None:
     """Once the loop has moved it must move on, between calls, too."""
     code, said = ended(f"""
 watchdog = Watchdog(0.2)
-watchdog.progressed()
-with watchdog.call("poll"):
+watchdog.progressed("processing scores[0]@17 to labels[0]@3")
+with watchdog.call("begin"):
     pass
 {hang}()
 """)
     assert code == 75
-    assert "CRITICAL the loop has not moved for 0.2 s (kafka.stall_timeout)" in said
+    sentence = (
+        "the loop has not moved for 0.2 s (kafka.stall_timeout) while processing scores[0]@17"
+    )
+    assert f"CRITICAL {sentence} to labels[0]@3: a record, a learner" in said
     assert said.count("\n") == 1
 
 
