@@ -19,6 +19,7 @@ from fastavro import parse_schema, read, schemaless_reader
 
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.schemas.avro_schema import expanded
+from abers_connectors.schemas.decimals import decimal_number
 from abers_connectors.schemas.references import imported
 from abers_connectors.schemas.schema_cache import UnusableSchemaError
 from abers_connectors.schemas.wire_format import HEAD
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["avro_decoder"]
 
-_MAX_DECIMAL_BYTES = 64
 _LOCAL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a local time has no zone
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -55,7 +55,7 @@ def avro_decoder(
         except EOFError:  # whose message may have the address of an object
             _refuse("ends too early")
         except Exception as error:  # noqa: BLE001 - many kinds
-            _refuse(f"cannot be decoded ({error or type(error).__name__})")
+            _refuse(f"cannot be decoded ({str(error) or type(error).__name__})")
         if left := len(raw) - body.tell():
             _refuse(f"ends {left} bytes before the record")
         if type(found) is not dict:
@@ -71,11 +71,7 @@ def _refuse(problem: str) -> NoReturn:
 
 
 def _decimal(data: bytes, schema: Mapping[str, Any] | None, *_: object) -> float:
-    if len(data) > _MAX_DECIMAL_BYTES:
-        msg = f"a decimal has {len(data)} bytes"
-        raise ValueError(msg)
-    scale = int((schema or {}).get("scale", 0))
-    return int.from_bytes(data, signed=True) / int(10**scale)
+    return decimal_number(data, (schema or {}).get("scale", 0))
 
 
 def _local(microseconds: int) -> str:
