@@ -36,6 +36,7 @@ __all__ = ["protobuf_decoder"]
 
 _VALUES_A_BYTE = 8  # of a record, in messages within messages
 _LEAST_VALUES = 10_000
+_MAX_MEMORY = 1 << 30
 
 
 def protobuf_decoder(
@@ -50,6 +51,7 @@ def protobuf_decoder(
         if (known := types.get(indexes)) is None:
             known = types[indexes] = _type(file, indexes, reads)
         try:
+            _bound_memory(file.most_fields, len(raw))
             return known.convert(known.kind.FromString(raw[begin:]), len(raw))
         except (DecodeError, ValueError, ArithmeticError, RecursionError) as error:
             detail = (
@@ -59,6 +61,16 @@ def protobuf_decoder(
             raise BadRecordError("bad-protobuf", detail) from None
 
     return decode
+
+
+def _bound_memory(fields: int, size: int) -> None:
+    """Raise a ValueError if the messages in some bytes may take more than about a GiB.
+
+    An empty message has two bytes in a record, and each of its fields up to 16 in memory.
+    """
+    if 16 * fields * (size // 2) > _MAX_MEMORY:
+        msg = f"{size} bytes, too many for a schema that has a message type of {fields} fields"
+        raise ValueError(msg)
 
 
 class _Type(NamedTuple):
@@ -143,10 +155,20 @@ class _Converters:
             return _enum(field.enum_type)
         if field.type == FieldDescriptor.TYPE_BYTES:
             return lambda value: base64.b64encode(value).decode()
+        if field.type == FieldDescriptor.TYPE_STRING:
+            return _text
         return lambda value: value
 
 
+def _text(value: str | bytes) -> str:
+    return (
+        value if isinstance(value, str) else value.decode()
+    )  # as proto2 has it if it is not UTF-8
+
+
 def _key(key: object) -> str:
+    if isinstance(key, bytes):
+        return _text(key)
     return str(key).lower() if isinstance(key, bool) else str(key)
 
 

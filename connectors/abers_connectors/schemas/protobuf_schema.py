@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import grpc_tools
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 from google.type import date_pb2
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 __all__ = ["ProtoFile"]
 
 _SECONDS = 20.0
-# The main program of grpc_tools, with 5 s of a core, 1 GiB of memory, and files of 32 MiB.
+_LIMITS = {"CPU": 5, "AS": 1 << 30, "FSIZE": 32 << 20}  # of the compiler: seconds and bytes
+# The main program of grpc_tools.
 _COMPILER = """
 import resource, runpy
-for what, most in (("CPU", 5), ("AS", 1 << 30), ("FSIZE", 32 << 20)):
-    limit = getattr(resource, f"RLIMIT_{what}")
+for what, most in limits.items():
     try:
-        resource.setrlimit(limit, (most, most))
+        resource.setrlimit(getattr(resource, f"RLIMIT_{what}"), (most, most))
     except (ValueError, OSError):  # macOS bounds no memory
         pass
 runpy.run_module("grpc_tools.protoc", run_name="__main__", alter_sys=True)
@@ -67,6 +67,8 @@ class ProtoFile:
                 msg = f"is not a valid Protobuf file: {error}"
                 raise UnusableSchemaError(msg) from None
         self._file = files.file[-1]
+        # Of the widest message type: a message takes memory for all, also if none is set.
+        self.most_fields = max(map(_most_fields, files.file))
 
     def message_type(self, indexes: Sequence[int]) -> type[Message]:
         """Return the type at some indexes: in the file, then in each type the nested one.
@@ -87,6 +89,15 @@ class ProtoFile:
         return GetMessageClass(self._pool.FindMessageTypeByName(".".join(names)))
 
 
+def _most_fields(file: FileDescriptorProto) -> int:
+    most, left = 0, [*file.message_type]
+    while left:
+        kind = left.pop()
+        most = max(most, len(kind.field))
+        left += kind.nested_type
+    return most
+
+
 def _compiled(name: str, texts: Mapping[str, str]) -> bytes:
     """Return the descriptors of a file and of those that it imports."""
     paths = _inside(texts)
@@ -98,7 +109,8 @@ def _compiled(name: str, texts: Mapping[str, str]) -> bytes:
             file.write_text(text, "utf-8")
         folders = [f"-I{one}" for one in (*_FOLDERS, sources)]
         # The isolated mode imports nothing from the working directory.
-        command = [sys.executable, "-I", "-c", _COMPILER, *folders]
+        program = f"limits = {_LIMITS}{_COMPILER}"
+        command = [sys.executable, "-I", "-c", program, *folders]
         command += [f"--descriptor_set_out={out}", "--include_imports", name]
         try:
             with said.open("wb") as errors:
@@ -109,7 +121,9 @@ def _compiled(name: str, texts: Mapping[str, str]) -> bytes:
             msg = f"is not compiled within {_SECONDS:g} s"
             raise UnusableSchemaError(msg) from None
         if ran.returncode < 0:
-            msg = f"cannot be compiled within 5 s and 1 GiB (signal {-ran.returncode})"
+            msg = (
+                f"is not compiled within {_LIMITS['CPU']} s of a core and {_LIMITS['AS'] >> 20} MiB"
+            )
             raise UnusableSchemaError(msg)
         if ran.returncode:
             msg = f"is not a valid Protobuf file: {_reason(said, f'{sources}/')}"
@@ -120,7 +134,7 @@ def _compiled(name: str, texts: Mapping[str, str]) -> bytes:
 def _reason(said: Path, folder: str) -> str:
     """Return the beginning of what the compiler said."""
     with said.open(errors="replace") as lines:
-        begin = lines.read(_MAX_CHARACTERS * 4).replace(folder, "").splitlines()
+        begin = lines.read(_MAX_CHARACTERS << 7).replace(folder, "").splitlines()
     return " ".join(one for one in begin if not _LOG_LINE.match(one))[:_MAX_CHARACTERS]
 
 

@@ -36,7 +36,7 @@ _PAUSE = 0.25  # seconds between two attempts
 _SHARE = 0.5  # of the time-out that one attempt may take, so that there is another one
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _CONTENT = {"Content-Type": _MEDIA_TYPE}
-_MAX_ID = 2**31 - 1
+_MAX_ID = 2**31 - 1  # also of versions
 _OK, _NOT_FOUND, _ERROR = 200, 404, 500
 _NO_LOGIN = {401, 403}
 _RETRIED = {408, 429}  # beside all errors of a server
@@ -113,7 +113,7 @@ class SchemaRegistry:
 
     def version(self, subject: str, version: int) -> RegisteredSchema | None:
         """Return a version of a subject; None if the registry does not know it, or refuses to."""
-        if not subject.strip("."):  # a path that leads elsewhere
+        if not subject.strip(".") or version > _MAX_ID:  # a path that leads elsewhere
             return None
         return self._known(f"{_path(subject)}/versions/{version}")
 
