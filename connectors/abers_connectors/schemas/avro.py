@@ -5,7 +5,7 @@ numbers, bytes Base64.
 
 A record is decoded whole, and fields that are not wanted are dropped then. fastavro can skip them,
 but checks only in part whether what it skips is there: an array that claims 2**62 doubles would
-keep it busy for ever. It would also convert the values of unions by other rules.
+keep it busy without end. It would also convert the values of unions by other rules.
 """
 
 from __future__ import annotations

@@ -127,6 +127,9 @@ class _Expansion:
         if kind == "enum":
             found |= {key: schema[key] for key in ("symbols", "default") if key in schema}
         elif kind == "fixed":
+            if not isinstance(schema["size"], int):
+                msg = f"is not a valid Avro schema: the size of fixed {name} is no whole number"
+                raise UnusableSchemaError(msg)
             if schema["size"] < 1:
                 _refuse_empty(f"fixed {name}")
             found |= {"size": schema["size"], **_of_bytes(schema)}

@@ -174,7 +174,7 @@ def test_equal_outputs_are_equal_bytes() -> None:
 
 
 def test_a_machine_that_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A schema of our own that is not compiled in time is an error that another try mends."""
+    """If a schema of our own is not compiled in time, another try may help."""
     monkeypatch.setattr(protobuf_schema, "_SECONDS", 0.0)
     with pytest.raises(BrokerError, match="schema of Prediction is not compiled within 0 s"):
         output_encoder("protobuf", Prediction, 7)
