@@ -41,6 +41,7 @@ def avro_decoder(
 ) -> Callable[[bytes], Record]:
     """Return a decoder of records; `reads` are the top-level fields that are wanted."""
     whole, wanted = expanded(schema.schema, imported(schema, registry)), sorted(reads)
+    all_read = isinstance(whole, dict) and {one["name"] for one in whole.get("fields", ())} <= reads
     try:
         writer = parse_schema(whole)
     except Exception as error:  # noqa: BLE001 - the library has no common error
@@ -60,7 +61,7 @@ def avro_decoder(
             _refuse(f"ends {left} bytes before the record")
         if type(found) is not dict:
             _refuse(f"is a {type(found).__name__} and not a record")
-        return {name: found[name] for name in wanted if name in found}
+        return found if all_read else {name: found[name] for name in wanted if name in found}
 
     return decode
 

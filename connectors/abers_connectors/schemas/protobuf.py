@@ -36,7 +36,7 @@ __all__ = ["protobuf_decoder"]
 
 _VALUES_A_BYTE = 8  # of a record, in messages within messages
 _LEAST_VALUES = 10_000
-_MAX_MEMORY = 1 << 30
+_MAX_MEMORY = 1 << 30  # of a record
 
 
 def protobuf_decoder(
@@ -45,13 +45,17 @@ def protobuf_decoder(
     """Return a decoder of records; `reads` are the top-level fields that are wanted."""
     file = ProtoFile(schema.schema, imported(schema, registry))
     types: dict[tuple[int, ...], _Type] = {}
+    # An empty message has two bytes in a record, and each of its fields up to 16 in memory.
+    most_bytes = 2 * _MAX_MEMORY // (16 * max(file.most_fields, 1))
 
     def decode(raw: bytes) -> Record:
         indexes, begin = message_indexes(raw)
         if (known := types.get(indexes)) is None:
             known = types[indexes] = _type(file, indexes, reads)
         try:
-            _bound_memory(file.most_fields, len(raw))
+            if len(raw) > most_bytes:
+                msg = f"more than {most_bytes} bytes, where a type has {file.most_fields} fields"
+                raise ValueError(msg)  # noqa: TRY301 - one answer to all
             return known.convert(known.kind.FromString(raw[begin:]), len(raw))
         except (DecodeError, ValueError, ArithmeticError, RecursionError) as error:
             detail = (
@@ -61,16 +65,6 @@ def protobuf_decoder(
             raise BadRecordError("bad-protobuf", detail) from None
 
     return decode
-
-
-def _bound_memory(fields: int, size: int) -> None:
-    """Raise a ValueError if the messages in some bytes may take more than about a GiB.
-
-    An empty message has two bytes in a record, and each of its fields up to 16 in memory.
-    """
-    if 16 * fields * (size // 2) > _MAX_MEMORY:
-        msg = f"{size} bytes, too many for a schema that has a message type of {fields} fields"
-        raise ValueError(msg)
 
 
 class _Type(NamedTuple):
