@@ -41,12 +41,12 @@ def avro_decoder(
 ) -> Callable[[bytes], Record]:
     """Return a decoder of records; `reads` are the top-level fields that are wanted."""
     whole, wanted = expanded(schema.schema, imported(schema, registry)), sorted(reads)
-    all_read = isinstance(whole, dict) and {one["name"] for one in whole.get("fields", ())} <= reads
     try:
         writer = parse_schema(whole)
     except Exception as error:  # noqa: BLE001 - the library has no common error
         msg = f"is not a valid Avro schema: {error}"
         raise UnusableSchemaError(msg) from None
+    all_read = isinstance(whole, dict) and {one["name"] for one in whole.get("fields", ())} <= reads
 
     def decode(raw: bytes) -> Record:
         body = io.BytesIO(raw)
@@ -72,7 +72,7 @@ def _refuse(problem: str) -> NoReturn:
 
 
 def _decimal(data: bytes, schema: Mapping[str, Any] | None, *_: object) -> float:
-    return decimal_number(data, (schema or {}).get("scale", 0))
+    return decimal_number(data, int((schema or {}).get("scale", 0)))
 
 
 def _local(microseconds: int) -> str:

@@ -45,13 +45,15 @@ def protobuf_decoder(
     """Return a decoder of records; `reads` are the top-level fields that are wanted."""
     file = ProtoFile(schema.schema, imported(schema, registry))
     types: dict[tuple[int, ...], _Type] = {}
+    converters = _Converters()
     # An empty message has two bytes in a record, and each of its fields up to 16 in memory.
     most_bytes = 2 * _MAX_MEMORY // (16 * max(file.most_fields, 1))
 
     def decode(raw: bytes) -> Record:
         indexes, begin = message_indexes(raw)
         if (known := types.get(indexes)) is None:
-            known = types[indexes] = _type(file, indexes, reads)
+            kind = _message_type(file, indexes)
+            known = types[indexes] = _Type(kind, converters.of_fields(kind.DESCRIPTOR, reads))
         try:
             if len(raw) > most_bytes:
                 msg = f"more than {most_bytes} bytes, where a type has {file.most_fields} fields"
@@ -72,41 +74,44 @@ class _Type(NamedTuple):
     convert: Callable[[Any, int], Record]  # from a message, and the bytes of its record
 
 
-def _type(file: ProtoFile, indexes: Sequence[int], reads: Collection[str]) -> _Type:
+def _message_type(file: ProtoFile, indexes: Sequence[int]) -> type[Message]:
     try:
-        kind = file.message_type(indexes)
+        return file.message_type(indexes)
     except UnusableSchemaError as error:
         detail = f"the schema of the record {error}; write it with the registry's serializer"
         raise BadRecordError("bad-wire-format", detail) from None
     except RecursionError:
         detail = "the schema of the record has types that lead to too many others, one by one"
         raise BadRecordError("unusable-schema", detail) from None
-    return _Type(kind, _Converters(kind.DESCRIPTOR, reads).convert)
 
 
 class _Converters:
     """Converters of message types, each made once: a type may contain itself."""
 
-    def __init__(
-        self,
-        descriptor: Any,  # noqa: ANN401 - of two classes
-        reads: Collection[str],
-    ) -> None:
+    def __init__(self) -> None:
         self._made: dict[str, Callable[[Any], dict[str, Any]]] = {}
         self._values = 0  # that a record may still have in messages within messages
         # Types within types wait here: a recursion would fail at a long chain of them.
         self._left: list[tuple[Any, list[_Getter]]] = []
-        self._getters = [
+
+    def of_fields(
+        self,
+        descriptor: Any,  # noqa: ANN401 - of two classes
+        reads: Collection[str],
+    ) -> Callable[[Any, int], Record]:
+        """Return what makes the fields that are read of a message and the size of its record."""
+        wanted = [
             (field.name, self._getter(field)) for field in descriptor.fields if field.name in reads
         ]
         while self._left:
             nested, getters = self._left.pop()
             getters += [(field.name, self._getter(field)) for field in nested.fields]
 
-    def convert(self, message: Any, size: int) -> Record:  # noqa: ANN401 - of the type
-        """Return the fields of a message that are read; its record has some bytes."""
-        self._values = _LEAST_VALUES + _VALUES_A_BYTE * size
-        return {name: get(message) for name, get in self._getters}
+        def convert(message: Any, size: int) -> Record:  # noqa: ANN401 - of the type
+            self._values = _LEAST_VALUES + _VALUES_A_BYTE * size
+            return {name: get(message) for name, get in wanted}
+
+        return convert
 
     def _of_nested(self, descriptor: Any) -> Callable[[Any], dict[str, Any]]:  # noqa: ANN401 - of two classes
         if (made := self._made.get(descriptor.full_name)) is not None:

@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["SchemaCache", "UnusableSchemaError"]
 
+_log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 _MAX_SCHEMAS = 500
 _MAX_ERRORS = 10_000
 _REMEMBERED = 30.0  # seconds until an id without a usable schema is looked up again
 _AWAY = 10.0  # seconds for which a registry that was away is not asked
-
-
-_log = logging.getLogger(__name__)
 
 
 class UnusableSchemaError(ValueError):
