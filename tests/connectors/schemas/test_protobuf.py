@@ -375,7 +375,10 @@ def test_messages_of_many_fields() -> None:
     text = 'syntax = "proto3"; message Event { string id = 1; repeated Wide w = 2; } message Wide {'
     text += "".join(f"int32 f{n} = {n};" for n in range(1, 1001)) + "}"
     assert len(decoder(text, "w")(HEAD + b"\x12\0" * 3)["w"][2]) == 1000
-    for reads, size, why in (("w", 100, "more than 8 values a byte"), ("id", 70_000, "a type has 1000 fields")):
+    for reads, size, why in (
+        ("w", 100, "more than 8 values a byte"),
+        ("id", 70_000, "a type has 1000 fields"),
+    ):
         with pytest.raises(BadRecordError, match=why) as found:
             decoder(text, reads)(HEAD + b"\x12\0" * size)
         assert found.value.reason == "bad-protobuf"
