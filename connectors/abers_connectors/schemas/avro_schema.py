@@ -1,7 +1,7 @@
 """Avro schemas as abers decodes with them: self-contained, bounded, and with logical types of ours.
 
 A few bytes must not become a great many values, nor a value that is nested without bound. So types
-that take no bytes, and types that contain themselves, are refused.
+that take no bytes, types that contain themselves, and records that only wrap others are refused.
 """
 
 from __future__ import annotations
@@ -13,17 +13,15 @@ import msgspec
 from abers_connectors.schemas.schema_cache import UnusableSchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["GUARD", "expanded", "projected"]
-
-GUARD = "abers_guard"
-"""Last field of a projection, of one byte: it is read only if all before it is complete."""
+__all__ = ["expanded"]
 
 _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 _NAMED = {"record", "error", "enum", "fixed"}
 _MAX_SCALE = 400
 _MAX_DEPTH = 100  # as deep as Protobuf's parsers go
+_MAX_WRAPPERS = 4  # records within each other that have one field: each is a value of no own bytes
 _OURS = {
     "date",
     "time-millis",
@@ -46,28 +44,6 @@ def expanded(text: str, imported: Mapping[str, str]) -> Any:  # noqa: ANN401 - J
     return _checked(lambda: _Expansion(imported).expand(msgspec.json.decode(text), ""))
 
 
-def projected(text: str, imported: Mapping[str, str], only: Collection[str]) -> Any:  # noqa: ANN401 - JSON
-    """Return writer's and reader's schema, with the guard, to decode only some fields of a record.
-
-    It is None if most of the fields are wanted, or the schema is not that of a record.
-    """
-
-    def pair() -> Any:  # noqa: ANN401 - JSON
-        schema = msgspec.json.decode(text)
-        if not isinstance(schema, dict) or schema.get("type") != "record":
-            return None
-        kept = [field for field in schema["fields"] if field["name"] in only]
-        if 2 * len(kept) >= len(schema["fields"]):
-            return None
-        guard = {"name": GUARD, "type": {"type": "fixed", "name": GUARD, "size": 1}}
-        return tuple(
-            _Expansion(imported).expand({**schema, "fields": [*fields, guard]}, "")
-            for fields in (schema["fields"], kept)
-        )
-
-    return _checked(pair)
-
-
 def _checked(made: Callable[[], Any]) -> Any:  # noqa: ANN401 - JSON
     try:
         return made()
@@ -83,6 +59,7 @@ class _Expansion:
         self._known: dict[str, tuple[Any, str]] = {}  # definition and enclosing namespace, by name
         self._defined: set[str] = set()
         self._open: list[str] = []  # records that are being defined, outermost first
+        self._wrappers: dict[str, int] = {}  # records of one field: how many are within each other
         self._depth = 0
         for text in imported.values():
             self._collect(msgspec.json.decode(text), "")
@@ -93,7 +70,7 @@ class _Expansion:
             for one in schema:
                 self._collect(one, space)
         elif isinstance(schema, dict):
-            if schema.get("type") in _NAMED:
+            if _is_named(schema.get("type")):
                 name, inner = _full_name(schema, space)
                 self._known[name] = (schema, space)
                 space = inner
@@ -119,7 +96,7 @@ class _Expansion:
         if isinstance(schema, str):
             return self._by_name(schema, space, within_union=within_union)
         kind = schema["type"]
-        if kind in _NAMED:
+        if _is_named(kind):
             return self._named(schema, space)
         if kind in ("array", "map"):
             key = "items" if kind == "array" else "values"
@@ -150,6 +127,9 @@ class _Expansion:
         if kind == "enum":
             found |= {key: schema[key] for key in ("symbols", "default") if key in schema}
         elif kind == "fixed":
+            if not isinstance(schema["size"], int):
+                msg = f"is not a valid Avro schema: the size of fixed {name} is no whole number"
+                raise UnusableSchemaError(msg)
             if schema["size"] < 1:
                 _refuse_empty(f"fixed {name}")
             found |= {"size": schema["size"], **_of_bytes(schema)}
@@ -162,8 +142,27 @@ class _Expansion:
                 for one in schema["fields"]
             ]
             self._open.pop()
+            self._bound_wrappers(name, found["fields"])
         self._defined.add(name)
         return found
+
+    def _bound_wrappers(self, name: str, fields: Sequence[Mapping[str, Any]]) -> None:
+        if len(fields) > 1:
+            return
+        inner = fields[0]["type"]
+        if isinstance(inner, dict):
+            inner = inner.get("name")
+        self._wrappers[name] = 1 + (self._wrappers.get(inner, 0) if isinstance(inner, str) else 0)
+        if self._wrappers[name] > _MAX_WRAPPERS:
+            msg = (
+                f"has more than {_MAX_WRAPPERS} records of one field within each other ({name}), "
+                "so that a few bytes may be a great many values; give one of them another field"
+            )
+            raise UnusableSchemaError(msg)
+
+
+def _is_named(kind: object) -> bool:
+    return isinstance(kind, str) and kind in _NAMED
 
 
 def _full_name(schema: Mapping[str, Any], space: str) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from abers.exceptions import BrokerError
 from abers_connectors.extras import extra
 from abers_connectors.schemas.output_schema import (
     avro_schema,
@@ -21,6 +22,7 @@ from abers_connectors.schemas.output_schema import (
 )
 from abers_connectors.schemas.record_reader import EXTRAS, SCHEMA_TYPES
 from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
+from abers_connectors.schemas.schema_cache import UnusableSchemaError
 from abers_connectors.schemas.wire_format import head
 
 if TYPE_CHECKING:
@@ -110,7 +112,11 @@ def _avro(kind: type[msgspec.Struct], fields: Sequence[OutputField], number: int
 def _protobuf(kind: type[msgspec.Struct], fields: Sequence[OutputField], number: int) -> Encoder:
     from abers_connectors.schemas.protobuf_schema import ProtoFile  # noqa: PLC0415 - an extra
 
-    message = ProtoFile(proto_file(kind.__name__, fields), {}).message_type([0])
+    try:
+        message = ProtoFile(proto_file(kind.__name__, fields), {}).message_type([0])
+    except UnusableSchemaError as error:  # it is our own, and the machine too slow
+        msg = f"the Protobuf schema of {kind.__name__} {error}"
+        raise BrokerError(msg) from None
     begin, values = head(number) + b"\0", _values(kind, fields)  # the first type of the file
 
     def encode(row: msgspec.Struct) -> bytes:

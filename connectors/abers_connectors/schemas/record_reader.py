@@ -40,7 +40,7 @@ SCHEMA_TYPES: Mapping[TopicFormat, str] = {
 
 EXTRAS: Mapping[str, Sequence[str]] = {
     "avro": ("fastavro",),
-    "protobuf": ("google.protobuf", "grpc_tools"),
+    "protobuf": ("google.protobuf", "google.type.date_pb2", "grpc_tools"),
 }
 """Libraries of the formats that have an extra of their name."""
 

@@ -12,23 +12,29 @@ if TYPE_CHECKING:
 __all__ = ["imported"]
 
 _MAX_SCHEMAS = 200
+_SHOWN = 100  # characters of a name, in errors
+_MAX_CHARACTERS = 4 << 20  # of a schema with all that it imports
 
 
 def imported(schema: RegisteredSchema, registry: SchemaRegistry) -> dict[str, str]:
     """Return the texts of all schemas that a schema imports, by the names of the imports."""
     found: dict[str, str] = {}
-    left = [*schema.references]
+    left = {one.name: one for one in schema.references}
+    size = len(schema.schema)
     while left:
-        one = left.pop()
-        if one.name in found:
-            continue
-        part = registry.version(one.subject, one.version)
-        if part is None:
-            msg = f"imports {one.name}, and there is no version {one.version} of {one.subject}"
-            raise UnusableSchemaError(msg)
-        found[one.name] = part.schema
-        left += part.references
-        if len(found) > _MAX_SCHEMAS:
+        if len(found) + len(left) > _MAX_SCHEMAS:
             msg = f"imports more than {_MAX_SCHEMAS} schemas"
             raise UnusableSchemaError(msg)
+        name, one = left.popitem()
+        part = registry.version(one.subject, one.version)
+        if part is None:
+            msg = f"imports {name[:_SHOWN]}, and there is no version {one.version} of "
+            msg += one.subject[:_SHOWN]
+            raise UnusableSchemaError(msg)
+        found[name] = part.schema
+        size += len(part.schema)
+        if size > _MAX_CHARACTERS:
+            msg = f"has more than {_MAX_CHARACTERS:,} characters with all that it imports"
+            raise UnusableSchemaError(msg)
+        left |= {one.name: one for one in part.references if one.name not in found}
     return found

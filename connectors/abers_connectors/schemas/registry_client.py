@@ -41,6 +41,7 @@ _PAUSE = 0.25  # seconds between two attempts
 _SHARE = 0.5  # of the time-out that one attempt may take, so that there is another one
 _MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _CONTENT = {"Content-Type": _MEDIA_TYPE}
+_MAX_ID = 2**31 - 1  # also of versions
 _OK, _NOT_FOUND, _ERROR = 200, 404, 500
 _NO_LOGIN = {401, 403}
 _RETRIED = {408, 429}  # beside all errors of a server
@@ -102,15 +103,18 @@ class SchemaRegistry:
 
     def require(self) -> None:
         """Raise a BrokerError if the registry is away, a ConfigError if it refuses the login."""
-        self.schema(1)  # which need not exist
+        self._find("/schemas/ids/1", RegisteredSchema)  # which need not exist
 
     def schema(self, number: int) -> RegisteredSchema | None:
-        """Return the schema of an id; None if the registry does not know it."""
-        return self._find(f"/schemas/ids/{number}", RegisteredSchema)
+        """Return the schema of an id; None if the registry does not know it, or refuses to say."""
+        # Some registries answer an id that is none of theirs as a page that they do not have.
+        return self._known(f"/schemas/ids/{number}") if number <= _MAX_ID else None
 
     def version(self, subject: str, version: int) -> RegisteredSchema | None:
-        """Return a version of a subject; None if the registry does not know it."""
-        return self._find(f"{_path(subject)}/versions/{version}", RegisteredSchema)
+        """Return a version of a subject; None if the registry does not know it, or refuses to."""
+        if not subject.strip(".") or version > _MAX_ID:  # a path that leads elsewhere
+            return None
+        return self._known(f"{_path(subject)}/versions/{version}")
 
     def register(self, subject: str, schema: RegisteredSchema) -> int:
         """Return the id of a schema, which is registered under a subject if it is not yet.
@@ -127,6 +131,11 @@ class SchemaRegistry:
             msg = f"the schema registry refuses the schema of {subject}: {found.message}"
             raise ConfigError([msg])
         return found.id
+
+    def _known(self, path: str) -> RegisteredSchema | None:
+        """Return a schema. Whoever wrote its id or name may not stop a service by a refusal."""
+        found = self._ask("GET", path, RegisteredSchema, None)
+        return None if isinstance(found, _Refusal) else found
 
     def _find(self, path: str, kind: type[T], body: bytes | None = None) -> T | None:
         """Return what is at a path, or matches a body; None if there is nothing."""

@@ -6,11 +6,12 @@ have been registered since.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from abers.exceptions import BrokerError
+from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.mapping.bad_record import BadRecordError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaRegistry
 
 __all__ = ["SchemaCache", "UnusableSchemaError"]
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -40,9 +43,11 @@ class _Failure(NamedTuple):
 class SchemaCache(Generic[T]):
     """Finds what the schema of an id compiles to.
 
-    `compiled` compiles a schema, or raises an UnusableSchemaError. If the registry is away, its
-    BrokerError is raised if `stop`; otherwise the records whose schemas are not known are bad, and
-    the registry is not asked for some seconds.
+    `compiled` compiles a schema, or raises an UnusableSchemaError; any other error of its own is
+    logged, and its schema is unusable, too. If the registry is away, or this machine has no room to
+    compile, a BrokerError is raised if `stop`; otherwise the records whose schemas are not known
+    are bad, and the registry is not asked for some seconds. A ConfigError is raised if the registry
+    refuses the login. No other error is raised, whatever producers and the registry send.
     """
 
     def __init__(
@@ -78,23 +83,36 @@ class SchemaCache(Generic[T]):
 
     def _look_up(self, number: int) -> T:
         try:
-            schema = self._registry.schema(number)
-            if schema is None:
-                detail = (
-                    f"the registry {self._registry.name} has no schema {number}; register the "
-                    "schema, or name the producer's registry in schema_registry.url"
-                )
-                raise BadRecordError("unknown-schema", detail)
-            return self._compiled(schema)
+            return self._compiled(self._schema(number))
+        except (BadRecordError, ConfigError):
+            raise
         except UnusableSchemaError as error:
             raise BadRecordError("unusable-schema", f"schema {number} {error}") from None
-        except BrokerError as error:
-            if self._stop:
-                raise
-            detail = f"schema {number} is not known: {error}"
-            away = BadRecordError("registry-unavailable", detail)
-            self._away = _Failure(away, self._clock() + _AWAY)
-            raise away from None
+        except (BrokerError, OSError, MemoryError) as error:
+            raise self._unavailable(number, error) from None
+        except Exception as error:  # noqa: BLE001 - of libraries, at what strangers wrote
+            _log.exception("schema %s cannot be used", number)
+            detail = f"schema {number} cannot be used ({type(error).__name__}; the log says more)"
+            raise BadRecordError("unusable-schema", detail) from None
+
+    def _schema(self, number: int) -> RegisteredSchema:
+        schema = self._registry.schema(number)
+        if schema is None:
+            detail = (
+                f"the registry {self._registry.name} has no schema {number}; register the "
+                "schema, or name the producer's registry in schema_registry.url"
+            )
+            raise BadRecordError("unknown-schema", detail)
+        return schema
+
+    def _unavailable(self, number: int, error: Exception) -> BrokerError | BadRecordError:
+        why = error.strerror if isinstance(error, OSError) else str(error)  # without a path
+        detail = f"schema {number} is not known: {why or type(error).__name__}"
+        if self._stop:
+            return error if isinstance(error, BrokerError) else BrokerError(detail)
+        away = BadRecordError("registry-unavailable", detail)
+        self._away = _Failure(away, self._clock() + _AWAY)
+        return away
 
 
 def _put(cache: OrderedDict[int, T], key: int, value: T, limit: int) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
+import itertools
 import json
+import re
 import uuid
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from fastavro import schemaless_writer
+from fastavro.utils import generate_one
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.brokers import unique
@@ -81,7 +86,7 @@ def test_values_become_those_of_json(kind: Any, written: Any, read: Any) -> None
 def test_a_union_of_records() -> None:
     """A topic may have records of several types."""
     types = [avro_schema(("a", "long"), name="A"), avro_schema(("b", "long"), name="B")]
-    decode = avro_decoder(RegisteredSchema(json.dumps(types)), client(NOWHERE), frozenset("a"))
+    decode = avro_decoder(RegisteredSchema(json.dumps(types)), client(NOWHERE), frozenset("ab"))
     assert decode(avro(7, types, ("B", {"b": 5}))) == {"b": 5}
 
 
@@ -99,13 +104,20 @@ def test_named_types_are_used_again() -> None:
     assert decoded(wide, full, frozenset({"a", "n3"})) == {"a": {"v": 1}, "n3": 3}
 
 
-def test_fields_that_are_not_read_are_skipped() -> None:
-    """If they are more than the others, they are not in the result."""
-    schema = avro_schema(("a", "long"), ("b", {"type": "array", "items": "long"}), ("c", "string"))
-    value = {"a": 1, "b": [1, 2], "c": "x"}
-    assert decoded(schema, value, frozenset("c")) == {"c": "x"}
-    assert decoded(schema, value, frozenset("ac")) == value
+def test_only_what_is_read_is_in_the_result() -> None:
+    """Other fields are decoded as well, so that a value does not depend on what else is read."""
+    schema = avro_schema(("a", ["bytes", "string"]), ("b", {"type": "array", "items": "long"}))
+    value = {"a": "x", "b": [1, 2]}
+    assert decoded(schema, value, frozenset("a")) == {"a": "x"}
+    assert decoded(schema, value, frozenset("ab")) == value
     assert decoded(schema, value, frozenset("z")) == {}
+
+
+def test_a_type_within_a_type() -> None:
+    """The type of a type may be written as a schema of its own."""
+    schema = RegisteredSchema(json.dumps(avro_schema(("a", {"type": {"type": "string"}}))))
+    decode = avro_decoder(schema, client(NOWHERE), frozenset("a"))
+    assert decode(avro(7, avro_schema(("a", "string")), {"a": "x"})) == {"a": "x"}
 
 
 def test_imported_schemas(schema_registry: str) -> None:
@@ -137,6 +149,14 @@ def test_a_missing_import(schema_registry: str) -> None:
         avro_decoder(missing, client(schema_registry), frozenset())
 
 
+def wrapped(depth: int) -> dict[str, Any]:
+    """Return the schema of a number within some records of one field, the outermost in an array."""
+    kind: Any = "boolean"
+    for n in range(depth):
+        kind = avro_schema(("in", kind), name=f"W{n}")
+    return avro_schema(("id", "string"), ("many", {"type": "array", "items": kind}))
+
+
 NESTED = avro_schema(("next", ["null", "Event"]))
 
 
@@ -153,6 +173,7 @@ NESTED = avro_schema(("next", ["null", "Event"]))
         (json.dumps(avro_schema(("a", {"type": "array", "items": "null"}))), "takes no bytes"),
         (json.dumps(avro_schema(("a", {"type": "fixed", "name": "F", "size": 0}))), "no bytes"),
         (json.dumps(avro_schema(("a", avro_schema(name="Empty")))), "takes no bytes .record Empty"),
+        (json.dumps(wrapped(5)), "more than 4 records of one field within each other .W4"),
     ],
 )
 def test_a_schema_that_cannot_be_used(schema: str, why: str) -> None:
@@ -203,6 +224,103 @@ def test_any_bytes_are_a_record_or_a_bad_one(body: bytes) -> None:
         except BadRecordError as error:
             found.append(error.detail)
     assert found[: len(found) // 2] == found[len(found) // 2 :]
+
+
+COUNTS = [2**62 - 1, 5 * 10**7, -(2**62), -(2**63)]
+
+
+def long(number: int) -> bytes:
+    """Return a number as Avro writes it."""
+    body = io.BytesIO()
+    schemaless_writer(body, "long", number)
+    return body.getvalue()
+
+
+INNER: list[Any] = [
+    "float",
+    "double",
+    "boolean",
+    "int",
+    "long",
+    "bytes",
+    "string",
+    ["null", "float"],
+    ["null", "null"],
+    {"type": "fixed", "name": "F", "size": 16},
+    {"type": "enum", "name": "E", "symbols": ["a"]},
+    avro_schema(("x", "float"), ("y", "double"), name="Pair"),
+    avro_schema(("x", avro_schema(("y", "boolean"), name="In")), name="Out"),
+    {"type": "array", "items": "float"},
+    {"type": "map", "values": "float"},
+    logical("bytes", "decimal", precision=9, scale=2),
+]
+
+
+@pytest.mark.parametrize("inner", INNER, ids=[json.dumps(one)[:40] for one in INNER])
+@pytest.mark.parametrize("outer", ["array", "map", "nested", "optional", "record"])
+def test_a_count_beyond_the_record(inner: Any, outer: str) -> None:  # noqa: ANN401
+    """Few bytes that claim any number of values are refused, also where nobody reads the field."""
+    many = {"type": "map" if outer == "map" else "array", "items": inner, "values": inner}
+    kind, head = {
+        "nested": ({"type": "array", "items": many}, long(1)),
+        "optional": (["null", many], long(1)),
+        "record": (avro_schema(("many", many), ("more", "long"), name="Holder"), b""),
+    }.get(outer, (many, b""))
+    schema = avro_schema(("id", "string"), ("score", "double"), ("x", kind), ("last", "long"))
+    begin = GOOD[:5] + long(1) + b"a" + b"\0" * 8 + head
+    for reads in (frozenset({"id"}), frozenset({"id", "x"})):
+        decode = avro_decoder(RegisteredSchema(json.dumps(schema)), client(NOWHERE), reads)
+        for count in COUNTS:
+            raw = begin + long(count) + (long(8) if count < 0 else b"")
+            for more in (b"", b"\0", b"\0" * 40):
+                with pytest.raises(BadRecordError, match="by its schema the Avro body") as found:
+                    decode(raw + more)
+                assert found.value.reason == "bad-avro"
+
+
+@st.composite
+def types(draw: st.DrawFn, depth: int = 3) -> Any:  # noqa: ANN401
+    """Return a type, nested a few times, whose named types are all called T."""
+    kinds = [one for one in INNER if isinstance(one, str)]
+    if not depth:
+        return draw(st.sampled_from(kinds))
+    inner = types(depth - 1)
+    fixed = st.builds(lambda size: {"type": "fixed", "name": "T", "size": size}, st.integers(1, 9))
+    return draw(
+        st.sampled_from(kinds)
+        | fixed
+        | st.builds(lambda kind: ["null", kind], st.sampled_from(kinds) | fixed)
+        | st.builds(lambda kind: {"type": "array", "items": kind}, inner)
+        | st.builds(lambda kind: {"type": "map", "values": kind}, inner)
+        | st.builds(lambda one, two: avro_schema(("a", one), ("b", two), name="T"), inner, inner)
+    )
+
+
+@given(st.lists(types(), min_size=1, max_size=4), st.data())
+def test_any_schema_with_any_bytes(kinds: list[Any], data: st.DataObject) -> None:
+    """What is read of a record, whole or changed, is the same whatever else is read of it."""
+    numbers = itertools.count()
+    text = json.dumps(avro_schema(*((f"f{n}", kind) for n, kind in enumerate(kinds))))
+    schema = json.loads(re.sub('"T"', lambda _: f'"T{next(numbers)}"', text))
+    names = frozenset(one["name"] for one in schema["fields"])
+    registered_schema = RegisteredSchema(json.dumps(schema))
+    whole = avro_decoder(registered_schema, client(NOWHERE), names)
+    raw = bytearray(avro(7, schema, generate_one(schema)))
+    assert whole(bytes(raw)).keys() == names
+    at = data.draw(st.integers(5, len(raw)))
+    raw[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=12))
+    expected = outcome(whole, raw)
+    for name in names:
+        found = outcome(avro_decoder(registered_schema, client(NOWHERE), frozenset({name})), raw)
+        assert found == (expected if isinstance(expected, str) else {name: expected[name]})
+
+
+def outcome(decode: Any, raw: bytearray) -> str | dict[str, str]:  # noqa: ANN401
+    """Return the fields of a record as text, or why it is a bad one."""
+    try:
+        return {name: str(value) for name, value in decode(bytes(raw)).items()}
+    except BadRecordError as error:
+        return error.detail
 
 
 @pytest.mark.parametrize(

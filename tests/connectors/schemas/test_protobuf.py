@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
 from google.protobuf.struct_pb2 import Struct
+from google.type import date_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.brokers import unique
 from tests.connectors.schemas.registries import NOWHERE, client, protobuf, registered
 
 from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.schemas import protobuf_schema
 from abers_connectors.schemas.protobuf import protobuf_decoder
 from abers_connectors.schemas.protobuf_schema import ProtoFile
 from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference
@@ -46,6 +51,8 @@ message Event {
 }
 message Other { message Deep { string id = 1; } }
 """
+EMPTY = 'syntax = "proto3";'
+HEAD = b"\0\0\0\0\7\0"
 FREE = {"a": [1.0, None, True, {"b": "x"}]}
 
 
@@ -161,7 +168,220 @@ def test_a_schema_that_cannot_be_used(text: str, why: str) -> None:
 def test_an_import_stays_within_its_folder(path: str) -> None:
     """The name of an import cannot reach another file of this machine."""
     with pytest.raises(UnusableSchemaError, match="not the relative path"):
-        ProtoFile('syntax = "proto3";', {path: 'syntax = "proto3";'})
+        ProtoFile(EMPTY, {path: EMPTY})
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["a", "a/b.proto"], "imports 'a', which is the folder of another import"),
+        (["a/b.proto", "a"], "imports 'a', which is the folder of another import"),
+        (["schema.proto/b"], "imports 'schema.proto', which is the folder of another import"),
+        (["n" * 300], "imports 'n{60}'…, a name of more than 255 bytes"),
+        (["d/" * 140 + "n"], "a name of more than 255 bytes"),
+        (["é" * 130], "a name of more than 255 bytes"),
+    ],
+)
+def test_an_import_is_a_file_with_a_short_name(names: list[str], why: str) -> None:
+    """A name that cannot be that of a file is an error of the schema."""
+    with pytest.raises(UnusableSchemaError, match=why):
+        ProtoFile(EMPTY, dict.fromkeys(names, EMPTY))
+
+
+@pytest.mark.parametrize("name", ["descriptors", "sources", "said", "a b.proto", "é:=.proto"])
+def test_an_import_may_have_any_other_name(name: str) -> None:
+    """Files of our own are not in the way, and no letter is special."""
+    text = f'syntax = "proto3"; import "{name}"; message Event {{ Part p = 1; }}'
+    found = ProtoFile(text, {name: 'syntax = "proto3"; message Part { string id = 1; }'})
+    raw = found.message_type([0])(p={"id": "a"}).SerializeToString()
+    assert raw == b"\x0a\x03\x0a\x01a"
+
+
+def chain(length: int) -> str:
+    """Return a file whose types lead to one another, in a circle."""
+    types = [f"message M{n} {{ M{(n + 1) % length} m = 1; }}" for n in range(length)]
+    return 'syntax = "proto3"; message Event { string id = 1; M0 m = 2; }' + " ".join(types)
+
+
+def test_a_chain_of_types() -> None:
+    """Types may lead to many others; if there are too many, the schema cannot be used."""
+    raw = HEAD + b"\x0a\x01a\x12\x02\x0a\0"
+    assert decoder(chain(400), "id", "m")(raw) == {"id": "a", "m": {"m": {"m": None}}}
+    with pytest.raises(BadRecordError, match="types that lead to too many others") as found:
+        decoder(chain(5000), "id", "m")(raw)
+    assert found.value.reason == "unusable-schema"
+
+
+@pytest.mark.parametrize("name", ["Timestamp", "Value", "Struct", "DoubleValue", "ListValue"])
+def test_a_type_with_the_name_of_a_well_known_one(name: str) -> None:
+    """It is read by its own fields."""
+    text = (
+        'syntax = "proto3"; package google.protobuf;'
+        f"message Event {{ {name} x = 1; }} message {name} {{ string values = 1; }}"
+    )
+    assert decoder(text, "x")(HEAD + b"\x0a\x03\x0a\x01a") == {"x": {"values": "a"}}
+
+
+def test_a_reference_replaces_no_well_known_file() -> None:
+    """A file of the registry with the name of a well-known one is not read."""
+    text = (
+        'syntax = "proto3"; import "google/protobuf/timestamp.proto";'
+        "message Event { google.protobuf.Timestamp at = 1; }"
+    )
+    names = ("google/protobuf/timestamp.proto", "google/protobuf/descriptor.proto")
+    file = ProtoFile(text, dict.fromkeys(names, "no Protobuf"))
+    raw = file.message_type([0])(at={"seconds": 5}).SerializeToString()
+    assert raw == b"\x0a\x02\x08\x05"
+
+
+KNOWN = [
+    *(f"google/type/{path.name}" for path in Path(date_pb2.__file__).parent.glob("*.proto")),
+    *(f"confluent/{name}.proto" for name in ("meta", "type/decimal", "type/variant")),
+]
+
+
+def test_imports_that_need_no_reference() -> None:
+    """Files that every serializer of Confluent knows are found, options of confluent included."""
+    imports = "".join(f'import "{name}"; ' for name in KNOWN)
+    text = (
+        f'syntax = "proto3"; {imports} message Event {{ '
+        'string id = 1 [(confluent.field_meta) = { doc: "x", params: [{key: "a", value: "b"}] }];'
+        "confluent.type.Decimal price = 2; google.type.Date day = 3; google.type.TimeOfDay at = 4;"
+        "google.type.Decimal text = 5; google.type.Money money = 6; google.type.Decimal none = 7;"
+        "repeated confluent.type.Decimal several = 8; google.type.Month month = 9; }"
+    )
+    decode = decoder(text, "id", "price", "day", "at", "text", "money", "none", "several", "month")
+    written = {
+        "id": "a",
+        "price": {"value": (-1234).to_bytes(2, signed=True), "precision": 9, "scale": 2},
+        "day": {"year": 2026, "month": 1, "day": 31},
+        "at": {"hours": 12, "minutes": 30, "seconds": 15, "nanos": 250_000_000},
+        "text": {"value": "12.5"},
+        "money": {"currency_code": "EUR", "units": 5, "nanos": 10},
+        "several": [{"value": b"\5", "scale": -3}, {}],
+        "month": "MAY",
+    }
+    assert decode(protobuf(7, text, **written)) == {
+        "id": "a",
+        "price": -12.34,
+        "day": "2026-01-31",
+        "at": "12:30:15.250000",
+        "text": 12.5,
+        "money": {"currency_code": "EUR", "units": 5, "nanos": 10},
+        "none": None,
+        "several": [5000.0, 0.0],
+        "month": "MAY",
+    }
+    assert decode(protobuf(7, text, day={"year": 2026}, at={"hours": 9}))["day"] == "2026-00-00"
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        ("confluent.type.Decimal", {"value": b"\1" * 65}),
+        ("confluent.type.Decimal", {"value": b"\1", "scale": 2**31 - 1}),
+        ("confluent.type.Decimal", {"value": b"\1" * 64, "scale": -400}),
+        ("google.type.Decimal", {"value": "one"}),
+        ("google.type.Decimal", {"value": "1e400"}),
+        ("google.type.Decimal", {"value": "1" * 100_000}),
+    ],
+)
+def test_a_decimal_that_is_none(kind: str, values: dict[str, Any]) -> None:
+    """It is a bad record, at once."""
+    text = (
+        'syntax = "proto3"; import "confluent/type/decimal.proto"; '
+        f'import "google/type/decimal.proto"; message Event {{ {kind} x = 1; }}'
+    )
+    with pytest.raises(BadRecordError, match="the Protobuf body cannot be decoded") as found:
+        decoder(text, "x")(protobuf(7, text, x=values))
+    assert found.value.reason == "bad-protobuf"
+
+
+@pytest.mark.parametrize("name", ["meta", "type/decimal", "type/variant"])
+def test_files_of_confluent(name: str) -> None:
+    """They declare what those do that confluent-kafka ships."""
+    package = find_spec("confluent_kafka")
+    assert package is not None
+    assert package.origin is not None
+    path = Path(package.origin).parent / "schema_registry" / "confluent" / f"{name}_pb2.py"
+    shipped = run_path(str(path))["DESCRIPTOR"]
+    text = f'syntax = "proto3"; import "confluent/{name}.proto"; message Event {{}}'
+    ours = ProtoFile(text, {}).message_type([0]).DESCRIPTOR.file.pool.FindFileByName(shipped.name)
+    for one in ("message_types_by_name", "extensions_by_name"):
+        assert described(getattr(ours, one)) == described(getattr(shipped, one))
+
+
+def described(types: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return what some message types or extensions of a file are."""
+    return {
+        name: {field.name: (field.number, field.type, field.is_repeated) for field in one.fields}
+        if hasattr(one, "fields")
+        else (one.number, one.containing_type.full_name, one.message_type.full_name)
+        for name, one in types.items()
+    }
+
+
+def test_a_field_with_the_name_of_a_method() -> None:
+    """The library's own names are no others for fields."""
+    text = 'syntax = "proto3"; message Event { string HasField = 1; optional string Clear = 2; }'
+    decode = decoder(text, "HasField", "Clear")
+    assert decode(protobuf(7, text, HasField="a")) == {"HasField": "a", "Clear": None}
+
+
+def test_text_that_is_none() -> None:
+    """Text must be UTF-8, in proto2 as well, where the library does not demand it."""
+    text = (
+        'syntax = "proto2"; message Event { optional string a = 1; repeated string b = 2; '
+        "map<string, int32> c = 3; }"
+    )
+    decode = decoder(text, "a", "b", "c")
+    for body in (b"\x0a\x01\xff", b"\x12\x01\xff", b"\x1a\x05\x0a\x01\xff\x10\1"):
+        with pytest.raises(BadRecordError, match="cannot be decoded") as found:
+            decode(HEAD + body)
+        assert found.value.reason == "bad-protobuf"
+
+
+def test_a_schema_that_the_library_refuses() -> None:
+    """What the compiler only warns of, and the library refuses, is an error of the schema."""
+    text = 'syntax = "proto2"; message Event { optional int32 _f = 1; optional int32 __f = 2; }'
+    with pytest.raises(UnusableSchemaError, match=r"is not a valid Protobuf file: .*json_name"):
+        decoder(text, "f")
+
+
+@pytest.mark.parametrize(
+    ("limit", "body"),
+    [
+        ({"CPU": 1}, f"reserved {','.join(map(str, range(1, 120_000, 2)))};"),  # each held to each
+        ({"AS": 64 << 20}, "".join(f"message M{n} {{}}" for n in range(50_000))),
+        ({"FSIZE": 100}, f"message {'M' * 200} {{}}"),
+    ],
+    ids=["time", "memory", "output"],
+)
+def test_a_compiler_that_takes_too_much(
+    limit: dict[str, int], body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time, memory and output are bounded, whatever the schema is."""
+    text = f'syntax = "proto2"; message Event {{ {body} }}'
+    limits = {"CPU": 5, "AS": 1 << 30, "FSIZE": 32 << 20}
+    monkeypatch.setattr(protobuf_schema, "_LIMITS", limits | limit)
+    with pytest.raises(
+        UnusableSchemaError, match=r"is not (compiled within|a valid Protobuf file)"
+    ):
+        decoder(text, "f")
+
+
+def test_messages_of_many_fields() -> None:
+    """Few bytes may not become a great many values, nor take much memory."""
+    text = 'syntax = "proto3"; message Event { string id = 1; repeated Wide w = 2; } message Wide {'
+    text += "".join(f"int32 f{n} = {n};" for n in range(1, 1001)) + "}"
+    assert len(decoder(text, "w")(HEAD + b"\x12\0" * 3)["w"][2]) == 1000
+    for reads, size, why in (
+        ("w", 100, "more than 8 values a byte"),
+        ("id", 70_000, "a type has 1000 fields"),
+    ):
+        with pytest.raises(BadRecordError, match=why) as found:
+            decoder(text, reads)(HEAD + b"\x12\0" * size)
+        assert found.value.reason == "bad-protobuf"
 
 
 DECODE = decoder(VALUES, "text", "inner", "free")

@@ -105,6 +105,7 @@ def test_records_become_events(name: str, schema_registry: str) -> None:
         b"\0\0",
         good,
         b"\0" + other.to_bytes(4) + b"\x02",
+        b"\0\xff\xff\xff\xff",
     ]
     found = decoded(schema_registry, *values, input__format=name)
     expected = [Observation("a", TIME, score=0.5), Label("b", TIME, value=1)]
@@ -119,6 +120,7 @@ def test_records_become_events(name: str, schema_registry: str) -> None:
         5: "bad-wire-format",
         6: "bad-wire-format",
         8: of_other,
+        9: "unknown-schema",
     }
     details = {row: detail for row, _, detail in found.dead}
     assert f"{schema_registry} has no schema 2000000000; register the schema" in details[4]
@@ -222,3 +224,62 @@ def test_records_of_a_registry_that_is_away_are_dead_letters(answer: bytes) -> N
         found = decoded(url, b"\0\0\0\0\x07", b"{}", **more)
     assert [reason for _, reason, _ in found.dead] == ["registry-unavailable", "bad-wire-format"]
     assert "schema 7 is not known: the schema registry" in found.dead[0][2]
+
+
+DEEP = b"[" * 100_000
+LARGE = b"x" * (1 << 20)
+REPLIES: dict[str, bytes] = {
+    "not JSON": b"{",
+    "no object": b"5",
+    "no schema": b"{}",
+    "a schema that is none": b'{"schema": ""}',
+    "a number": b'{"schema": 5}',
+    "deep JSON": DEEP,
+    "a deep schema": json.dumps({"schema": "[" * 100_000}).encode(),
+    "deep braces": json.dumps({"schema": '{"type":' * 100_000}).encode(),
+    "a schema of 1 MiB": b'{"schema": "%s"}' % LARGE,
+    "half a character": b'{"schema": "\\ud800"}',
+    "a zero": b'{"schema": "\\u0000"}',
+    "no UTF-8": b'{"schema": "\xff"}',
+    "another type": b'{"schema": "x", "schemaType": "XML"}',
+    "odd references": b'{"schema": "x", "references": 5}',
+    "a reference to itself": (
+        b'{"schema": "x", "references": [{"name": "a", "subject": "s", "version": 1}]}'
+    ),
+    "a reference elsewhere": (
+        b'{"schema": "x", "references": [{"name": "../a", "subject": "..", "version": -9}]}'
+    ),
+    "1,000 references": json.dumps(
+        {
+            "schema": "x",
+            "references": [{"name": f"n{n}", "subject": "s", "version": 1} for n in range(1000)],
+        }
+    ).encode(),
+    "types of types": b'{"schema": "{\\"type\\": {\\"type\\": []}}"}',
+    "a size that is none": (
+        b'{"schema": "{\\"type\\": \\"fixed\\", \\"name\\": \\"f\\", \\"size\\": 1.5}"}'
+    ),
+    "a name that is none": (
+        b'{"schema": "{\\"type\\": \\"record\\", \\"name\\": [], \\"fields\\": [{}]}"}'
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
+def test_whatever_a_registry_answers(name: str, reply: bytes) -> None:
+    """Records are dead letters, and nothing else is raised."""
+    kind = FORMATS[name].kind.encode()
+    reply = reply.replace(b'{"schema": ', b'{"schemaType": "%s", "schema": ' % kind)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(reply)
+    more = {"schema_registry__timeout": "2s", "schema_registry__on_unavailable": "dead-letter"}
+    with misbehaving(head + reply) as (url, _):
+        found = decoded(url, b"\0\0\0\0\x07\0\0", b"\0\xff\xff\xff\xff", input__format=name, **more)
+    reasons = [reason for _, reason, _ in found.dead]
+    bad_records = {
+        "bad-json",
+        "bad-avro",
+        "bad-wire-format",
+    }  # of a format whose schema need not be any
+    assert reasons[0] in {"registry-unavailable", "unusable-schema"} | bad_records
+    assert reasons[1] in {"registry-unavailable", "unknown-schema"}

@@ -51,6 +51,31 @@ def test_a_registry_that_answers(schema_registry: str) -> None:
         client(NOWHERE, timeout="10ms").require()
 
 
+@pytest.mark.parametrize("number", [2**31, 2**32 - 1])
+def test_a_number_that_no_registry_has(number: int) -> None:
+    """It is not asked for: Apicurio answers such an id as a page that it does not have."""
+    assert client(NOWHERE).schema(number) is None
+    assert client(NOWHERE).version("subject", number) is None
+
+
+@pytest.mark.parametrize("status", ["400 Bad", "405 No", "414 Long", "422 Unprocessable"])
+def test_a_refusal_is_no_schema(status: str) -> None:
+    """Records and schemas choose what is asked for, so a refusal concerns only them."""
+    with misbehaving(reply(status, b'{"error_code": 42202}')) as (url, asked):
+        assert client(url).schema(7) is None
+        assert client(url).version("n" * 300, -5) is None
+        assert client(url).version("../a", 1) is None
+        assert client(url).version("..", 1) is None
+        with pytest.raises(ConfigError, match=f"answers {status[:3]} to /schemas/ids/1"):
+            client(url).require()
+    assert [one.split()[1] for one in asked] == [
+        b"/schemas/ids/7",
+        b"/subjects/%s/versions/-5" % (b"n" * 300),
+        b"/subjects/..%2Fa/versions/1",
+        b"/schemas/ids/1",
+    ]
+
+
 def test_a_refused_schema(schema_registry: str) -> None:
     """The registry's own sentence says why it refuses a schema."""
     with pytest.raises(ConfigError, match=r"refuses the schema of s-value: .+"):

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.connectors.schemas.registries import NOWHERE, client, misbehaving
 
-from abers.exceptions import BrokerError
+from abers.exceptions import BrokerError, ConfigError
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.schemas import schema_cache
 from abers_connectors.schemas.schema_cache import SchemaCache, UnusableSchemaError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from abers_connectors.schemas.registry_client import RegisteredSchema
 
 UNKNOWN = b'{"error_code": 40403, "message": "none"}'
@@ -96,6 +98,49 @@ def test_an_unusable_schema() -> None:
                 one.get(7)
             assert found.value.reason == "unusable-schema"
         assert len(asked) == 1
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), RecursionError(), KeyError("x"), TypeError(), AssertionError()]
+)
+def test_any_error_of_a_schema(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever goes wrong with a schema is an error of its records; the log has the traceback."""
+    with misbehaving(FOUND) as (url, _):
+        one = SchemaCache(client(url), raising(error), stop=True)
+        with pytest.raises(BadRecordError, match=r"schema 7 cannot be used \(") as found:
+            one.get(7)
+    assert found.value.reason == "unusable-schema"
+    assert type(error).__name__ in found.value.detail
+    assert [record.exc_info for record in caplog.records] != [None]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device", "/x"), MemoryError()])
+def test_a_machine_without_room(error: Exception) -> None:
+    """What the schema is not to blame for stops, as a registry that is away does."""
+    why = "schema 7 is not known: (No space left on device|MemoryError)$"
+    with misbehaving(FOUND) as (url, _):
+        with pytest.raises(BrokerError, match=why):
+            SchemaCache(client(url), raising(error), stop=True).get(7)
+        with pytest.raises(BadRecordError, match=why) as found:
+            SchemaCache(client(url), raising(error), stop=False).get(7)
+    assert found.value.reason == "registry-unavailable"
+
+
+def raising(error: Exception) -> Callable[[RegisteredSchema], str]:
+    """Return a compiler of schemas that fails."""
+
+    def compiled(_: RegisteredSchema) -> str:
+        raise error
+
+    return compiled
+
+
+def test_a_registry_that_refuses_the_login() -> None:
+    """That is an error of the configuration, which no record can cause."""
+    with misbehaving(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n") as (url, _):
+        for stop in (True, False):
+            with pytest.raises(ConfigError, match="answers 401"):
+                cache(url, Clock(), stop=stop).get(7)
 
 
 def test_a_registry_that_is_away_stops() -> None:
