@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from abers_connectors.mapping.bad_record import BadRecordError, not_utf8, too_la
 from abers_connectors.mapping.fields import is_of_record
 from abers_connectors.mapping.json_records import UNREADABLE
 from abers_connectors.mapping.rows import events_of
+from abers_connectors.runtime.transport import BadHeaders
 from abers_connectors.schemas.record_reader import record_reader
 from abers_connectors.schemas.registry_client import SchemaRegistry
 
@@ -41,6 +42,10 @@ _NO_KEY = BadRecordError(
     "the record has no key, which brings a label to the partition of its observation; write "
     "observations and labels with the same key, such as the model",
 )
+_BAD_HEADERS = BadRecordError(
+    "not-utf8",
+    "the name of a header is not UTF-8, so all headers are left out here; write it as UTF-8",
+)
 
 
 class DecodedBatch(NamedTuple):
@@ -54,6 +59,11 @@ class DecodedBatch(NamedTuple):
     rows: Sequence[int]  # row of the record of each event
     dead: Sequence[_DeadRow]  # records that are no events
     tombstones: Sequence[int]  # rows of the records without a value, which are skipped
+
+    @classmethod
+    def rejected(cls, reason: str, detail: str) -> Self:
+        """Return a batch of one record, which is no event."""
+        return cls(events_of([]), [], [(0, reason, detail)], [])
 
 
 class Deserializer:
@@ -113,6 +123,8 @@ class Deserializer:
                 tombstones.append(row)
             elif len(value) > limit:
                 dead.append(_row_of_error(row, too_large(len(value), limit)))
+            elif type(record.headers) is BadHeaders:
+                dead.append(_row_of_error(row, _BAD_HEADERS))
             elif keyed and record.key is None:
                 dead.append(_row_of_error(row, _NO_KEY))
             else:
