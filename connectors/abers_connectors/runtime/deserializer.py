@@ -1,7 +1,8 @@
 """Deserializer of the records of a batch to events.
 
 All records are decoded at once. If that fails, each half is decoded, down to the one record that is
-bad. So a bad record costs a little time, and the result of the others does not depend on it.
+bad. So a bad record costs a little time, and the result of the others does not depend on it. That
+also finds a record on which abers itself fails (see `poison`): decoding changes no state.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from abers.stream.columns import column, objects
 from abers_connectors.mapping import mapper
 from abers_connectors.mapping.bad_record import BadRecordError, not_utf8, too_large
 from abers_connectors.mapping.fields import is_of_record
-from abers_connectors.mapping.json_records import UNREADABLE
 from abers_connectors.mapping.rows import events_of
+from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.transport import BadHeaders
 from abers_connectors.schemas.record_reader import record_reader
 from abers_connectors.schemas.registry_client import SchemaRegistry
@@ -156,13 +157,15 @@ class _InputReader:
             return
         if len(rows) == 1:
             try:
-                yield rows, self._one(records[rows[0]])
+                yield rows, self._one_surely(records[rows[0]])
             except BadRecordError as error:
                 dead.append(_row_of_error(rows[0], error))
             return
         try:
             events = self._all([records[row] for row in rows])
-        except (*UNREADABLE, BadRecordError):
+        except NO_FAULT_OF_A_RECORD:
+            raise
+        except Exception:  # noqa: BLE001 - what it means is known once it is of a single record
             half = len(rows) // 2
             yield from self.read(records, rows[:half], dead)
             yield from self.read(records, rows[half:], dead)
@@ -173,6 +176,17 @@ class _InputReader:
         parts = {path: [*map(part, records)] for path, part in self._parts.items()}
         raws: list[Any] = [record.value for record in records]
         return self._reader.read(raws, self._mapper, map(attrgetter("offset"), records), parts)
+
+    def _one_surely(self, record: Record, *, again: bool = False) -> Events:
+        """Decode a record; raise a BadRecordError if abers fails on it twice."""
+        try:
+            return self._one(record)
+        except (*NO_FAULT_OF_A_RECORD, BadRecordError):
+            raise
+        except Exception as error:
+            if not again:
+                return self._one_surely(record, again=True)
+            raise BadRecordError(INTERNAL_ERROR, rejection(record, error)) from error
 
     def _one(self, record: Record) -> Events:
         parts = {path: [part(record)] for path, part in self._parts.items()}

@@ -100,13 +100,7 @@ class PoisonSearch:
         if name not in found.raised:
             found.raised.add(name)
             return
-        found.unexplained, found.rejected[name] = "", rejection(error)
-        _log.error(
-            "abers failed twice on this record alone; it is a dead letter (%s); report the error",
-            INTERNAL_ERROR,
-            exc_info=error,
-            extra={"topic": first.topic, "partition": first.partition, "offset": first.offset},
-        )
+        found.unexplained, found.rejected[name] = "", rejection(first, error)
 
     def passed(self, partition: int, count: int) -> None:
         """Record that a batch with so many records is committed."""
@@ -128,8 +122,14 @@ class PoisonSearch:
             del self._searches[partition]
 
 
-def rejection(error: Exception) -> str:
-    """Return the sentence of a dead letter on which abers failed."""
+def rejection(record: Record, error: Exception) -> str:
+    """Log what a record alone has raised twice, and return the sentence of its dead letter."""
+    _log.error(
+        "abers failed twice on this record alone; it is a dead letter (%s); report the error",
+        INTERNAL_ERROR,
+        exc_info=error,
+        extra={"topic": record.topic, "partition": record.partition, "offset": record.offset},
+    )
     return (
         f"abers failed on it: {_sentence(error)}; the log has the traceback; "
         "report it, and send the record again once that is mended"

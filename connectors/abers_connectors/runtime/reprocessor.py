@@ -163,7 +163,15 @@ class InputReprocessor(Reprocessor):
         decoded = self._deserializer.decode(records, [one.which for one in reads])
         if not len(decoded.events):
             return TaskOutputs(partition, None, decoded, records), []
-        outputs = self.processors[partition].process_batch(decoded.events)
+        try:
+            outputs = self.processors[partition].process_batch(decoded.events)
+        except Exception as error:
+            first, last = (
+                TopicPartition(one.topic, one.partition).at(one.offset)
+                for one in (records[0], records[-1])
+            )
+            error.add_note(f"abers failed between {first} and {last}")
+            raise
         predicted = [decoded.rows[row] for row in outputs.predicted.tolist()]
         return TaskOutputs(partition, outputs, decoded, records), predicted
 
