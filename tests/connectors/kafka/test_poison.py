@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.judge import history, restored
@@ -15,7 +16,9 @@ from tests.connectors.kafka.streams import labels_of, observations, oracle, writ
 
 from abers.exceptions import BrokerError, StateError
 from abers.stream import Events, Processor
+from abers_connectors.kafka.topic_history import TopicHistory
 from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.reprocessor import InputReprocessor
 from abers_connectors.runtime.serializer import Serializer
 
 if TYPE_CHECKING:
@@ -66,7 +69,9 @@ PLACES = {
     "decode": (Deserializer, "decode"),
     "process": (Processor, "process_logged"),
     "serialize": (Serializer, "serialize"),
+    "reprocess": (Processor, "process_batch"),
 }
+SERVED = ["prepare", "decode", "process", "serialize"]
 
 
 @pytest.fixture
@@ -129,7 +134,7 @@ def require_only(application: Application, bad: set[str], reason: str = "interna
     assert predicted == COUNT - len(bad)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", SERVED)
 def test_a_record_that_always_raises_is_a_dead_letter(
     served: Application, fault: Faulty, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -223,3 +228,40 @@ def test_an_error_that_does_not_depend_on_the_record_is_raised(
 
 def _serialize_all(me: Serializer, outputs: Any, decoded: Any, records: Any) -> Any:  # noqa: ANN401
     return me.dead_letters(outputs, decoded, records) if decoded.dead else []
+
+
+@pytest.mark.parametrize("place", ["reprocess"])
+@pytest.mark.parametrize("times", [1, 10**9])
+def test_inputs_that_are_processed_anew(served: Application, fault: Faulty, times: int) -> None:
+    """A replay and a rebuild of the state reject the same records as the service."""
+    config, topics = served.config(max_records=BATCH), served.topics
+    history = TopicHistory(
+        [topics["observations"], topics["labels"]], served.broker.client, timeout=60
+    )
+    reprocessor = InputReprocessor(config, history, history.ranges())
+    fault.bad, fault.times = {"o0", "o77", "o78", "o199"}, times
+    batches = [*reprocessor.batches()]
+    history.close()
+    parts = [part for one in batches for part in one.parts]
+    bad = fault.bad if times > 1 else set()
+    seen = observations(COUNT, PARTITIONS)
+    good = [one for one in seen if one.event.id not in bad]
+    processors, lines = oracle(good, labels_of(seen), config.settings(), PARTITIONS)
+    found = [
+        msgspec.json.encode(row)
+        for part in parts
+        if part.outputs is not None
+        for row in part.outputs.predictions
+    ]
+    assert sorted(found) == sorted(line for _, line in lines)
+    dead = [
+        (json.loads(part.records[row].value or b"")["id"], why)
+        for part in parts
+        if part.decoded is not None
+        for row, why, _ in part.decoded.dead
+    ]
+    assert sorted(dead) == sorted((one, "internal-error") for one in bad)
+    assert sum(one.records for one in batches) == 2 * COUNT
+    assert reprocessor.fraction() == 1
+    for processor, expected in zip(reprocessor.processors, processors, strict=True):
+        assert processor.counters == expected.counters
