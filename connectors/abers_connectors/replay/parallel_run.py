@@ -18,6 +18,7 @@ from abers_connectors.replay.run import (
     bad_record,
     dead_record,
     named_records,
+    read_batches,
 )
 from abers_connectors.replay.shards import Shards
 
@@ -157,7 +158,7 @@ def _rounds(source: Source, at_once: int) -> Iterator[_Round]:
     """Yield the batches of a source, several together."""
     batches: list[Batch] = []
     events = 0
-    for batch in source.batches():
+    for batch in read_batches(source):
         batches.append(batch)
         events += len(batch.events)
         if events >= at_once:

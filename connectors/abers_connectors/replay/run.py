@@ -38,6 +38,7 @@ __all__ = [
     "bad_record",
     "dead_record",
     "named_records",
+    "read_batches",
     "row_types",
 ]
 
@@ -216,7 +217,7 @@ class Run(BaseRun):
     def run(self) -> Iterator[int]:
         """Process the whole source; see `BaseRun.run`."""
         saved = 0
-        for batch in self._source.batches(self._read):
+        for batch in read_batches(self._source, self._read):
             self._process_batch(batch)
             self._read = batch.position
             self.records += batch.records
@@ -267,6 +268,23 @@ class Run(BaseRun):
             return
         written = {name: sink.commit() for name, sink in self._sinks.items()}
         self._state.save(self.processor, {"source": self._read, "sinks": written})
+
+
+def read_batches(source: Source, position: Position | None = None) -> Iterator[Batch]:
+    """Yield the batches of a source; an unexpected error says after how many records it came."""
+    batches, records = source.batches(position), 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except AbersError:
+            raise
+        except Exception as error:
+            error.add_note(f"abers failed on {source.name}, {records:,} records after it began")
+            raise
+        if batch is None:
+            return
+        records += batch.records
+        yield batch
 
 
 @contextmanager

@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
     from abers_connectors.kafka.reader import PartitionReader
+    from abers_connectors.runtime.transport import Headers
     from abers_connectors.runtime.watchdog import Watchdog
 
-VALID: list[list[tuple[str, bytes | None]]] = [
+VALID: list[Headers] = [
     [],
     [("null", None)],
     [("", b"no name")],
@@ -50,7 +51,7 @@ class Raw(str):
         return super().encode("latin-1")
 
 
-INVALID = [
+INVALID: list[Headers] = [
     [(Raw("\xff"), b"1")],
     [("fine", b"1"), (Raw("a\xc3"), b"2"), (Raw("\xed\xa0\x80"), b""), ("fine", b"3")],
     [(Raw("\xfe\xff"), b"")] * 300,
@@ -71,7 +72,7 @@ def write(broker: Broker, topic: str, messages: list[Message], partition: int = 
             one.key,
             partition,
             timestamp=one.time or 0,
-            headers=[*one.headers],  # type: ignore[arg-type] # a value may be null
+            headers=[*one.headers],
         )
         client.flush()
 
@@ -80,7 +81,7 @@ def mixed(broker: Broker, topic: str) -> list[Any]:
     """Write headers of all shapes, and return what a client is to return."""
     messages, expected = list[Message](), list[Any]()
     for valid, invalid in zip(VALID, INVALID * 3, strict=True):
-        messages += [Message(b"x", headers=one) for one in (valid, invalid)]  # type: ignore[arg-type]
+        messages += [Message(b"x", headers=one) for one in (valid, invalid)]
         expected += [valid, BadHeaders()]
     write(broker, topic, messages)
     return expected
@@ -156,7 +157,7 @@ def test_a_service_of_records_with_headers_of_any_shape(
     served.configure(f"{keys}\noutput.max_dead_letter_ratio = 1.0")
     shapes = [one for pair in zip(VALID, INVALID * 3, strict=True) for one in pair]
     messages = [
-        one._replace(headers=shape)  # type: ignore[arg-type]
+        one._replace(headers=shape)
         for one, shape in zip(written(observations(len(shapes), PARTITIONS)), shapes, strict=True)
     ]
     write(broker, topic, messages)

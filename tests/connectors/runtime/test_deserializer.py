@@ -348,8 +348,7 @@ def test_what_is_no_fault_of_a_record_is_raised(
 
 def test_headers_that_cannot_be_decoded() -> None:
     """Such a record is a dead letter, unless it is a tombstone."""
-    lost: Any = BadHeaders()
-    records = [Read(GOOD), Read(GOOD, headers=lost), Read(None, headers=lost)]
+    records = [Read(GOOD), *(Read(one, headers=BadHeaders()) for one in (GOOD, None))]
     found = decoded(*records)
     ((row, why, detail),) = found.dead
     assert (row, why) == (1, "not-utf8")
@@ -360,8 +359,8 @@ def test_headers_that_cannot_be_decoded() -> None:
 def test_a_header_without_a_value() -> None:
     """It is as if the record had no such header."""
     found = decoded(
-        Read(GOOD, headers=[("v", b"m"), ("v", None)]),  # type: ignore[list-item] # the last counts
-        Read(GOOD, headers=[("v", None), ("v", b"m")]),  # type: ignore[list-item]
+        Read(GOOD, headers=[("v", b"m"), ("v", None)]),  # the last one counts
+        Read(GOOD, headers=[("v", None), ("v", b"m")]),
         fields__model="record:header:v",
     )
     assert [event.model for event in found.events] == ["default", "m"]

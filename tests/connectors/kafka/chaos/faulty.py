@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from functools import wraps
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -25,18 +26,23 @@ __all__ = ["ENDS", "PASSES"]
 PASSES, ENDS = "chaos: an error that passes", "chaos: an error that ends the process"
 """What the log says before each error."""
 
-_PASSES, _ENDS = 0.02, 0.001  # probabilities of a call
+_PASSES, _ENDS = 0.2, 0.01  # probabilities of a call
+_REST = 30  # calls after an error in which there is no other: no record is hit twice
 _random = Random()  # noqa: S311 - not for secrets
+_calls = count()
+_quiet_until = [0]
 
 
 def _raise_now_and_then() -> None:
-    drawn = _random.random()
-    if drawn < _ENDS:
-        print(ENDS, file=sys.stderr, flush=True)  # noqa: T201 - the campaign counts them
-        raise _random.choice([OSError, MemoryError])("transient")
-    if drawn < _PASSES:
-        print(PASSES, file=sys.stderr, flush=True)  # noqa: T201
-        raise _random.choice([RuntimeError, KeyError, TypeError])("transient")
+    call, drawn = next(_calls), _random.random()
+    if call < _quiet_until[0] or drawn > _PASSES:
+        return
+    _quiet_until[0] = call + _REST
+    ends = drawn < _ENDS
+    print(ENDS if ends else PASSES, file=sys.stderr, flush=True)  # noqa: T201 - they are counted
+    raise _random.choice([OSError, MemoryError] if ends else [RuntimeError, KeyError, TypeError])(
+        PASSES
+    )
 
 
 def _spoil(whose: type, name: str) -> None:
