@@ -40,9 +40,8 @@ def _raise_now_and_then() -> None:
     _quiet_until[0] = call + _REST
     ends = drawn < _ENDS
     print(ENDS if ends else PASSES, file=sys.stderr, flush=True)  # noqa: T201 - they are counted
-    raise _random.choice([OSError, MemoryError] if ends else [RuntimeError, KeyError, TypeError])(
-        PASSES
-    )
+    kinds = [OSError, MemoryError] if ends else [RuntimeError, KeyError, TypeError]
+    raise _random.choice(kinds)("transient")
 
 
 def _spoil(whose: type, name: str) -> None:
