@@ -2,6 +2,7 @@
 
 They keep a process alive when a broker fails: every request of a transaction is answered or sent
 again, no loop runs without a pause, and a member notices that it was fenced from the group.
+They also let headers of every shape pass, which brokers accept and the client does not.
 Each change applies only to the client at hand. pyproject.toml allows no version of kafka-python
 whose private parts may differ.
 """

@@ -62,9 +62,9 @@ class DecodedBatch(NamedTuple):
     tombstones: Sequence[int]  # rows of the records without a value, which are skipped
 
     @classmethod
-    def rejected(cls, reason: str, detail: str) -> Self:
-        """Return a batch of one record, which is no event."""
-        return cls(events_of([]), [], [(0, reason, detail)], [])
+    def rejected(cls, why: str) -> Self:
+        """Return a batch of one record, on which abers fails."""
+        return cls(events_of([]), [], [(0, INTERNAL_ERROR, why)], [])
 
 
 class Deserializer:

@@ -34,7 +34,7 @@ INTERNAL_ERROR = "internal-error"
 """The reason of a dead letter on which abers failed."""
 
 NO_FAULT_OF_A_RECORD = (OSError, MemoryError, ImportError, BrokerError, ConfigError, StateError)
-"""Errors that no record causes: they end the process, which is restarted."""
+"""Errors that no record causes; they end the process."""
 
 _log = logging.getLogger(__name__)
 
@@ -102,12 +102,15 @@ class PoisonSearch:
             return
         found.unexplained, found.rejected[name] = "", rejection(first, error)
 
-    def passed(self, partition: int, count: int) -> None:
-        """Record that a batch with so many records is committed."""
+    def passed(self, partition: int, batch: MergedRecords) -> None:
+        """Record that a batch is committed."""
         found = self._searches.get(partition)
         if found is None:
             return
-        found.left -= count
+        for record in batch.records:
+            found.raised.discard(_name(record))
+            found.rejected.pop(_name(record), None)
+        found.left -= len(batch.records)
         if found.left > 0:
             return
         if found.unexplained:
@@ -132,7 +135,7 @@ def rejection(record: Record, error: Exception) -> str:
     )
     return (
         f"abers failed on it: {_sentence(error)}; the log has the traceback; "
-        "report it, and send the record again once that is mended"
+        "report it, and write the record again once that is fixed"
     )
 
 

@@ -18,7 +18,7 @@ from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.changelog import Assembler
 from abers_connectors.runtime.checkpoint import NO_OFFSET
 from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
-from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
+from abers_connectors.runtime.poison import NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
 from abers_connectors.runtime.transport import TopicPartition
@@ -207,7 +207,7 @@ class InputReprocessor(Reprocessor):
                 return [one for half in halves for one in self._process(partition, half, reads)]
             if not again:
                 return self._process(partition, rows, reads, again=True)
-            decoded = DecodedBatch.rejected(INTERNAL_ERROR, rejection(records[0], error))
+            decoded = DecodedBatch.rejected(rejection(records[0], error))
             return [(TaskOutputs(partition, None, decoded, records), [])]
         predicted = [rows[decoded.rows[row]] for row in outputs.predicted.tolist()]
         return [(TaskOutputs(partition, outputs, decoded, records), predicted)]

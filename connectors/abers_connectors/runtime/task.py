@@ -15,7 +15,6 @@ import abers
 from abers_connectors.runtime.changelog import ChangelogRecord
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, snapshot_scope
 from abers_connectors.runtime.deserializer import DecodedBatch
-from abers_connectors.runtime.poison import INTERNAL_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +76,7 @@ class StreamTask:
 
     def reject(self, merged: MergedRecords, why: str, serializer: Serializer) -> BatchResult:
         """Take the next record, on which `process` has failed, as a dead letter."""
-        return self._processed(merged, DecodedBatch.rejected(INTERNAL_ERROR, why), serializer)
+        return self._processed(merged, DecodedBatch.rejected(why), serializer)
 
     def _processed(
         self, merged: MergedRecords, decoded: DecodedBatch, serializer: Serializer

@@ -258,8 +258,10 @@ class Worker:
             self._producer.abort()
             raise
         self._producer.commit(self._offsets(tasks), group_metadata)
+        for partition, part in batch:
+            self._poison.passed(partition, part)
+            self._buffer.limit(partition, self._poison.most(partition))
         for task, (result, offset) in zip(tasks, written, strict=True):
-            self._passed(task.checkpoint.partition, len(result.changelog_record.inputs))
             task.changelog_written(offset() + 1)
             self._records += len(result.changelog_record.inputs)
             self._dead.update(
@@ -274,11 +276,6 @@ class Worker:
         with self._poison.suspecting(partition, merged):
             if self._poison.rejected(partition, merged) is None:
                 self._deserializer.prepare(merged.records, merged.inputs)
-
-    def _passed(self, partition: int, records: int) -> None:
-        """Record that a batch of a task is committed."""
-        self._poison.passed(partition, records)
-        self._buffer.limit(partition, self._poison.most(partition))
 
     def _write(
         self, task: StreamTask, merged: MergedRecords

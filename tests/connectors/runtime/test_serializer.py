@@ -250,7 +250,7 @@ def test_an_alarm_that_is_too_large() -> None:
 def test_a_record_on_which_abers_fails_leaves_its_headers_out() -> None:
     """They may be why, so the dead letter has only those of its own."""
     record = observed("a")
-    decoded = DecodedBatch.rejected("internal-error", "abers failed on it")
+    decoded = DecodedBatch.rejected("abers failed on it")
     (one,) = Serializer(max_bytes=MOST).serialize(None, decoded, [record])
     assert (one.sink, one.key, one.reason) == ("dead_letters", record.key, "internal-error")
     assert [name for name, _ in one.headers] == [
