@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pytest
 from confluent_kafka import Producer
 from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.brokers import Message
-from tests.connectors.kafka.clients import CLIENTS, on_each_client
+from tests.connectors.kafka.clients import CLIENTS, on_each_classic_client, on_each_client
 from tests.connectors.kafka.joining import Reading, member, settled, writer
 from tests.connectors.kafka.streams import observations, written
 
@@ -125,7 +124,7 @@ def test_all_other_readers_do_too(
     history.close()
 
 
-@pytest.mark.parametrize("client", ["kafka-python", "librdkafka"])
+@on_each_classic_client
 def test_a_producer_writes_headers_of_any_shape(
     client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
 ) -> None:
@@ -143,7 +142,7 @@ def test_a_producer_writes_headers_of_any_shape(
     assert [one.headers for one in broker.consume(topic)] == VALID
 
 
-@on_each_client
+@on_each_classic_client
 def test_a_service_of_records_with_headers_of_any_shape(
     client: str,
     broker: Broker,

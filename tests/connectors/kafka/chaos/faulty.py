@@ -26,7 +26,7 @@ __all__ = ["ENDS", "PASSES"]
 PASSES, ENDS = "chaos: an error that passes", "chaos: an error that ends the process"
 """What the log says before each error."""
 
-_PASSES, _ENDS = 0.2, 0.01  # probabilities of a call
+_PASSES, _ENDS = 0.5, 0.04  # probabilities of a call
 _REST = 30  # calls after an error in which there is no other: no record is hit twice
 _random = Random()  # noqa: S311 - not for secrets
 _calls = count()
