@@ -269,7 +269,7 @@ def _outgoing(one: OutputRecord) -> Flat:
         "sink": one.sink,
         "key": None if one.key is None else one.key.decode(),
         "timestamp": one.timestamp,
-        "headers": {name: value.decode(errors="replace") for name, value in one.headers},
+        "headers": {name: (raw or b"").decode(errors="replace") for name, raw in one.headers},
         "reason": one.reason,
         "value": plain(one.value),
     }

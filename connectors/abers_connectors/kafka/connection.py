@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import BrokerError, ConfigError
@@ -17,17 +18,27 @@ from abers_connectors.kafka.login import rejected
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from abers_connectors.runtime.transport import TopicPartition
+    from abers_connectors.runtime.transport import Headers, TopicPartition
 
 __all__ = [
+    "NULL",
     "TIMEOUT",
     "connection_errors",
+    "headers_to_client",
     "new_admin",
     "new_consumer",
     "new_producer",
     "open_admin",
     "to_client",
 ]
+
+
+class _Null(bytes):
+    """The type of `NULL`."""
+
+
+NULL = _Null()
+"""What a producer gets for the value of a header that is null; it takes only bytes."""
 
 TIMEOUT = 10.0  # seconds of a request of the admin client
 _CONNECT_TIMEOUT = 30_000  # ms until a consumer or a producer finds a broker that answers
@@ -49,9 +60,18 @@ def _client(module: str = "kafka") -> Any:  # noqa: ANN401 - the client has no t
     return extra(module, "a section [kafka]", "kafka")
 
 
+def _workarounds() -> Any:  # noqa: ANN401 - it imports the client
+    return import_module("abers_connectors.kafka.workarounds")
+
+
 def to_client(partition: TopicPartition) -> Any:  # noqa: ANN401 - the client has no types
     """Return the client's own object for a partition."""
     return _client().TopicPartition(*partition)
+
+
+def headers_to_client(headers: Headers) -> list[tuple[str, bytes]]:
+    """Return headers for a producer."""
+    return [(name, NULL if value is None else value) for name, value in headers]
 
 
 def _opened(name: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - the client has no types
@@ -72,7 +92,9 @@ def _opened(name: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - th
 
 def new_consumer(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: ANN401 - no types
     """Open a consumer of committed records, which commits and seeks only by explicit calls."""
-    return _opened("KafkaConsumer", {**_CONSUMER, **settings, **options})
+    consumer = _opened("KafkaConsumer", {**_CONSUMER, **settings, **options})
+    _workarounds().accept_all_headers(consumer)
+    return consumer
 
 
 def new_producer(settings: Mapping[str, Any], compression: str, **options: Any) -> Any:  # noqa: ANN401 - no types
@@ -82,7 +104,9 @@ def new_producer(settings: Mapping[str, Any], compression: str, **options: Any) 
         "allow_auto_create_topics": False,
         "metrics_enabled": False,
     }
-    return _opened("KafkaProducer", {**own, **settings, **options})
+    producer = _opened("KafkaProducer", {**own, **settings, **options})
+    _workarounds().allow_null_headers(producer)
+    return producer
 
 
 def new_admin(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: ANN401 - no types

@@ -15,7 +15,7 @@ from kafka import OffsetAndMetadata, errors
 
 from abers_connectors.kafka import workarounds
 from abers_connectors.kafka.client_errors import FENCED, translated_errors
-from abers_connectors.kafka.connection import new_producer, to_client
+from abers_connectors.kafka.connection import headers_to_client, new_producer, to_client
 from abers_connectors.kafka.transaction_repair import (
     last_transaction_committed,
     repeat_transaction_end,
@@ -25,6 +25,7 @@ from abers_connectors.runtime.transport import TopicPartition, TransactionError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from abers_connectors.runtime.transport import Headers
     from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = ["TransactionalProducer"]
@@ -93,11 +94,11 @@ class TransactionalProducer:
         to: TopicPartition,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[tuple[str, bytes]] = (),
+        headers: Headers = (),
         timestamp: int | None = None,
     ) -> None:
         """Send a record in the open transaction."""
-        self._send(to, key, value, list(headers), timestamp)
+        self._send(to, key, value, headers_to_client(headers), timestamp)
 
     def send_tracked(self, to: TopicPartition, value: bytes) -> Callable[[], int]:
         """Send a value in the open transaction; the result returns its offset after the commit."""
@@ -129,6 +130,11 @@ class TransactionalProducer:
             if self._epoch_changed():
                 msg = "the brokers had ended the transaction, as after kafka.transaction_timeout"
                 raise errors.KafkaError(msg)
+
+    def abort(self) -> None:
+        """Abort the open transaction."""
+        with self._watchdog.call("abort"), translated_errors("aborting"):
+            self._producer.abort_transaction()
 
     def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions without a leader, and request metadata for the next call."""
@@ -165,8 +171,7 @@ class TransactionalProducer:
             # kafka-python 3.0.12 would commit the offsets of the aborted transaction with its next
             # one, so this client is replaced.
             if not self._epoch_changed():
-                with self._watchdog.call("abort"), translated_errors("aborting"):
-                    self._producer.abort_transaction()
+                self.abort()
             self.close()
             self._producer = self._connect()
             msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"

@@ -15,7 +15,12 @@ import msgspec
 from abers.exceptions import ParameterError
 from abers.stream import make_task
 from abers_connectors.config.units import duration, moment
-from abers_connectors.kafka.connection import connection_errors, new_producer, open_admin
+from abers_connectors.kafka.connection import (
+    connection_errors,
+    headers_to_client,
+    new_producer,
+    open_admin,
+)
 from abers_connectors.kafka.topics import NEEDED, topic_configs
 from abers_connectors.runtime.serializer import OutputRecord, Serializer
 from abers_connectors.runtime.transport import TopicPartition
@@ -144,7 +149,12 @@ class TopicTarget:
         with connection_errors(self._settings):
             sent = [
                 self._producer.send(
-                    to.topic, one.value, one.key, [*one.headers], to.partition, one.timestamp
+                    to.topic,
+                    one.value,
+                    one.key,
+                    headers_to_client(one.headers),
+                    to.partition,
+                    one.timestamp,
                 )
                 for to, one in items
                 if one.sink == "predictions"

@@ -2,6 +2,7 @@
 
 They keep a process alive when a broker fails: every request of a transaction is answered or sent
 again, no loop runs without a pause, and a member notices that it was fenced from the group.
+They also let headers of every shape pass, which brokers accept and the client does not.
 Each change applies only to the client at hand. pyproject.toml allows no version of kafka-python
 whose private parts may differ.
 """
@@ -17,6 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from kafka import TopicPartition, errors
 from kafka.future import Future
+from kafka.record.default_records import DefaultRecordBatch
+
+from abers_connectors.kafka.connection import NULL
+from abers_connectors.runtime.transport import BadHeaders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,7 +29,9 @@ if TYPE_CHECKING:
     from kafka import KafkaConsumer, KafkaProducer
 
 __all__ = [
+    "accept_all_headers",
     "add_partitions",
+    "allow_null_headers",
     "cluster_metadata",
     "connections",
     "coordinator_known",
@@ -46,6 +53,27 @@ _UNANSWERED = (errors.RequestTimedOutError, errors.NodeNotReadyError, errors.Can
 
 
 # The producer
+
+
+class _NullableHeaders(list[tuple[str, bytes | None]]):
+    """Headers whose lengths the client does not add up: it does so if there are any, by `bool`."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def allow_null_headers(producer: KafkaProducer) -> None:
+    """Make a producer write headers whose value is null, which it refuses and yet can write."""
+    append = producer._accumulator.append
+
+    def appended(
+        to: TopicPartition, stamp: int, key: bytes, value: bytes, given: list[Any], **more: object
+    ) -> object:
+        if any(one is NULL for _, one in given):
+            given = _NullableHeaders((name, None if one is NULL else one) for name, one in given)
+        return append(to, stamp, key, value, given, **more)
+
+    producer._accumulator.append = appended
 
 
 def patch_producer(producer: KafkaProducer) -> None:
@@ -120,6 +148,67 @@ def add_partitions(producer: KafkaProducer, topics: Sequence[str]) -> None:
 
 
 # The consumer
+
+
+class _Decodable(bytes):
+    """A text in a record."""
+
+    def decode(self, *_: object) -> str:
+        return super().decode(errors="replace")
+
+
+class _DecodableBuffer:
+    """The buffer of a batch, whose texts can be decoded whatever they are."""
+
+    def __init__(self, buffer: bytearray) -> None:
+        self._buffer = buffer
+
+    def __getitem__(self, at: Any) -> Any:  # noqa: ANN401 - an index or a slice
+        found = self._buffer[at]
+        return found if isinstance(found, int) else _Decodable(found)
+
+
+class _Batch(DefaultRecordBatch):  # type: ignore[misc] # has no types
+    """A batch whose records may have a header with a name that is not UTF-8."""
+
+    __slots__ = ()
+    _buffer: Any
+
+    def _read_msg(self) -> Any:  # noqa: ANN401 - has no types
+        try:
+            return super()._read_msg()
+        except UnicodeDecodeError:  # the client would read neither this record nor those after it
+            buffer, self._buffer = self._buffer, _DecodableBuffer(self._buffer)
+        try:
+            record = super()._read_msg()
+        finally:
+            self._buffer = buffer
+        record._headers = BadHeaders()
+        return record
+
+
+class _Batches:
+    """The batches that a broker returned."""
+
+    def __init__(self, batches: Any) -> None:  # noqa: ANN401 - has no types
+        self._batches = batches
+
+    def next_batch(self) -> Any:  # noqa: ANN401 - has no types
+        batch = self._batches.next_batch()
+        if type(batch) is DefaultRecordBatch:
+            batch.__class__ = _Batch
+        return batch
+
+
+def accept_all_headers(consumer: KafkaConsumer) -> None:
+    """Make a consumer return the records that have a header with a name that is not UTF-8."""
+    fetcher = consumer._fetcher
+    unpack = fetcher.PartitionRecords
+
+    def unpacked(offset: int, of: TopicPartition, batches: object, **more: object) -> object:
+        return unpack(offset, of, _Batches(batches), **more)
+
+    fetcher.PartitionRecords = unpacked
 
 
 def patch_consumer(consumer: KafkaConsumer) -> None:

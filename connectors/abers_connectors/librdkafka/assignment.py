@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import TopicPartition as ClientPartition
 
-from abers_connectors.runtime.transport import TopicPartition
+from abers_connectors.runtime.transport import TopicPartition, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,14 +39,26 @@ class AssignedPartition:
     paused: bool = False  # by the caller
     stopped: bool = True  # in the client
     held: list[FetchedRecord] = field(default_factory=list)
+    held_size: int = 0  # of a paused partition
 
     def sought(self, offset: int) -> None:
         """Record a seek."""
-        self.position, self.fetched, self.held = offset, False, []
+        self.position, self.fetched, self.held, self.held_size = offset, False, [], 0
 
     def reached(self, offset: int) -> None:
         """Record that all before an offset has arrived."""
         self.position, self.fetched = max(offset, self.position or 0), True
+
+    def pause(self) -> None:
+        """Record that the caller wants no more records."""
+        if not self.paused:
+            self.paused, self.held_size = True, sum(map(size_of, self.held))
+
+    def hold(self, records: Sequence[FetchedRecord]) -> None:
+        """Hold records that have arrived."""
+        self.held += records
+        if self.paused:
+            self.held_size += sum(map(size_of, records))
 
     def next_offset(self) -> int | None:
         """Return the offset of the next record for the caller."""

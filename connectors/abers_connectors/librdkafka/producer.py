@@ -34,7 +34,7 @@ from abers_connectors.runtime.watchdog import Limit
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from abers_connectors.runtime.transport import TopicPartition
+    from abers_connectors.runtime.transport import Headers, TopicPartition
     from abers_connectors.runtime.watchdog import Watchdog
 
 __all__ = ["LibrdkafkaProducer"]
@@ -112,7 +112,7 @@ class LibrdkafkaProducer:
         to: TopicPartition,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[tuple[str, bytes]] = (),
+        headers: Headers = (),
         timestamp: int | None = None,
     ) -> None:
         """Send a record in the open transaction."""
@@ -151,6 +151,11 @@ class LibrdkafkaProducer:
             send = partial(send_offsets, client, group_metadata)
             self._repeated("send offsets", send, self._limit)
             self._repeated("commit", self._producer.commit_transaction)
+
+    def abort(self) -> None:
+        """Abort the open transaction."""
+        with translated_errors("aborting"):
+            self._repeated("abort", self._producer.abort_transaction)
 
     def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions without a leader, and request metadata for the next call."""
@@ -195,8 +200,7 @@ class LibrdkafkaProducer:
             cause = error_of(error)
             if cause.fatal() or not cause.txn_requires_abort():
                 raise translated_error(cause, doing) from error
-            with translated_errors("aborting"):
-                self._repeated("abort", self._producer.abort_transaction)
+            self.abort()
             self._replace()
             msg = f"{doing}: {cause.str()}; the transaction was aborted"
             raise TransactionError(msg) from error

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from confluent_kafka import Message
 
+from abers_connectors.runtime.transport import BadHeaders
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FetchedRecord", "records_of", "size_of"]
+    from abers_connectors.runtime.transport import Headers
 
-
-_OVERHEAD = 300  # bytes of a record besides its key and value
+__all__ = ["FetchedRecord", "records_of"]
 
 
 class FetchedRecord(msgspec.Struct, gc=False):
@@ -26,7 +27,7 @@ class FetchedRecord(msgspec.Struct, gc=False):
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: Sequence[tuple[str, bytes]]
+    headers: Headers
 
 
 def records_of(messages: Sequence[Message]) -> list[FetchedRecord]:
@@ -44,11 +45,22 @@ def records_of(messages: Sequence[Message]) -> list[FetchedRecord]:
             map(itemgetter(1), map(Message.timestamp, messages)),
             map(Message.key, messages),
             map(Message.value, messages),
-            [one or () for one in map(Message.headers, messages)],
+            _headers_of(messages),
         )
     ]
 
 
-def size_of(record: FetchedRecord) -> int:
-    """Return about how many bytes of memory a record takes."""
-    return _OVERHEAD + len(record.key or b"") + len(record.value or b"")
+def _headers_of(messages: Sequence[Message]) -> list[Headers]:
+    """Return the headers of each message.
+
+    Of headers with a name that is not UTF-8 the client (2.16) sets an error and returns them, with
+    null pointers. `map` finds the error, and goes on after it; a second call would not raise again.
+    """
+    found: list[Headers] = []
+    read = map(Message.headers, messages)
+    while len(found) < len(messages):
+        try:
+            found.extend(cast("Headers", one or ()) for one in read)
+        except (SystemError, UnicodeDecodeError):
+            found.append(BadHeaders())
+    return found

@@ -12,7 +12,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.stream import Events
-from abers_connectors.replay.run import BaseRun, DeadLetterLimit, bad_record, dead_record
+from abers_connectors.replay.run import (
+    BaseRun,
+    DeadLetterLimit,
+    bad_record,
+    dead_record,
+    named_records,
+    read_batches,
+)
 from abers_connectors.replay.shards import Shards
 
 if TYPE_CHECKING:
@@ -105,7 +112,8 @@ class ParallelRun(BaseRun):
 
     def _write_round(self, found: _Round) -> None:
         """Write the outputs of a round, and its bad records among them."""
-        outputs = self._shards.outputs() if len(found.events) else None
+        with named_records(found.origin, len(found.events)):
+            outputs = self._shards.outputs() if len(found.events) else None
         if outputs is not None:
             self._write("predictions", outputs.predictions)
             self._write("outcomes", outputs.outcomes or ())
@@ -150,7 +158,7 @@ def _rounds(source: Source, at_once: int) -> Iterator[_Round]:
     """Yield the batches of a source, several together."""
     batches: list[Batch] = []
     events = 0
-    for batch in source.batches():
+    for batch in read_batches(source):
         batches.append(batch)
         events += len(batch.events)
         if events >= at_once:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
-from abers.exceptions import DeadLettersError, RecordError
+from abers.exceptions import AbersError, DeadLettersError, RecordError
 from abers.stream import make_task
 from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
 from abers_connectors.sinks.alarm_record import AlarmRecord
@@ -37,6 +37,8 @@ __all__ = [
     "at_once",
     "bad_record",
     "dead_record",
+    "named_records",
+    "read_batches",
     "row_types",
 ]
 
@@ -215,7 +217,7 @@ class Run(BaseRun):
     def run(self) -> Iterator[int]:
         """Process the whole source; see `BaseRun.run`."""
         saved = 0
-        for batch in self._source.batches(self._read):
+        for batch in read_batches(self._source, self._read):
             self._process_batch(batch)
             self._read = batch.position
             self.records += batch.records
@@ -241,8 +243,9 @@ class Run(BaseRun):
         if start == stop:
             return
         for events in self._parts(batch.events[start:stop]):
-            outputs = self.processor.process_batch(events)
             origin = partial(_origin, batch, start)
+            with named_records(origin, len(events)):
+                outputs = self.processor.process_batch(events)
             self._write("predictions", outputs.predictions)
             self._write("outcomes", outputs.outcomes or ())
             self._write_dead([dead_record(one, origin) for _, one in outputs.dead_letters])
@@ -265,6 +268,35 @@ class Run(BaseRun):
             return
         written = {name: sink.commit() for name, sink in self._sinks.items()}
         self._state.save(self.processor, {"source": self._read, "sinks": written})
+
+
+def read_batches(source: Source, position: Position | None = None) -> Iterator[Batch]:
+    """Yield the batches of a source; an unexpected error says after how many records it came."""
+    batches, records = source.batches(position), 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except AbersError:
+            raise
+        except Exception as error:
+            error.add_note(f"abers failed on {source.name}, {records:,} records after it began")
+            raise
+        if batch is None:
+            return
+        records += batch.records
+        yield batch
+
+
+@contextmanager
+def named_records(origin: Callable[[int], Origin], count: int) -> Iterator[None]:
+    """Add to an unexpected error in the block which records were processed."""
+    try:
+        yield
+    except AbersError:
+        raise
+    except Exception as error:
+        error.add_note(f"abers failed between {origin(0).where} and {origin(count - 1).where}")
+        raise
 
 
 def _origin(batch: Batch, first: int, row: int) -> Origin:

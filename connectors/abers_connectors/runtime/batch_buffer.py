@@ -44,8 +44,9 @@ class _InputState:
 class _TaskBuffer:
     """The queued records of a task, and its records in the open batch."""
 
-    def __init__(self, inputs: Sequence[_InputState]) -> None:
+    def __init__(self, inputs: Sequence[_InputState], most: int) -> None:
         self.inputs = inputs
+        self.most = most  # records of a batch
         self.merge = TimestampMerge(len(inputs))
         self.open = MergedRecords([], [])
         self.missing_since: float | None = None
@@ -76,10 +77,15 @@ class BatchBuffer:
         `backlogs` are its inputs, observations first, each with its end. Up to there the inputs are
         merged strictly by time, however long that takes.
         """
-        task = _TaskBuffer([_InputState(partition, end) for partition, end in backlogs.items()])
+        inputs = [_InputState(partition, end) for partition, end in backlogs.items()]
+        task = _TaskBuffer(inputs, self._limits.records)
         self._tasks[number] = task
         for which, one in enumerate(task.inputs):
             self._by_partition[one.partition] = (task, which)
+
+    def limit(self, number: int, records: int) -> None:
+        """Put at most so many records of a task into a batch; it may have more already."""
+        self._tasks[number].most = records
 
     def add(self, records: Mapping[TopicPartition, Sequence[Record]]) -> None:
         """Add records; those of other tasks are dropped."""
@@ -133,6 +139,7 @@ class BatchBuffer:
         """Move the records that can be applied now to the open batch."""
         records, size = self._open_size()
         max_records, max_bytes = self._limits.records - records, self._limits.bytes - size
+        max_records = min(max_records, task.most - len(task.open.records))
         if max_records <= 0 or max_bytes <= 0:
             return
         merged = task.merge.take(max_records, max_bytes, self._ended(task))

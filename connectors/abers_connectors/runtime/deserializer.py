@@ -1,7 +1,8 @@
 """Deserializer of the records of a batch to events.
 
 All records are decoded at once. If that fails, each half is decoded, down to the one record that is
-bad. So a bad record costs a little time, and the result of the others does not depend on it.
+bad. So a bad record costs a little time, and the result of the others does not depend on it. That
+also finds a record on which abers itself fails (see `poison`): decoding changes no state.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from abers.stream.columns import column, objects
 from abers_connectors.mapping import mapper
 from abers_connectors.mapping.bad_record import BadRecordError, not_utf8, too_large
 from abers_connectors.mapping.fields import is_of_record
-from abers_connectors.mapping.json_records import UNREADABLE
 from abers_connectors.mapping.rows import events_of
+from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
+from abers_connectors.runtime.transport import BadHeaders
 from abers_connectors.schemas.record_reader import record_reader
 from abers_connectors.schemas.registry_client import SchemaRegistry
 from abers_connectors.schemas.wire_format import HEAD
@@ -42,6 +44,10 @@ _NO_KEY = BadRecordError(
     "the record has no key, which brings a label to the partition of its observation; write "
     "observations and labels with the same key, such as the model",
 )
+_BAD_HEADERS = BadRecordError(
+    "not-utf8",
+    "the name of a header is not UTF-8, so all headers are left out here; write it as UTF-8",
+)
 
 
 class DecodedBatch(NamedTuple):
@@ -55,6 +61,11 @@ class DecodedBatch(NamedTuple):
     rows: Sequence[int]  # row of the record of each event
     dead: Sequence[_DeadRow]  # records that are no events
     tombstones: Sequence[int]  # rows of the records without a value, which are skipped
+
+    @classmethod
+    def rejected(cls, why: str) -> Self:
+        """Return a batch of one record, on which abers fails."""
+        return cls(events_of([]), [], [(0, INTERNAL_ERROR, why)], [])
 
 
 class Deserializer:
@@ -123,6 +134,8 @@ class Deserializer:
                 tombstones.append(row)
             elif len(value) > limit:
                 dead.append(_row_of_error(row, too_large(len(value), limit)))
+            elif type(record.headers) is BadHeaders:
+                dead.append(_row_of_error(row, _BAD_HEADERS))
             elif keyed and record.key is None:
                 dead.append(_row_of_error(row, _NO_KEY))
             else:
@@ -154,13 +167,15 @@ class _InputReader:
             return
         if len(rows) == 1:
             try:
-                yield rows, self._one(records[rows[0]])
+                yield rows, self._one_surely(records[rows[0]])
             except BadRecordError as error:
                 dead.append(_row_of_error(rows[0], error))
             return
         try:
             events = self._all([records[row] for row in rows])
-        except (*UNREADABLE, BadRecordError):
+        except NO_FAULT_OF_A_RECORD:
+            raise
+        except Exception:  # noqa: BLE001 - what it means is known once it is of a single record
             half = len(rows) // 2
             yield from self.read(records, rows[:half], dead)
             yield from self.read(records, rows[half:], dead)
@@ -171,6 +186,17 @@ class _InputReader:
         parts = {path: [*map(part, records)] for path, part in self._parts.items()}
         raws: list[Any] = [record.value for record in records]
         return self._reader.read(raws, self._mapper, map(attrgetter("offset"), records), parts)
+
+    def _one_surely(self, record: Record, *, again: bool = False) -> Events:
+        """Decode a record; raise a BadRecordError if abers fails on it twice."""
+        try:
+            return self._one(record)
+        except (*NO_FAULT_OF_A_RECORD, BadRecordError):
+            raise
+        except Exception as error:
+            if not again:
+                return self._one_surely(record, again=True)
+            raise BadRecordError(INTERNAL_ERROR, rejection(record, error)) from error
 
     def _one(self, record: Record) -> Events:
         parts = {path: [part(record)] for path, part in self._parts.items()}

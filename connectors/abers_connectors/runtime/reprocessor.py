@@ -1,14 +1,15 @@
 """Reprocessing of topics: of the inputs, or of the changelog.
 
 Each partition has a processor of its own, as in the service. The inputs are processed anew, in the
-order of their timestamps. The changelog is applied as it was written, so its outputs are the same
-byte for byte.
+order of their timestamps, and records on which abers fails are rejected as there. The changelog is
+applied as it was written, so its outputs are the same byte for byte.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from itertools import islice
+from secrets import token_bytes
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from abers.exceptions import StateError
@@ -16,7 +17,8 @@ from abers.stream import Processor
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.changelog import Assembler
 from abers_connectors.runtime.checkpoint import NO_OFFSET
-from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
+from abers_connectors.runtime.poison import NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
 from abers_connectors.runtime.transport import TopicPartition
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     from abers.stream import Outputs
     from abers_connectors.config.model import Config
-    from abers_connectors.runtime.deserializer import DecodedBatch
     from abers_connectors.runtime.transport import OffsetRange, Record
 
 __all__ = [
@@ -86,9 +87,9 @@ class Reprocessor(ABC):
         self,
         history: History,
         ranges: Mapping[TopicPartition, OffsetRange],
-        processors: Sequence[Processor],
+        processors: Iterable[Processor],
     ) -> None:
-        self._history, self._ranges, self.processors = history, ranges, processors
+        self._history, self._ranges, self.processors = history, ranges, [*processors]
         self._positions = {one: part.start for one, part in ranges.items()}
 
     @abstractmethod
@@ -111,7 +112,12 @@ class Reprocessor(ABC):
 
 
 class InputReprocessor(Reprocessor):
-    """Processes the inputs anew; `due` yields slices of timestamps when they are due."""
+    """Processes the inputs anew; `due` yields slices of timestamps when they are due.
+
+    If abers fails on a batch, all is processed anew up to there. From then on the state before each
+    batch is kept: it is halved where abers fails on it, and a record that fails alone twice is a
+    dead letter.
+    """
 
     def __init__(
         self,
@@ -120,20 +126,37 @@ class InputReprocessor(Reprocessor):
         ranges: Mapping[TopicPartition, OffsetRange],
         due: Callable[[Sequence[int]], Iterable[slice]] = lambda _: [slice(None)],
     ) -> None:
-        settings, count = config.settings(), history.partition_count
-        processors = [Processor(settings, outcomes=False) for _ in range(count)]
-        super().__init__(history, ranges, processors)
+        self._settings, count = config.settings(), history.partition_count
+        super().__init__(history, ranges, self._empty(count))
         self._deserializer, self._due = Deserializer(config, partitions=count), due
         self._topics = [*dict.fromkeys(one.topic for one in ranges)]
         self._max_records = 2000 if config.kafka is None else config.kafka.max_records
+        self._sizes: list[int] = []  # records of the batches so far
+        self._keeps_states, self._key = False, token_bytes(32)
 
     def batches(self) -> Iterator[ReprocessedBatch]:
         """Process the records; those that are due at the same time are one batch."""
+        try:
+            yield from self._remaining(keeps_states=False)
+        except _SpoiltError:
+            self.processors[:] = self._empty(len(self.processors))
+            yield from self._remaining(keeps_states=True)
+        self._finish()
+
+    def _empty(self, count: int) -> Iterator[Processor]:
+        return (Processor(self._settings, outcomes=False) for _ in range(count))
+
+    def _remaining(self, *, keeps_states: bool) -> Iterator[ReprocessedBatch]:
+        """Process the batches after those that were yielded before."""
         reads = self._history.read(self._ranges)
+        for size in self._sizes:
+            self._batch([*islice(reads, size)])
+        self._keeps_states = keeps_states
         while batch := list(islice(reads, self._max_records)):
             for due in self._due([one.record.timestamp for one in batch]):
-                yield self._batch(batch[due])
-        self._finish()
+                found = self._batch(batch[due])
+                self._sizes.append(found.records)
+                yield found
 
     def next_offsets(self, partition: int) -> tuple[int, int]:
         """Return the ends of the ranges."""
@@ -147,25 +170,51 @@ class InputReprocessor(Reprocessor):
             by_partition.setdefault(one.partition, []).append(row)
         parts, order = [], []
         for partition, rows in by_partition.items():
-            part, predicted = self._process(partition, [reads[row] for row in rows])
-            parts.append(part)
-            order.append([rows[row] for row in predicted])
+            for part, predicted in self._process(partition, rows, reads):
+                parts.append(part)
+                order.append(predicted)
         for one in reads:
             where = TopicPartition(self._topics[one.which], one.partition)
             self._positions[where] = one.record.offset + 1
         return ReprocessedBatch(len(reads), parts, order)
 
     def _process(
-        self, partition: int, reads: Sequence[HistoryRecord]
-    ) -> tuple[TaskOutputs, list[int]]:
-        """Process records of a partition; also return the row of each prediction's record."""
-        records = [one.record for one in reads]
-        decoded = self._deserializer.decode(records, [one.which for one in reads])
+        self,
+        partition: int,
+        rows: Sequence[int],
+        reads: Sequence[HistoryRecord],
+        *,
+        again: bool = False,
+    ) -> list[tuple[TaskOutputs, list[int]]]:
+        """Process rows of a partition; with each part, return the rows of its predictions."""
+        records = [reads[row].record for row in rows]
+        decoded = self._deserializer.decode(records, [reads[row].which for row in rows])
         if not len(decoded.events):
-            return TaskOutputs(partition, None, decoded, records), []
-        outputs = self.processors[partition].process_batch(decoded.events)
-        predicted = [decoded.rows[row] for row in outputs.predicted.tolist()]
-        return TaskOutputs(partition, outputs, decoded, records), predicted
+            return [(TaskOutputs(partition, None, decoded, records), [])]
+        before = self.processors[partition].snapshot(key=self._key) if self._keeps_states else None
+        try:
+            outputs = self.processors[partition].process_batch(decoded.events)
+        except NO_FAULT_OF_A_RECORD:
+            raise
+        except Exception as error:
+            if before is None:
+                raise _SpoiltError from error
+            self.processors[partition] = Processor.restore(
+                before, self._settings, key=self._key, outcomes=False
+            )
+            if len(rows) > 1:
+                halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+                return [one for half in halves for one in self._process(partition, half, reads)]
+            if not again:
+                return self._process(partition, rows, reads, again=True)
+            decoded = DecodedBatch.rejected(rejection(records[0], error))
+            return [(TaskOutputs(partition, None, decoded, records), [])]
+        predicted = [rows[decoded.rows[row]] for row in outputs.predicted.tolist()]
+        return [(TaskOutputs(partition, outputs, decoded, records), predicted)]
+
+
+class _SpoiltError(Exception):
+    """A batch failed in an unexpected way, so the state cannot be used."""
 
 
 class ChangelogReplayer(Reprocessor):

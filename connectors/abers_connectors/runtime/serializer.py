@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import base64
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
+from abers_connectors.runtime.poison import INTERNAL_ERROR
 from abers_connectors.sinks.alarm_record import AlarmRecord
 
 if TYPE_CHECKING:
@@ -25,11 +26,9 @@ if TYPE_CHECKING:
 
     from abers.stream import DeadLetter, Outputs, Rows
     from abers_connectors.runtime.deserializer import DecodedBatch
-    from abers_connectors.runtime.transport import Record
+    from abers_connectors.runtime.transport import Headers, Record
 
 __all__ = ["ALERTS", "OutputRecord", "Serializer"]
-
-Headers: TypeAlias = "Sequence[tuple[str, bytes]]"
 
 ALERTS = "alerts"
 """Name of the sink of alarms."""
@@ -161,10 +160,12 @@ class Serializer:
         """Return the record of a dead letter, without what does not fit."""
         cause = letter.cause
         key, kept = (None, ()) if letter.timed_out else (cause.key, cause.headers)
+        if letter.reason == INTERNAL_ERROR:  # they may be why
+            kept = ()
         own = _dead_letter_headers(letter)
-        value, headers = _encode(_dead_record(letter, cut=cut)), [*kept, *own]
+        value, headers = _encode(_dead_record(letter, cut=cut)), (*kept, *own)
         if len(value) + _overhead(key, headers) > self._max_bytes:
-            value, headers = _encode(_dead_record(letter, cut=True)), own
+            value, headers = _encode(_dead_record(letter, cut=True)), (*own,)
         if len(value) + _overhead(key, headers) > self._max_bytes:
             key = None
         timestamp = cause.timestamp if cause.timestamp >= 0 else None
@@ -209,7 +210,7 @@ def _dead_record(letter: _DeadLetter, *, cut: bool) -> DeadLetterRecord:
     return DeadLetterRecord(letter.reason, letter.detail, where, **origin, **value, size=size)
 
 
-def _dead_letter_headers(letter: _DeadLetter) -> list[tuple[str, bytes]]:
+def _dead_letter_headers(letter: _DeadLetter) -> Headers:
     """Return headers, by which dead letters can be filtered without decoding them."""
     found = {"reason": letter.reason, "detail": letter.detail, **_origin(letter)}
     return [(f"abers.{name}", str(value).encode()) for name, value in found.items()]

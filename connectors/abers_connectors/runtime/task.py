@@ -14,13 +14,14 @@ import numpy as np
 import abers
 from abers_connectors.runtime.changelog import ChangelogRecord
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, snapshot_scope
+from abers_connectors.runtime.deserializer import DecodedBatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from abers.stream import Outputs, Processor
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
+    from abers_connectors.runtime.deserializer import Deserializer
     from abers_connectors.runtime.serializer import OutputRecord, Serializer
     from abers_connectors.runtime.timestamp_merge import MergedRecords
 
@@ -71,6 +72,15 @@ class StreamTask:
     ) -> BatchResult:
         """Process the next records of the inputs."""
         decoded = deserializer.decode(merged.records, merged.inputs)
+        return self._processed(merged, decoded, serializer)
+
+    def reject(self, merged: MergedRecords, why: str, serializer: Serializer) -> BatchResult:
+        """Take the next record, on which `process` has failed, as a dead letter."""
+        return self._processed(merged, DecodedBatch.rejected(why), serializer)
+
+    def _processed(
+        self, merged: MergedRecords, decoded: DecodedBatch, serializer: Serializer
+    ) -> BatchResult:
         outputs = entry = None
         if len(decoded.events):
             outputs, entry = self.processor.process_logged(decoded.events)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers_connectors.runtime.transport import size_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,7 +27,7 @@ class MergedRecords(NamedTuple):
 
     records: list[Record]
     inputs: list[int]  # input of each record
-    size: int = 0  # bytes of their keys and values
+    size: int = 0  # as by `transport.size_of`
 
     def __add__(self, more: MergedRecords) -> MergedRecords:  # type: ignore[override]
         """Append other records."""
@@ -41,7 +43,9 @@ class TimestampMerge:
     --------
     >>> from types import SimpleNamespace
     >>> def record(name, timestamp):
-    ...     return SimpleNamespace(name=name, timestamp=timestamp, key=None, value=b"")
+    ...     return SimpleNamespace(
+    ...         name=name, timestamp=timestamp, key=None, value=b"", headers=[]
+    ...     )
     >>> merge = TimestampMerge(2)
     >>> merge.add(OBSERVATIONS, [record("a", 5), record("b", 9)])
     >>> merge.add(LABELS, [record("label of a", 5)])
@@ -58,10 +62,10 @@ class TimestampMerge:
     def add(self, which: int, records: Sequence[Record]) -> None:
         """Add records of an input."""
         self._queues[which] += records
-        self._sizes[which] += [len(one.key or b"") + len(one.value or b"") for one in records]
+        self._sizes[which] += map(size_of, records)
 
     def queued(self, which: int) -> tuple[int, int]:
-        """Return the number of queued records of an input, and their bytes."""
+        """Return the number of queued records of an input, and their size."""
         return len(self._queues[which]), sum(self._sizes[which])
 
     def missing(self) -> int | None:
@@ -72,7 +76,7 @@ class TimestampMerge:
     def take(self, max_records: int, max_bytes: int, ended: Sequence[bool]) -> MergedRecords:
         """Remove and return the next records; `ended` are the inputs to skip without a record.
 
-        One record is always returned, even if it has more than `max_bytes`.
+        One record is always returned, even if its size is more than `max_bytes`.
         """
         merged, taken, size = MergedRecords([], []), [0] * len(self._queues), 0
         for which in self._order(max_records, ended):

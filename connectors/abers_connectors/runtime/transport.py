@@ -8,7 +8,7 @@ answer in time, the process ends.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
 from abers.exceptions import BrokerError
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TRANSPORTS",
+    "BadHeaders",
     "Consumer",
     "FetchPosition",
     "GroupMembership",
+    "Headers",
     "OffsetRange",
     "Producer",
     "Reader",
@@ -31,6 +33,7 @@ __all__ = [
     "TransactionError",
     "Transport",
     "open_transport",
+    "size_of",
 ]
 
 TRANSPORTS = {
@@ -38,6 +41,11 @@ TRANSPORTS = {
     "librdkafka": "abers_connectors.librdkafka.client",
 }
 """The module of each client, by the client's name."""
+
+Headers: TypeAlias = "Sequence[tuple[str, bytes | None]]"
+"""Names and values of headers: a name may be empty, or come twice, and a value may be null."""
+
+_RECORD, _HEADER = 300, 150  # bytes of memory of the objects of a record, and of a header
 
 
 class TransactionError(BrokerError):
@@ -94,8 +102,22 @@ class Record(Protocol):
         """Value; None for a tombstone."""
 
     @property
-    def headers(self) -> Sequence[tuple[str, bytes]]:
-        """Names and values of the headers."""
+    def headers(self) -> Headers:
+        """Names and values of the headers; `BadHeaders` if the client cannot decode them."""
+
+
+class BadHeaders(tuple[tuple[str, bytes | None], ...]):
+    """The headers of a record of which a name is not UTF-8; they are lost, so it is empty."""
+
+    __slots__ = ()
+
+
+def size_of(record: Record) -> int:
+    """Return about how many bytes of memory a record takes: all limits are by this size."""
+    size = _RECORD + len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size += _HEADER + len(name) + len(value or b"")
+    return size
 
 
 class OffsetRange(NamedTuple):
@@ -172,7 +194,7 @@ class Producer(Protocol):
         to: TopicPartition,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[tuple[str, bytes]] = (),
+        headers: Headers = (),
         timestamp: int | None = None,
     ) -> None:
         """Send a record in the open transaction."""
@@ -185,6 +207,9 @@ class Producer(Protocol):
 
         Raises a TransactionError if the transaction was aborted instead.
         """
+
+    def abort(self) -> None:
+        """Abort the open transaction: nothing of it was written."""
 
     def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions without a leader, as of the last metadata; never waits."""

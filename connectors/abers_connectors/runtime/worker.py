@@ -1,7 +1,8 @@
 """The loop of `abers run`: poll, process a batch, commit it in one transaction.
 
 The state in memory is valid only while commits succeed and the partitions stay assigned. After an
-aborted transaction the worker discards all tasks, and restores them from what is committed. After a
+aborted transaction the worker discards all tasks, and restores them from what is committed. So it
+does after an unexpected error on a batch (see `poison`). After a
 rebalance it restores the tasks that are assigned then, one after the other; the restored ones go on
 while the others are restored. It never retries a batch in memory.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from abers.exceptions import BrokerError, DeadLettersError, StateError
 from abers_connectors.runtime import changelog
 from abers_connectors.runtime.batch_buffer import BatchBuffer
+from abers_connectors.runtime.poison import PoisonSearch, SuspectedError
 from abers_connectors.runtime.transport import TopicPartition, TransactionError
 
 if TYPE_CHECKING:
@@ -87,6 +89,7 @@ class Worker:
         self._on_commit, self._housekeeping = on_commit, housekeeping
         self._stall_timeout, self._clock = stall_timeout, clock
         self._buffer = BatchBuffer(consumer, limits, clock)
+        self._poison = PoisonSearch(limits.records)
         self._max_records = _POLLED_BATCHES * limits.records
         self._output_partitions = {
             topic: reader.partition_count(topic) for topic in {*topics.values()}
@@ -134,7 +137,7 @@ class Worker:
         if membership.group_metadata is not None and self._buffer.due():
             try:
                 self._process(self._buffer.take(), membership.group_metadata)
-            except TransactionError as error:
+            except (TransactionError, SuspectedError) as error:
                 self._discard(error)
             self._check_dead_letters()
         self._housekeeping([*self._tasks.values()])
@@ -193,7 +196,7 @@ class Worker:
         except TransactionError as error:
             self._discard(error)
 
-    def _discard(self, error: TransactionError) -> None:
+    def _discard(self, error: TransactionError | SuspectedError) -> None:
         """Discard all tasks; the next turn restores them."""
         self.status.joined = False  # until they are restored
         self.status.transaction_aborted(str(error))
@@ -219,6 +222,7 @@ class Worker:
         ends = {one: self._reader.last_stable_offset(one) for one in offsets}
         self._tasks[partition] = task
         self._buffer.add_task(partition, ends)
+        self._buffer.limit(partition, self._poison.most(partition))
         for input_partition, offset in offsets.items():
             self._consumer.seek(input_partition, offset)
             self._consumer.resume(input_partition)
@@ -240,18 +244,27 @@ class Worker:
     def _process(self, batch: Sequence[tuple[int, MergedRecords]], group_metadata: object) -> None:
         """Process a batch, the records of each task, and commit it in one transaction.
 
-        Raises a TransactionError if the transaction was aborted.
+        Raises a TransactionError or a SuspectedError if the transaction was aborted.
         """
         began = self._clock()
-        for _, part in batch:  # the brokers abort a transaction that waits for a schema registry
-            self._deserializer.prepare(part.records, part.inputs, self.status.progressed)
+        for partition, part in batch:  # the brokers abort one that waits for a schema registry
+            self._prepare(partition, part)
         extents = [self._extent(*one) for one in batch[:_NAMED]]
         more = " and others" if len(batch) > _NAMED else ""
         self.status.progressed(f"processing {', '.join(extents)}{more}")
         self._producer.begin()
         tasks = [self._tasks[partition] for partition, _ in batch]
-        written = [self._write(task, part) for task, (_, part) in zip(tasks, batch, strict=True)]
+        try:
+            written = [
+                self._write(task, part) for task, (_, part) in zip(tasks, batch, strict=True)
+            ]
+        except SuspectedError:
+            self._producer.abort()
+            raise
         self._producer.commit(self._offsets(tasks), group_metadata)
+        for partition, part in batch:
+            self._poison.passed(partition, part)
+            self._buffer.limit(partition, self._poison.most(partition))
         for task, (result, offset) in zip(tasks, written, strict=True):
             task.changelog_written(offset() + 1)
             self._records += len(result.changelog_record.inputs)
@@ -261,6 +274,12 @@ class Worker:
             self.status.batch_committed(task, result)
             self._on_commit(task, result)
         self.status.transaction_committed(self._clock() - began)
+
+    def _prepare(self, partition: int, merged: MergedRecords) -> None:
+        """Look up the schemas of a batch."""
+        with self._poison.suspecting(partition, merged):
+            if self._poison.rejected(partition, merged) is None:
+                self._deserializer.prepare(merged.records, merged.inputs, self.status.progressed)
 
     def _extent(self, partition: int, part: MergedRecords) -> str:
         """Name the first and the last of some records."""
@@ -272,14 +291,23 @@ class Worker:
         self, task: StreamTask, merged: MergedRecords
     ) -> tuple[BatchResult, Callable[[], int]]:
         """Process and send; return the result, and the offset as from `_send_changelog`."""
-        result = task.process(merged, self._deserializer, self._serializer)
+        with self._poison.suspecting(task.checkpoint.partition, merged):
+            why = self._poison.rejected(task.checkpoint.partition, merged)
+            if why is None:
+                result = task.process(merged, self._deserializer, self._serializer)
+            else:
+                result = task.reject(merged, why, self._serializer)
+            return result, self._send(task, result)
+
+    def _send(self, task: StreamTask, result: BatchResult) -> Callable[[], int]:
+        """Send the results of a batch; return the offset as from `_send_changelog`."""
         for one in result.output_records:
             topic = self._topics.get(one.sink)
             if topic is not None:
                 count = self._output_partitions[topic]  # may be below the number of tasks
                 to = TopicPartition(topic, task.checkpoint.partition % count)
                 self._producer.send(to, one.key, one.value, one.headers, one.timestamp)
-        return result, self._send_changelog(task, result.changelog_record)
+        return self._send_changelog(task, result.changelog_record)
 
     def _send_changelog(
         self, task: StreamTask, record: changelog.ChangelogRecord

@@ -16,11 +16,11 @@ from opentelemetry.trace import Link, SpanKind, get_current_span, set_span_in_co
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping
 
     from opentelemetry.trace import Span, Tracer
 
-    from abers_connectors.runtime.transport import Producer, TopicPartition
+    from abers_connectors.runtime.transport import Headers, Producer, TopicPartition
 
 __all__ = ["TracedProducer"]
 
@@ -49,7 +49,7 @@ class TracedProducer:
         to: TopicPartition,
         key: bytes | None,
         value: bytes | None,
-        headers: Sequence[tuple[str, bytes]] = (),
+        headers: Headers = (),
         timestamp: int | None = None,
     ) -> None:
         """Send a record in the open transaction."""
@@ -73,6 +73,10 @@ class TracedProducer:
             "transaction", attributes=_SYSTEM, links=links, start_time=self._began
         ).end()
 
+    def abort(self) -> None:
+        """Abort the open transaction."""
+        self._producer.abort()
+
     def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions without a leader, as of the last metadata; never waits."""
         return self._producer.leaderless(partitions)
@@ -81,9 +85,7 @@ class TracedProducer:
         """Close the client; the broker aborts an open transaction."""
         self._producer.close()
 
-    def _continued(
-        self, to: TopicPartition, headers: Sequence[tuple[str, bytes]]
-    ) -> Sequence[tuple[str, bytes]]:
+    def _continued(self, to: TopicPartition, headers: Headers) -> Headers:
         """Begin a span, and return the headers with its `traceparent`."""
         given = {name: (raw or b"").decode("latin-1") for name, raw in headers}
         parent = _context.extract(
@@ -105,7 +107,7 @@ class TracedProducer:
         return [(name, own if name == _PARENT else raw) for name, raw in headers]
 
 
-def _is_recorded(headers: Sequence[tuple[str, bytes]]) -> bool:
+def _is_recorded(headers: Headers) -> bool:
     """Return whether a header says that a trace is recorded; the last one counts.
 
     >>> trace = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-"

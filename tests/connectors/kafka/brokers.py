@@ -55,7 +55,7 @@ class Message(NamedTuple):
     key: bytes | None = None
     partition: int | None = None
     time: int | None = None
-    headers: Sequence[tuple[str, bytes]] = ()
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 class Broker:

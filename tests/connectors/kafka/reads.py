@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from abers_connectors.runtime.transport import Headers
 
 __all__ = ["TIME", "TOPICS", "Read", "turning"]
 
@@ -23,7 +26,7 @@ class Read(NamedTuple):
     value: bytes | None
     offset: int = 0
     key: bytes | None = b"k"
-    headers: list[tuple[str, bytes]] = []  # noqa: RUF012 - nobody changes it
+    headers: Headers = []  # noqa: RUF012 - nobody changes it
     timestamp: int = TIME
     topic: str = "scores"
     partition: int = 0

@@ -11,7 +11,7 @@ from tests.connectors.kafka.joining import Reading, member, settled
 
 from abers_connectors.librdkafka import consumer
 from abers_connectors.librdkafka.assignment import Assignment
-from abers_connectors.runtime.transport import FetchPosition, TopicPartition
+from abers_connectors.runtime.transport import FetchPosition, TopicPartition, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,30 @@ def test_a_paused_partition_holds_what_was_fetched(
         found += [one.offset for one in reading.poll(0.1, 300).get(here, ())]
     assert found == [*range(2_000)]
     assert group.fetch_position(here) == FetchPosition(2_000, 2_000)
+    group.close()
+
+
+def test_headers_count_in_what_is_held(
+    broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """A paused partition of records with large headers is stopped, whatever the last one is."""
+    topic = topics()
+    large, small = Message(b"x", headers=[("h", b"x" * 500_000)]), Message(b"x")
+    broker.produce(topic, [large, small] * 60)
+    group = member(broker, watchdog, "a", topic, client="librdkafka")
+    settled(group, owned=1)
+    here = TopicPartition(topic, 0)
+    group.seek(here, 0)
+    group.pause(here)
+    partition = group._assignment.partitions[here]  # noqa: SLF001 - the records that are held
+    while not partition.stopped:
+        assert group.poll(0.1, 1) == {}
+    assert 16 << 20 < partition.held_size == sum(map(size_of, partition.held)) < 30 << 20
+    group.resume(here)
+    found: list[int] = []
+    while len(found) < 120:
+        found += [one.offset for one in group.poll(0.1, 7).get(here, ())]
+    assert found == [*range(120)]
     group.close()
 
 

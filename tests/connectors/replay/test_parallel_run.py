@@ -233,8 +233,10 @@ def test_an_error_of_a_worker_is_raised_here() -> None:
     """What a calibrator raises in a worker ends the run, without another try."""
     settings = Settings(calibrator="tests.connectors.replay.failing:FailingCalibrator")
     source = Killing(history(100), {})
-    with pytest.raises(ZeroDivisionError, match="asked to fail"):
+    with pytest.raises(ZeroDivisionError, match="asked to fail") as found:
         finish(shared(source, settings=settings)[0])
+    (note,) = found.value.__notes__
+    assert note.startswith("abers failed between ")
     assert source.read == 1
     assert not active_children()
 

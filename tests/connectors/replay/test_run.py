@@ -336,3 +336,21 @@ def test_a_sink_that_cannot_be_closed() -> None:
     with pytest.raises(OSError, match="No space"), Run(MemorySource([]), Processor(), written):
         pass
     assert [one.ended for one in written.values()] == ["closed", "discarded", "discarded"]
+
+
+def test_an_unexpected_error_names_the_records() -> None:
+    """Its traceback says between which records it came, or after how many were read."""
+    settings = Settings(calibrator="tests.connectors.replay.failing:FailingCalibrator")
+    events: list[Event | str] = [Observation(f"{n}", n, "m", 0.5) for n in range(10)]
+    with pytest.raises(ZeroDivisionError) as found:
+        [*Run(Records(events, 4), Processor(settings), {}).run()]
+    assert found.value.__notes__ == ["abers failed between line 1 and line 4"]
+
+    class Broken(Records):
+        def batches(self, position: Position | None = None) -> Iterator[Batch]:
+            yield next(super().batches(position))
+            raise KeyError
+
+    with pytest.raises(KeyError) as broken:
+        [*Run(Broken(events, 4), Processor(), {}).run()]
+    assert broken.value.__notes__ == ["abers failed on records, 4 records after it began"]

@@ -148,3 +148,34 @@ def test_records_of_other_partitions(topics: Topics) -> None:
     buffer.add(topics.read(TopicPartition("observations", 1), 1))
     topics.now += 99.0
     assert offsets(buffer) == []
+
+
+def test_headers_fill_batches_and_queues(topics: Topics) -> None:
+    """A batch is full by the headers of its records, and an input with many of them is paused."""
+    buffer = buffer_of(topics, records=1000)
+    headers = (("trace", b"x" * 400_000),)
+    for partition in (OBSERVATIONS, LABELS):
+        (records,) = topics.read(partition, *range(20)).values()
+        buffer.add({partition: [one._replace(headers=headers) for one in records]})
+    assert len(offsets(buffer)) == 3
+    assert topics.paused == {OBSERVATIONS, LABELS}
+    while buffer.due():
+        assert len(offsets(buffer)) <= 3
+    assert not topics.paused
+
+
+def test_limit_of_a_task(topics: Topics) -> None:
+    """A task has at most as many records in a batch as it may, whatever the others have."""
+    buffer = buffer_of(topics, records=10)
+    other = TopicPartition("observations", 1)
+    buffer.add_task(1, {other: 0})
+    buffer.limit(0, 2)
+    for partition in (OBSERVATIONS, LABELS, other):
+        buffer.add(topics.read(partition, *range(5)))
+    taken = {number: len(part.records) for number, part in buffer.take()}
+    assert taken == {0: 2, 1: 5}
+    buffer.limit(0, 8)
+    assert len(offsets(buffer)) == 2  # it was filled when the one before was taken
+    topics.now += 11
+    buffer.add({})
+    assert len(offsets(buffer)) == 6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from tests.connectors.kafka.reads import TIME, TOPICS, Read
 from tests.connectors.poison import POISON
 from tests.connectors.schemas import registries
 
+from abers.exceptions import BrokerError, StateError
 from abers.stream import Label, Observation
 from abers_connectors.config.model import load
+from abers_connectors.mapping.json_records import JsonReader
 from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.transport import BadHeaders
 
 if TYPE_CHECKING:
     from abers_connectors.config.model import Config
@@ -292,3 +296,84 @@ def test_each_schema_is_progress() -> None:
         ticks: list[int] = []
         deserializer.prepare(records, [0] * len(ids), lambda: ticks.append(len(asked)))
     assert ticks == [1, 2, 3]
+
+
+def failing(patch: pytest.MonkeyPatch, error: Exception, times: int = 1 << 30) -> None:
+    """Let the reader of JSON fail on texts with the id "x", for a number of times."""
+    left = [times]
+
+    def broken(real: Any) -> Any:  # noqa: ANN401 - a method
+        def read(me: JsonReader, raws: Any, *given: Any) -> Any:  # noqa: ANN401 - as the method
+            if b'"x"' in (raws if isinstance(raws, bytes) else b"".join(raws)) and left[0]:
+                left[0] -= 1
+                raise error
+            return real(me, raws, *given)
+
+        return read
+
+    for name in ("read", "read_one"):
+        patch.setattr(JsonReader, name, broken(getattr(JsonReader, name)))
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), ZeroDivisionError(), RecursionError()])
+def test_a_record_on_which_abers_fails(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is a dead letter, and the log has the traceback once, with the place of the record."""
+    failing(monkeypatch, error)
+    bad = GOOD.replace(b'"a"', b'"x"')
+    records = [Read(bad if n in {3, 8} else GOOD, offset=n) for n in range(10)]
+    found = decoded(*records)
+    assert list(found.rows) == [0, 1, 2, 4, 5, 6, 7, 9]
+    assert [(row, why) for row, why, _ in found.dead] == [
+        (3, "internal-error"),
+        (8, "internal-error"),
+    ]
+    assert f"abers failed on it: {error!r} in test_deserializer.py:" in found.dead[0][2]
+    said = [one for one in caplog.records if one.levelno == logging.ERROR]
+    assert [one.offset for one in said] == [3, 8]  # type: ignore[attr-defined] # from `extra`
+    assert all(one.exc_info and one.exc_info[1] is error for one in said)
+
+
+def test_a_transient_error_while_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails only a few times changes nothing."""
+    records = [Read(GOOD.replace(b'"a"', b'"x"'), offset=n) for n in range(5)]
+    expected = decoded(*records)
+    for times in (1, 2, 3):
+        failing(monkeypatch, ValueError("once"), times)
+        found = decoded(*records)
+        assert [*found.events] == [*expected.events]
+        assert not found.dead
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(), MemoryError(), ImportError(), BrokerError("away"), StateError("broken")]
+)
+def test_what_is_no_fault_of_a_record_is_raised(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No record is a dead letter for it."""
+    failing(monkeypatch, error)
+    for count in (1, 3):
+        with pytest.raises(type(error)):
+            decoded(*[Read(GOOD.replace(b'"a"', b'"x"'))] * count)
+
+
+def test_headers_that_cannot_be_decoded() -> None:
+    """Such a record is a dead letter, unless it is a tombstone."""
+    records = [Read(GOOD), *(Read(one, headers=BadHeaders()) for one in (GOOD, None))]
+    found = decoded(*records)
+    ((row, why, detail),) = found.dead
+    assert (row, why) == (1, "not-utf8")
+    assert "the name of a header is not UTF-8" in detail
+    assert list(found.tombstones) == [2]
+
+
+def test_a_header_without_a_value() -> None:
+    """It is as if the record had no such header."""
+    found = decoded(
+        Read(GOOD, headers=[("v", b"m"), ("v", None)]),  # the last one counts
+        Read(GOOD, headers=[("v", None), ("v", b"m")]),
+        fields__model="record:header:v",
+    )
+    assert [event.model for event in found.events] == ["default", "m"]

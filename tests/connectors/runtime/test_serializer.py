@@ -15,11 +15,12 @@ from tests.connectors.kafka.reads import TIME, TOPICS, Read, turning
 from abers.stream import Processor, Settings
 from abers.stream.dead_letter_record import DeadLetterRecord
 from abers_connectors.config.model import load
-from abers_connectors.runtime.deserializer import Deserializer
+from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
 from abers_connectors.runtime.serializer import OutputRecord, Serializer
 
 if TYPE_CHECKING:
     from abers.stream import Outputs
+    from abers_connectors.runtime.transport import Headers
 
 MOST = 1_000_000
 
@@ -120,7 +121,7 @@ def test_a_dead_letter_names_its_record() -> None:
     assert dead == {"v": 1, "reason": "bad-json", **origin, "raw": "{café"}
     assert one.headers[0] == ("trace", b"t")
     headers = dict(one.headers[1:])
-    assert headers.pop("abers.detail").decode() == value_of(one)["detail"]
+    assert (headers.pop("abers.detail") or b"").decode() == value_of(one)["detail"]
     origin = {"abers.topic": b"scores", "abers.partition": b"3", "abers.offset": b"41"}
     assert headers == {"abers.reason": b"bad-json", **origin}
 
@@ -181,7 +182,9 @@ def test_every_dead_letter_fits(raw: bytes, beside: int) -> None:
     """A dead letter of a large record omits what does not fit, and says so."""
     record = Read(raw * 8000, 7, b"k" * beside, [("h", b"h" * beside)])
     (one,), _ = serialized(record, max_bytes=12_000)
-    size = len(one.value) + len(one.key or b"") + sum(len(n) + len(v) for n, v in one.headers)
+    size = (
+        len(one.value) + len(one.key or b"") + sum(len(n) + len(v or b"") for n, v in one.headers)
+    )
     assert size <= 12_000
     dead = msgspec.json.decode(one.value, type=DeadLetterRecord)
     assert (dead.reason, dead.offset) == ("bad-json" if raw != b"\xff" else "not-utf8", 7)
@@ -242,3 +245,24 @@ def test_an_alarm_that_is_too_large() -> None:
     found, _ = serialized(*turning("m" * 250), max_bytes=750)
     assert not any(one.sink == "alerts" for one in found)
     assert any("the record for alerts has" in str(value_of(one).get("detail")) for one in found)
+
+
+def test_a_record_on_which_abers_fails_leaves_its_headers_out() -> None:
+    """They may be why, so the dead letter has only those of its own."""
+    record = observed("a")
+    decoded = DecodedBatch.rejected("abers failed on it")
+    (one,) = Serializer(max_bytes=MOST).serialize(None, decoded, [record])
+    assert (one.sink, one.key, one.reason) == ("dead_letters", record.key, "internal-error")
+    assert [name for name, _ in one.headers] == [
+        f"abers.{name}" for name in ("reason", "detail", "topic", "partition", "offset")
+    ]
+    assert value_of(one)["raw"] == (record.value or b"").decode()
+
+
+def test_headers_without_a_value() -> None:
+    """Outputs and dead letters keep them as they are."""
+    headers: Headers = [("null", None), ("", None), ("null", b"")]
+    bad = observed("b", score="x")._replace(headers=headers)
+    (prediction, dead), _ = serialized(observed("a")._replace(headers=headers), bad)
+    assert prediction.headers == headers
+    assert [*dead.headers[:3]] == headers

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers_connectors.runtime.timestamp_merge import LABELS, OBSERVATIONS, TimestampMerge
+from abers_connectors.runtime.transport import size_of
 
 
 class Written(NamedTuple):
@@ -17,7 +18,7 @@ class Written(NamedTuple):
     value: bytes | None = b"1234"
     topic: str = ""
     partition: int = 0
-    headers: tuple[tuple[str, bytes], ...] = ()
+    headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
 TIMES = st.lists(st.integers(0, 5), max_size=12)
@@ -64,7 +65,7 @@ def test_nothing_before_both_are_known() -> None:
     assert merge.missing() == LABELS
     merge.add(LABELS, written([2]))
     assert merge.take(9, 999, [True, False]).inputs == [OBSERVATIONS, LABELS]
-    assert merge.queued(OBSERVATIONS) == (1, 4)
+    assert merge.queued(OBSERVATIONS) == (1, size_of(written([2])[0]))
 
 
 def test_one_input() -> None:
@@ -76,8 +77,21 @@ def test_one_input() -> None:
 
 
 def test_limit_in_bytes() -> None:
-    """No more bytes are taken than allowed, except for one record."""
+    """No more bytes are taken than allowed, except for one record; headers count."""
     merge = TimestampMerge(1)
-    merge.add(OBSERVATIONS, written([1, 2, 3]))
-    assert len(merge.take(9, 5, [False]).records) == 2
-    assert merge.queued(OBSERVATIONS) == (1, 4)
+    records = [one._replace(headers=(("trace", b"x" * 1000),)) for one in written([1, 2, 3])]
+    size = size_of(records[0])
+    assert size == size_of(written([1])[0]) + 150 + len("trace") + 1000
+    merge.add(OBSERVATIONS, records)
+    taken = merge.take(9, size + 1, [False])
+    assert (len(taken.records), taken.size) == (2, 2 * size)
+    assert merge.queued(OBSERVATIONS) == (1, size)
+
+
+def test_size_of_a_record() -> None:
+    """What is null has no bytes, but a header takes memory even if it is empty."""
+    (record,) = written([1])
+    bare = size_of(record._replace(value=None))
+    assert size_of(record) == bare + 4
+    assert size_of(record._replace(key=b"12")) == bare + 6
+    assert size_of(record._replace(headers=(("", None),) * 3)) == bare + 4 + 3 * 150

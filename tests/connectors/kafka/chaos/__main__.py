@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.connectors.kafka.brokers import Broker
+from tests.connectors.kafka.chaos import faulty
 from tests.connectors.kafka.chaos.application import Application
 from tests.connectors.kafka.chaos.campaign import SECTIONS, attacked
 from tests.connectors.kafka.chaos.nemesis import Nemesis
@@ -79,7 +80,7 @@ def _attack(  # noqa: PLR0913, PLR0917 - of one campaign
     print(f"chaos: {name}, {client}")  # noqa: T201 - the summary is what the suite is for
     try:
         for number in range(form.workers):
-            supervisor.add(str(number))
+            supervisor.add(str(number), module=faulty.__name__)
         attacked(
             application,
             supervisor,

@@ -7,13 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.brokers import PATIENCE
+from tests.connectors.kafka.chaos.faulty import ENDS, PASSES
 from tests.connectors.kafka.chaos.judge import committed, judge
 from tests.connectors.kafka.chaos.results import Result, record
 from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.clients import CLIENTS
 
-from abers_connectors.exit_codes import UNAVAILABLE
+from abers_connectors.exit_codes import FAILURE, UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,6 +109,10 @@ def attacked(  # noqa: PLR0913 - an attack's parts
     stopped = {name: supervisor.retire(name) for name in [*supervisor.workers]}
     found = judge(application, traffic.ids, traffic.poison, task)
     exits = [code for one in supervisor.retired for code in one.exits]
+    passed, ended = (
+        sum(one.said().count(what) for one in supervisor.retired) for what in (PASSES, ENDS)
+    )
+    nemesis.done["transient errors"] += passed + ended
     counted = ", ".join(f"{count} {what}" for what, count in sorted(nemesis.done.items()))
     print(  # noqa: T201 - the summary is what the suite is for
         f"\nchaos: {counted}"
@@ -134,7 +139,8 @@ def attacked(  # noqa: PLR0913 - an attack's parts
         )
     )
     assert found.records == traffic.count
-    assert {*exits} <= {0, UNAVAILABLE, -9}
+    assert {*exits} <= {0, FAILURE, UNAVAILABLE, -9}
+    assert exits.count(FAILURE) <= ended
     assert max(stopped.values()) < 10
     return found
 

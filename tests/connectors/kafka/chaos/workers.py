@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tests.connectors.kafka.brokers import PATIENCE
 
-from abers_connectors.exit_codes import UNAVAILABLE
+from abers_connectors.exit_codes import FAILURE, UNAVAILABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Supervisor", "Worker"]
 
-_AGAIN = {UNAVAILABLE, -signal.SIGKILL}  # exits after which a supervisor starts a worker again
+# Exits after which a supervisor starts a worker again.
+_AGAIN = {FAILURE, UNAVAILABLE, -signal.SIGKILL}
 _URL = re.compile(rb"http://[\d.:]+")
 _STARTED = b"health, metrics and the live page at"  # said by a process that can stop in order
 
@@ -38,6 +39,8 @@ class Worker:
         The application, and the group instance id.
     python
         The interpreter of the environment with abers: this one unless given.
+    module
+        The module that is run: the command unless given.
     kafka
         Further keys of its section [kafka].
 
@@ -53,10 +56,11 @@ class Worker:
         instance: str,
         *,
         python: str = sys.executable,
+        module: str = "abers_connectors",
         **kafka: object,
     ) -> None:
         """Start it."""
-        self.instance, self._python = instance, python
+        self.instance, self._command = instance, [python, "-m", module]
         self._config = application.written(instance, **kafka)
         self.log: Path = application.folder / f"worker-{instance}.log"
         self.exits: list[int] = []
@@ -68,7 +72,7 @@ class Worker:
         with self.log.open("ab") as log:
             self._before = log.tell()
             self.process = subprocess.Popen(
-                [self._python, "-m", "abers_connectors", "run", self._config],
+                [*self._command, "run", self._config],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -151,9 +155,9 @@ class Supervisor:
         self._thread = threading.Thread(target=self._tend, daemon=True)
         self._thread.start()
 
-    def add(self, instance: str, *, python: str = sys.executable, **kafka: object) -> Worker:
+    def add(self, instance: str, **more: Any) -> Worker:  # noqa: ANN401 - of a worker
         """Start a worker."""
-        worker = Worker(self.application, instance, python=python, **kafka)
+        worker = Worker(self.application, instance, **more)
         with self._lock:
             self.workers[instance] = worker
         return worker
