@@ -72,7 +72,11 @@ def _opened(name: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - th
 
 def new_consumer(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: ANN401 - no types
     """Open a consumer of committed records, which commits and seeks only by explicit calls."""
-    return _opened("KafkaConsumer", {**_CONSUMER, **settings, **options})
+    consumer = _opened("KafkaConsumer", {**_CONSUMER, **settings, **options})
+    from abers_connectors.kafka import workarounds  # noqa: PLC0415 - it needs the extra
+
+    workarounds.release_resumed(consumer)
+    return consumer
 
 
 def new_producer(settings: Mapping[str, Any], compression: str, **options: Any) -> Any:  # noqa: ANN401 - no types

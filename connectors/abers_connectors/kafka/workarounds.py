@@ -142,14 +142,20 @@ def patch_consumer(consumer: KafkaConsumer) -> None:
 
 
 def release_resumed(consumer: KafkaConsumer) -> None:
-    """Make the fetched records of a resumed partition available.
+    """Make a new consumer return the fetched records of a partition that was resumed.
 
     The client searches for them only if no partition is next in line, and an exhausted one counts.
     If nothing else is fetched, they would never be returned.
     """
     fetcher = consumer._fetcher
-    if not fetcher._next_partition_records:
-        fetcher._next_partition_records = None
+    fetched_records = fetcher.fetched_records
+
+    def released(*words: Any, **more: Any) -> Any:  # noqa: ANN401 - has no types
+        if not fetcher._next_partition_records:
+            fetcher._next_partition_records = None
+        return fetched_records(*words, **more)
+
+    fetcher.fetched_records = released
 
 
 class _JoinResponse:
