@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, cast
 from kafka import OffsetAndMetadata, errors
 
 from abers_connectors.kafka import workarounds
-from abers_connectors.kafka.client_errors import FENCED, translated_errors
+from abers_connectors.kafka.client_errors import (
+    FENCED,
+    REFUSED,
+    refused_record,
+    translated_errors,
+)
 from abers_connectors.kafka.connection import new_producer, to_client
 from abers_connectors.kafka.transaction_repair import (
     last_transaction_committed,
@@ -167,6 +172,8 @@ class TransactionalProducer:
             if not self._epoch_changed():
                 with self._watchdog.call("abort"), translated_errors("aborting"):
                     self._producer.abort_transaction()
+            if isinstance(error, REFUSED):
+                raise refused_record(doing, error) from error
             self.close()
             self._producer = self._connect()
             msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"

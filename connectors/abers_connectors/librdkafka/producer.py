@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
+from abers_connectors.kafka.client_errors import refused_record
 from abers_connectors.kafka.producer import TransactionalProducer
 from abers_connectors.librdkafka.client_errors import (
+    REFUSED,
     error_of,
     translated_error,
     translated_errors,
@@ -197,6 +199,8 @@ class LibrdkafkaProducer:
                 raise translated_error(cause, doing) from error
             with translated_errors("aborting"):
                 self._repeated("abort", self._producer.abort_transaction)
+            if cause.name() in REFUSED:
+                raise refused_record(doing, cause.str()) from error
             self._replace()
             msg = f"{doing}: {cause.str()}; the transaction was aborted"
             raise TransactionError(msg) from error
