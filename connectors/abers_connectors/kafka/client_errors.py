@@ -18,7 +18,7 @@ from abers_connectors.runtime.transport import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FENCED", "REFUSED", "fenced_producer", "refused_record", "retried", "translated_errors"]
+__all__ = ["FENCED", "REFUSED", "fenced_producer", "retried", "translated_errors"]
 
 T = TypeVar("T")
 
@@ -46,15 +46,6 @@ def fenced_producer(doing: str, name: str) -> str:
         f"a transaction ({name}); start again, and if that repeats look for a second process with "
         "the same kafka.group_instance_id"
     )
-
-
-def refused_record(doing: str, why: object) -> ConfigError:
-    """Return the error of a record that the brokers refuse however often it is sent."""
-    msg = (
-        f"{doing}: the brokers refuse a record ({why}), so nothing was committed; compare the "
-        "settings of the topics by `abers check --connect`"
-    )
-    return ConfigError([msg])
 
 
 @contextmanager

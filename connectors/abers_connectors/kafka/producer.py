@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any, cast
 from kafka import OffsetAndMetadata, errors
 
 from abers_connectors.kafka import workarounds
-from abers_connectors.kafka.client_errors import (
-    FENCED,
-    REFUSED,
-    refused_record,
-    translated_errors,
-)
+from abers_connectors.kafka.client_errors import FENCED, REFUSED, translated_errors
 from abers_connectors.kafka.connection import new_producer, to_client
 from abers_connectors.kafka.transaction_repair import (
     last_transaction_committed,
     repeat_transaction_end,
 )
-from abers_connectors.runtime.transport import TopicPartition, TransactionError
+from abers_connectors.runtime.transport import (
+    RefusedRecordError,
+    TopicPartition,
+    TransactionError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -173,7 +172,7 @@ class TransactionalProducer:
                 with self._watchdog.call("abort"), translated_errors("aborting"):
                     self._producer.abort_transaction()
             if isinstance(error, REFUSED):
-                raise refused_record(doing, error) from error
+                raise RefusedRecordError(doing, error) from error
             self.close()
             self._producer = self._connect()
             msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"

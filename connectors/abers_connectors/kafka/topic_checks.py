@@ -37,16 +37,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKS",
+    "MAX_BATCH_BYTES",
     "changelog_findings",
     "check",
     "existence_findings",
     "identity_findings",
     "permission_findings",
     "require_durable_changelog",
+    "times_findings",
 ]
 
 _HOUR = 3_600_000  # the default of brokers since Kafka 4
-_MAX_BATCH_BYTES = 1 << 20  # of a batch of records in the changelog
+
+MAX_BATCH_BYTES = 1 << 20
+"""Bytes of the largest batch of records that a service sends."""
 
 
 def existence_findings(topics: Topics, config: Config) -> Iterator[Finding]:
@@ -111,8 +115,8 @@ def changelog_findings(topics: Topics, config: Config) -> Iterator[Finding]:
     if not one.settings:
         return
     wrong = {key: value for key, value in CHANGELOG.items() if one.settings.get(key) != value}
-    if int(one.settings["max.message.bytes"]) < _MAX_BATCH_BYTES:
-        wrong["max.message.bytes"] = str(_MAX_BATCH_BYTES)
+    if int(one.settings["max.message.bytes"]) < MAX_BATCH_BYTES:
+        wrong["max.message.bytes"] = str(MAX_BATCH_BYTES)
     if wrong:
         now = ", ".join(f"{key}={one.settings.get(key)}" for key in wrong)
         fix = ",".join(f"{key}={value}" for key, value in wrong.items())
@@ -145,7 +149,7 @@ def _retention(topics: Topics, config: Config) -> Iterator[Finding]:
             yield Finding(one.where, text, fatal=False)
 
 
-def _times(topics: Topics, config: Config) -> Iterator[Finding]:
+def times_findings(topics: Topics, config: Config) -> Iterator[Finding]:
     """Find outputs that would reject the timestamp of a record that an input accepted."""
     del config
     inputs = [topics[role] for role in INPUTS if role in topics]
@@ -183,7 +187,7 @@ CHECKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
     _partitions,
     changelog_findings,
     _retention,
-    _times,
+    times_findings,
     _clocks,
 )
 

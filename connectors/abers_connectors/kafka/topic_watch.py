@@ -19,13 +19,16 @@ from abers.exceptions import AbersError, BrokerError, ConfigError, StateError
 from abers_connectors.kafka.connection import connection_errors, new_admin
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_checks import (
+    MAX_BATCH_BYTES,
     changelog_findings,
     existence_findings,
     permission_findings,
+    times_findings,
 )
 from abers_connectors.kafka.topics import NEEDED, NO_TOPIC, NOT_AUTHORIZED, describe_topics
 from abers_connectors.runtime.application import kafka_section
 from abers_connectors.runtime.partition_count import require_partitions
+from abers_connectors.runtime.transport import RefusedRecordError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -45,14 +48,6 @@ _CONNECT_TIMEOUT = 5_000  # ms
 _WITH_STATE = ("observations", "labels", "changelog")
 _GONE = (NO_TOPIC, NOT_AUTHORIZED)
 _LOST = "records that it lost meanwhile need `abers state rebuild CONFIG --from-inputs`"
-
-# Settings by which brokers refuse records that they accepted before.
-_REFUSING = (
-    "cleanup.policy",
-    "max.message.bytes",
-    "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms",
-)
 
 
 class TopicWatch:
@@ -90,20 +85,14 @@ class TopicWatch:
         """Replace an error of a client by one that names the topic and the cause, if known."""
         try:
             yield
-        except (BrokerError, ConfigError):
-            self._explain()
+        except (BrokerError, ConfigError) as error:
+            self._answered.clear()
+            self._asked.set()
+            self._answered.wait(_PATIENCE)
+            self.require()
+            if lines := [*self._causes(error)]:
+                raise ConfigError(lines) from error
             raise
-
-    def _explain(self) -> None:
-        """Raise an error that says what of the topics makes the service fail, if anything does."""
-        self._answered.clear()
-        self._asked.set()
-        self._answered.wait(_PATIENCE)
-        self.require()
-        found = [*permission_findings(self._now, self._config)]
-        lines = [str(one) for one in found if one.fatal] + [*self._refusing()]
-        if lines:
-            raise ConfigError(lines)
 
     def close(self) -> None:
         """Stop asking."""
@@ -117,6 +106,7 @@ class TopicWatch:
                 self._ask()
             except AbersError:  # no answer, of which the calls of the service tell
                 self._asked.wait(_INTERVAL)
+                self._asked.clear()
 
     def _ask(self) -> None:
         """Ask until there is no answer; each time by a client that is connected."""
@@ -157,8 +147,9 @@ class TopicWatch:
         """Require that all topics are there with as many partitions, and the changelog lasts."""
         gone = {role: one for role, one in self._now.items() if one.error in _GONE}
         if gone:
-            found = existence_findings(gone, self._config)
-            raise ConfigError([f"{one}; it was there when the service started" for one in found])
+            why = "it was there when the service started"
+            found = [*existence_findings(gone, self._config)]
+            raise ConfigError([f"{one}; {why}" for one in found])
         counts = {one.name: one.partitions for one in self._stateful()}
         require_partitions(self._application, counts, self._partitions)
         if found := [*changelog_findings(self._now, self._config)]:
@@ -181,14 +172,30 @@ class TopicWatch:
         topics = (self._now[role] for role in _WITH_STATE if role in self._now)
         return [one for one in topics if one.name in used and one.error == 0]
 
+    def _causes(self, error: BrokerError | ConfigError) -> Iterator[str]:
+        """Find why a client was refused what it asked for, by the topics as they are now."""
+        if isinstance(error, RefusedRecordError):
+            yield from self._refusing()
+        elif isinstance(error, ConfigError):
+            found = permission_findings(self._now, self._config)
+            yield from (str(one) for one in found if one.fatal)
+
     def _refusing(self) -> Iterator[str]:
-        """Find changed settings by which the brokers may refuse a record."""
-        for role, one in self._now.items():
-            before = self._first[role].settings
-            for key in _REFUSING:
-                old, new = before.get(key), one.settings.get(key)
-                if role in NEEDED and "WRITE" in NEEDED[role] and old != new:
-                    yield (
-                        f"{one.where}: topic {one.name} had {key}={old} at the start and has "
-                        f"{key}={new}, and the brokers refuse a record; set it back"
-                    )
+        """Find settings by which the brokers may refuse a record of an output."""
+        yield from map(str, times_findings(self._now, self._config))
+        outputs = [one for role, one in self._now.items() if NEEDED[role] == ("WRITE",)]
+        for one in outputs:
+            size = int(one.settings.get("max.message.bytes", MAX_BATCH_BYTES))
+            policy = one.settings.get("cleanup.policy", "delete")
+            if size < MAX_BATCH_BYTES:
+                yield _refusal(one, f"max.message.bytes={size}", f"{MAX_BATCH_BYTES} or more")
+            if "compact" in policy:
+                yield _refusal(one, f"cleanup.policy={policy}, which needs keys", "delete")
+
+
+def _refusal(topic: Topic, setting: str, wanted: str) -> str:
+    """Return a sentence about a setting, and what to set instead."""
+    return (
+        f"{topic.where}: topic {topic.name} has {setting}, and the brokers refuse a record; set it "
+        f"to {wanted}"
+    )

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
-from abers_connectors.kafka.client_errors import refused_record
 from abers_connectors.kafka.producer import TransactionalProducer
 from abers_connectors.librdkafka.client_errors import (
     REFUSED,
@@ -30,7 +29,7 @@ from abers_connectors.librdkafka.client_errors import (
 )
 from abers_connectors.librdkafka.leaders import Leaders
 from abers_connectors.librdkafka.statistics import ConnectionWatch
-from abers_connectors.runtime.transport import TransactionError
+from abers_connectors.runtime.transport import RefusedRecordError, TransactionError
 from abers_connectors.runtime.watchdog import Limit
 
 if TYPE_CHECKING:
@@ -200,7 +199,7 @@ class LibrdkafkaProducer:
             with translated_errors("aborting"):
                 self._repeated("abort", self._producer.abort_transaction)
             if cause.name() in REFUSED:
-                raise refused_record(doing, cause.str()) from error
+                raise RefusedRecordError(doing, cause.str()) from error
             self._replace()
             msg = f"{doing}: {cause.str()}; the transaction was aborted"
             raise TransactionError(msg) from error

@@ -12,7 +12,6 @@ import msgspec
 
 from abers.exceptions import BrokerError, ConfigError, StateError
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, initial_state_scope
-from abers_connectors.runtime.partition_count import require_partitions
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
 
@@ -104,9 +103,12 @@ class InitialState:
             processor = app.restore_processor(blob, initial_state_scope(initial.app, partition))
             found = Checkpoint.from_position(processor.position)
             found = found.require(initial.app, partition, 0)
-            if found.partitions:
-                counts = {app.inputs[0]: self._reader.partition_count(app.inputs[0])}
-                require_partitions(app, counts, found.partitions)
+            if found.partitions != (count := self._reader.partition_count(app.inputs[0])):
+                msg = (
+                    f"the initial state is of {found.partitions} partitions, and {app.inputs[0]} "
+                    f"has {count}; replay topics with as many"
+                )
+                raise StateError(msg)
             checkpoint = msgspec.structs.replace(found, application_id=app.id, batch=0)
             return StreamTask(processor, checkpoint)
         if unread:
