@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 _INTERVAL = 2.0  # seconds between two questions
 _STUCK = 10.0  # seconds after which a process that must end is ended
-_PATIENCE = 5.0  # seconds for an answer that explains an error
+_PATIENCE = 3.0  # seconds for an answer that explains an error
 _CONNECT_TIMEOUT = 5_000  # ms
 _WITH_STATE = ("observations", "labels", "changelog")
 _GONE = (NO_TOPIC, NOT_AUTHORIZED)
@@ -82,13 +82,14 @@ class TopicWatch:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Replace an error of a client by one that names the topic and the cause, if known."""
+        """Replace an error by one that says what was done to a topic, if that is its cause."""
         try:
             yield
-        except (BrokerError, ConfigError) as error:
-            self._answered.clear()
-            self._asked.set()
-            self._answered.wait(_PATIENCE)
+        except (BrokerError, ConfigError, StateError) as error:
+            for _ in range(2):  # the answer to a question from before may be under way
+                self._answered.clear()
+                self._asked.set()
+                self._answered.wait(_PATIENCE)
             self.require()
             if lines := [*self._causes(error)]:
                 raise ConfigError(lines) from error
@@ -114,6 +115,7 @@ class TopicWatch:
             admin = new_admin(self._settings, bootstrap_timeout_ms=_CONNECT_TIMEOUT)
         with admin:
             while not self._closed:
+                self._asked.clear()
                 with connection_errors(self._settings):
                     self._now = describe_topics(admin, self._kafka, NEEDED)
                 if not self._first and all(one.error == 0 for one in self._now.values()):
@@ -122,7 +124,6 @@ class TopicWatch:
                 self._answered.set()
                 self._end_if_stuck()
                 self._asked.wait(_INTERVAL)
-                self._asked.clear()
 
     def _end_if_stuck(self) -> None:
         """End the process if it must end and does not: a client waits for a topic that is gone."""
@@ -172,7 +173,7 @@ class TopicWatch:
         topics = (self._now[role] for role in _WITH_STATE if role in self._now)
         return [one for one in topics if one.name in used and one.error == 0]
 
-    def _causes(self, error: BrokerError | ConfigError) -> Iterator[str]:
+    def _causes(self, error: AbersError) -> Iterator[str]:
         """Find why a client was refused what it asked for, by the topics as they are now."""
         if isinstance(error, RefusedRecordError):
             yield from self._refusing()
