@@ -137,34 +137,34 @@ def open_worker(
             warn=_log.warning,
         )
         watch = stack.enter_context(closing(TopicWatch(config, application, partitions)))
-        with watch.explaining():
-            yield Worker(
-                application,
-                consumer=consumer,
-                producer=_traced(producer, config, status, topics, stack),
-                reader=reader,
-                restore=restorer.restore,
-                deserializer=Deserializer(
-                    config, partitions=partitions, now=lambda: time.time_ns() // 1_000_000
-                ),
-                serializer=Serializer(
-                    max_bytes=_MAX_BYTES, publish_from=kafka.publish_from, encoders=encoders
-                ),
-                topics=topics,
-                limits=BatchLimits(
-                    kafka.max_records,
-                    kafka.max_bytes,
-                    kafka.commit_interval / 1000,
-                    kafka.max_task_idle / 1000,
-                ),
-                stop_on_dead_letter=config.output.on_bad_record == "stop",
-                require_few_dead=DeadLetterLimit(ratio=config.output.max_dead_letter_ratio).require,
-                stall_timeout=stall_timeout,
-                status=status,
-                require_topics=partial(require_same_partitions, reader, application, partitions),
-                on_commit=_each(_alert(config.alerts, status, stack), page.take),
-                housekeeping=_each(lambda _: watch.require(), maintenance, page.refresh),
-            )
+        stack.enter_context(watch.explaining())
+        yield Worker(
+            application,
+            consumer=consumer,
+            producer=_traced(producer, config, status, topics, stack),
+            reader=reader,
+            restore=restorer.restore,
+            deserializer=Deserializer(
+                config, partitions=partitions, now=lambda: time.time_ns() // 1_000_000
+            ),
+            serializer=Serializer(
+                max_bytes=_MAX_BYTES, publish_from=kafka.publish_from, encoders=encoders
+            ),
+            topics=topics,
+            limits=BatchLimits(
+                kafka.max_records,
+                kafka.max_bytes,
+                kafka.commit_interval / 1000,
+                kafka.max_task_idle / 1000,
+            ),
+            stop_on_dead_letter=config.output.on_bad_record == "stop",
+            require_few_dead=DeadLetterLimit(ratio=config.output.max_dead_letter_ratio).require,
+            stall_timeout=stall_timeout,
+            status=status,
+            require_topics=partial(require_same_partitions, reader, application, partitions),
+            on_commit=_each(_alert(config.alerts, status, stack), page.take),
+            housekeeping=_each(lambda _: watch.require(), maintenance, page.refresh),
+        )
 
 
 def close_or_leave(consumer: Consumer, *, leave: bool) -> Callable[..., None]:

@@ -65,7 +65,7 @@ def require_partitions(application: Application, counts: Mapping[str, int], expe
             "state"
         )
     elif len({*counts.values()}) > 1:
-        msg = f"{_EQUAL}: {found}. {_ADDED}"
+        msg = f"{_EQUAL}: {found}. Without a state, make them equal. {_ADDED}"
     else:
         msg = f"the state of {application.id} is of {expected} partitions, and {found}. {_ADDED}"
     raise StateError(msg)

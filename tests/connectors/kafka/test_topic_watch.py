@@ -7,7 +7,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ConfigResource,
+    ConfigResourceType,
+    ResourcePattern,
+    ResourceType,
+)
 from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.clients import CLIENTS, on_each_client, on_each_client_at_length
@@ -24,6 +32,10 @@ OBSERVATIONS = observations(400, PARTITIONS)
 LABELS = labels_of(OBSERVATIONS)
 HALF = OBSERVATIONS[200].time
 MORE = PARTITIONS + 1
+AUTHORIZER = (
+    "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found=true",
+)
 
 
 class Changed(Served):
@@ -223,3 +235,32 @@ def test_an_input_that_is_made_anew(client: str, changed: Changed) -> None:
     code, err = changed.refused()
     assert code == 78
     assert "is not the one that the state has read" in err
+
+
+@on_each_client_at_length
+@pytest.mark.parametrize(
+    ("name", "right"), [("predictions", "WRITE"), ("observations", "READ")], ids=["write", "read"]
+)
+def test_a_permission_that_is_taken_away(  # noqa: PLR0913, PLR0917 - fixtures, and what differs
+    name: str,
+    right: str,
+    client: str,
+    brokers: Callable[..., Broker],
+    tmp_path: Path,
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    """The error names the permission and the topic."""
+    changed = Changed(brokers("--properties", *AUTHORIZER), tmp_path, start)
+    changed.on(client)
+    topic = changed.topics[name]
+    with ExitStack() as stack:
+        process = changed.running(stack)
+        pattern = ResourcePattern(ResourceType.TOPIC, topic)
+        deny = (ACLOperation[right], ACLPermissionType.DENY, pattern)
+        allow = (ACLOperation.ALL, ACLPermissionType.ALLOW, pattern)
+        with changed.broker.admin() as admin:
+            admin.create_acls([ACL("User:*", "*", *one) for one in (allow, deny)])
+        changed.produce_half(first=False)
+        code, err = ended(process)
+    assert code == 78, err
+    assert f"permission {right} on topic {topic} is missing" in err
