@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ParamSpec
 
-from abers.exceptions import BrokerError, ConfigError, StateError
+from abers.exceptions import BrokerError
 from abers.stream import make_task
 from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.extras import extra
@@ -21,6 +21,7 @@ from abers_connectors.kafka.session import session_timeout
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_checks import require_durable_changelog
 from abers_connectors.kafka.topic_creation import create_topics_if
+from abers_connectors.kafka.topic_watch import TopicWatch
 from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.runtime.application import kafka_section
 from abers_connectors.runtime.batch_buffer import BatchLimits
@@ -28,6 +29,11 @@ from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.initial_state import InitialState
 from abers_connectors.runtime.maintenance import Maintenance
 from abers_connectors.runtime.offset_gap import skip_gap
+from abers_connectors.runtime.partition_count import (
+    partition_count,
+    partition_counts,
+    require_same_partitions,
+)
 from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.serializer import ALERTS, Serializer
 from abers_connectors.runtime.snapshots import SnapshotStore
@@ -39,16 +45,16 @@ from abers_connectors.schemas.output_encoder import registered_encoder
 from abers_connectors.sinks.webhook import Webhook
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import AlertsSection, KafkaSection
     from abers_connectors.runtime.application import Application
     from abers_connectors.runtime.task import BatchResult, StreamTask
-    from abers_connectors.runtime.transport import Consumer, Producer, Reader
+    from abers_connectors.runtime.transport import Consumer, Producer
     from abers_connectors.systemd import Supervisor
 
-__all__ = ["close_or_leave", "open_worker", "partition_count", "snapshot_store"]
+__all__ = ["close_or_leave", "open_worker", "snapshot_store"]
 
 _MAX_BYTES = 1_000_000  # of a record; clients and brokers reject larger ones by default
 
@@ -86,16 +92,15 @@ def open_worker(
         transport = open_transport(kafka, watchdog)
         reader = stack.enter_context(closing(transport.reader(kafka.application_id)))
         snapshots = snapshot_store(config)
-        store = (
-            None if initial_state is None else SnapshotStore(initial_state, kafka.application_id)
+        initial = InitialState(
+            application, reader, kafka.starting_offset, _initial_store(initial_state, kafka)
         )
-        initial = InitialState(application, reader, kafka.starting_offset, store)
         if create_topics:
             for topic in create_topics_if(config, partial(initial.check, snapshots)):
                 _log.info("topic %s is created", topic)
         partitions, topics = partition_count(reader, application), _output_topics(kafka)
         encoders = _encoders(config, topics)
-        outputs = _partition_counts(reader, topics.values())
+        outputs = partition_counts(reader, topics.values())
         require_durable_changelog(config)
         initial.save(snapshots, partitions)
         identity = f"{kafka.application_id}-{kafka.group_instance_id}"
@@ -136,6 +141,8 @@ def open_worker(
             partial(skip_gap, application, reader, kafka.on_offset_out_of_range, _log.warning),
             warn=_log.warning,
         )
+        watch = stack.enter_context(closing(TopicWatch(config, application, partitions)))
+        stack.enter_context(watch.explaining())
         stack.callback(watchdog.rest)
         yield Worker(
             application,
@@ -160,8 +167,9 @@ def open_worker(
             require_few_dead=DeadLetterLimit(ratio=config.output.max_dead_letter_ratio).require,
             stall_timeout=stall_timeout,
             status=status,
+            require_topics=partial(require_same_partitions, reader, application, partitions),
             on_commit=_each(_alert(config.alerts, status, stack), page.take),
-            housekeeping=_each(maintenance, page.refresh),
+            housekeeping=_each(lambda _: watch.require(), maintenance, page.refresh),
         )
 
 
@@ -231,30 +239,6 @@ def _traced(
     return found
 
 
-def partition_count(reader: Reader, application: Application) -> int:
-    """Return the number of partitions of the inputs and the changelog, which must be equal."""
-    counts = _partition_counts(reader, [*application.inputs, application.changelog])
-    if len({*counts.values()}) > 1:
-        found = ", ".join(f"{topic} has {count}" for topic, count in counts.items())
-        msg = (
-            f"the inputs and the changelog must have equally many partitions: {found}. If "
-            "partitions were added to a topic, start a new application: a label would no longer "
-            "meet its observation"
-        )
-        raise StateError(msg)
-    return next(iter(counts.values()))
-
-
-def _partition_counts(reader: Reader, topics: Iterable[str]) -> dict[str, int]:
-    """Return the number of partitions of topics, all of which must exist."""
-    counts = {topic: reader.partition_count(topic) for topic in topics}
-    if missing := [topic for topic, count in counts.items() if not count]:
-        lines = [f"there is no topic {topic}" for topic in missing]
-        fix = "create it, or let `abers run --create-topics` create what is missing"
-        raise ConfigError([*lines, fix])
-    return counts
-
-
 def snapshot_store(config: Config) -> SnapshotStore | None:
     """Open the store of snapshots of a configuration; None if it names none."""
     kafka = config.kafka
@@ -263,6 +247,19 @@ def snapshot_store(config: Config) -> SnapshotStore | None:
     # Half of the time after which /livez fails: a storage that hangs is skipped before that.
     timeout = kafka.stall_timeout / 2000
     return SnapshotStore(config.state.path, kafka.application_id, config.state.retain, timeout)
+
+
+def _initial_store(url: str | None, kafka: KafkaSection) -> SnapshotStore | None:
+    """Open the initial state that a replay saved, whose application may have another id."""
+    if url is None:
+        return None
+    app = kafka.application_id
+    store = SnapshotStore(url, app)
+    with suppress(OSError):  # what cannot be read is reported where it is needed
+        store = store.of_only_application()
+    if store.app != app:
+        _log.info("the initial state is of application %s, and begins that of %s", store.app, app)
+    return store
 
 
 def _trim(

@@ -18,7 +18,7 @@ from abers_connectors.runtime.transport import TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["FENCED", "fenced_producer", "retried", "translated_errors"]
+__all__ = ["FENCED", "REFUSED", "fenced_producer", "retried", "translated_errors"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,14 @@ _FENCED_PRODUCER = (
     errors.InvalidProducerEpochError,
     errors.TransactionCoordinatorFencedError,
 )
+REFUSED = (
+    errors.InvalidRecordError,
+    errors.InvalidTimestampError,
+    errors.MessageSizeTooLargeError,
+    errors.RecordListTooLargeError,
+)
+"""Errors of a record that the brokers refuse however often it is sent."""
+
 FENCED = (*_FENCED_PRODUCER, errors.FencedInstanceIdError)
 """Errors after which a producer cannot abort its transaction."""
 

@@ -93,7 +93,9 @@ def _opened(name: str, settings: Mapping[str, Any]) -> Any:  # noqa: ANN401 - th
 def new_consumer(settings: Mapping[str, Any], **options: Any) -> Any:  # noqa: ANN401 - no types
     """Open a consumer of committed records, which commits and seeks only by explicit calls."""
     consumer = _opened("KafkaConsumer", {**_CONSUMER, **settings, **options})
-    _workarounds().accept_all_headers(consumer)
+    workarounds = _workarounds()
+    workarounds.release_resumed(consumer)
+    workarounds.accept_all_headers(consumer)
     return consumer
 
 

@@ -99,7 +99,6 @@ class GroupConsumer:
     def poll(self, seconds: float, max_records: int) -> Mapping[TopicPartition, Sequence[Record]]:
         """Return the records that have arrived."""
         with self._watchdog.call("poll"), translated_errors("reading"):
-            workarounds.release_resumed(self._consumer)
             workarounds.take_join_response(self._consumer)
             try:
                 found = self._consumer.poll(int(1000 * seconds), max_records=max_records)

@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any, cast
 from kafka import OffsetAndMetadata, errors
 
 from abers_connectors.kafka import workarounds
-from abers_connectors.kafka.client_errors import FENCED, translated_errors
+from abers_connectors.kafka.client_errors import FENCED, REFUSED, translated_errors
 from abers_connectors.kafka.connection import headers_to_client, new_producer, to_client
 from abers_connectors.kafka.transaction_repair import (
     last_transaction_committed,
     repeat_transaction_end,
 )
-from abers_connectors.runtime.transport import TopicPartition, TransactionError
+from abers_connectors.runtime.transport import (
+    RefusedRecordError,
+    TopicPartition,
+    TransactionError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -172,6 +176,8 @@ class TransactionalProducer:
             # one, so this client is replaced.
             if not self._epoch_changed():
                 self.abort()
+            if isinstance(error, REFUSED):
+                raise RefusedRecordError(doing, error) from error
             self.close()
             self._producer = self._connect()
             msg = f"{doing}: {error or type(error).__name__}; the transaction was aborted"

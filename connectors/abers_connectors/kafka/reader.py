@@ -47,6 +47,7 @@ class PartitionReader:
     def partition_count(self, topic: str) -> int:
         """Return the number of partitions of a topic; 0 if there is no such topic."""
         with self._watchdog.call("metadata"), translated_errors(f"topic {topic}"):
+            self._all.topics()  # updates the metadata
             return len(self._all.partitions_for_topic(topic) or ())
 
     def topic_ids(self, topics: Sequence[str]) -> tuple[str, ...]:

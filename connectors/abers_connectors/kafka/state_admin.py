@@ -10,13 +10,15 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
-from abers_connectors.kafka.assembly import partition_count, snapshot_store
+from abers_connectors.kafka.assembly import snapshot_store
 from abers_connectors.kafka.connection import open_admin
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
 from abers_connectors.runtime.application import Application, kafka_section
+from abers_connectors.runtime.changelog import last_changelog_record
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
-from abers_connectors.runtime.partition_status import PartitionStatus, last_changelog_record
+from abers_connectors.runtime.partition_count import partition_count, require_partitions
+from abers_connectors.runtime.partition_status import PartitionStatus
 from abers_connectors.runtime.reprocessor import InputReprocessor
 from abers_connectors.runtime.restore import Restorer
 from abers_connectors.runtime.transport import OffsetRange, open_transport
@@ -175,12 +177,13 @@ class StateAdmin:
         if self._snapshots is None:
             why = "the service finds the new state there"
             raise ConfigError([f"state.path: name the folder or URL of the snapshots; {why}"])
-        checkpoints = {number: self._checkpoint(number) for number in numbers}
+        count = partition_count(self._reader, self._application)
+        checkpoints = {number: self._checkpoint(number, count) for number in numbers}
         self._require_no_members()
         return checkpoints
 
-    def _checkpoint(self, number: int) -> Checkpoint:
-        """Return the checkpoint of a new state of a partition."""
+    def _checkpoint(self, number: int, count: int) -> Checkpoint:
+        """Return the checkpoint of a new state of one of `count` partitions."""
         committed = [*self._committed(number).values()]
         log = self._application.changelog_partition(number)
         offsets = self._reader.offset_range(log)
@@ -193,7 +196,17 @@ class StateAdmin:
             raise StateError(msg)
         first, second = [*next_offsets, NO_OFFSET][:2]
         batch = 1 if last is None else last.number + 1
-        return Checkpoint(self._application.id, number, batch, offsets.end, (first, second))
+        if last is not None and last.partitions:
+            counts = dict.fromkeys(self._application.inputs, count)
+            require_partitions(self._application, counts, last.partitions)
+        return Checkpoint(
+            self._application.id,
+            number,
+            batch,
+            offsets.end,
+            (first, second),
+            partitions=count,
+        )
 
     def _ranges(
         self, history: TopicHistory, checkpoints: Mapping[int, Checkpoint]

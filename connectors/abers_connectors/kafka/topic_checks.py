@@ -22,7 +22,6 @@ from abers_connectors.kafka.topics import (
     NO_TOPIC,
     NOT_AUTHORIZED,
     Finding,
-    Topic,
     describe_topics,
 )
 from abers_connectors.runtime.application import kafka_section
@@ -32,19 +31,26 @@ if TYPE_CHECKING:
 
     from abers_connectors.config.model import Config
     from abers_connectors.config.sections import KafkaSection
+    from abers_connectors.kafka.topics import Topic
+
+    Topics = Mapping[str, Topic]
 
 __all__ = [
     "CHECKS",
+    "MAX_BATCH_BYTES",
+    "changelog_findings",
     "check",
     "existence_findings",
     "identity_findings",
+    "permission_findings",
     "require_durable_changelog",
+    "times_findings",
 ]
 
 _HOUR = 3_600_000  # the default of brokers since Kafka 4
-_MAX_BATCH_BYTES = 1 << 20  # of a batch of records in the changelog
 
-Topics = dict[str, Topic]
+MAX_BATCH_BYTES = 1 << 20
+"""Bytes of the largest batch of records that a service sends."""
 
 
 def existence_findings(topics: Topics, config: Config) -> Iterator[Finding]:
@@ -63,7 +69,7 @@ def existence_findings(topics: Topics, config: Config) -> Iterator[Finding]:
             yield Finding(one.where, f"topic {one.name} cannot be used: {name}")
 
 
-def _permissions(topics: Topics, config: Config) -> Iterator[Finding]:
+def permission_findings(topics: Topics, config: Config) -> Iterator[Finding]:
     """Yield missing permissions on the topics."""
     trims = config.state.path is not None and config.state.shared
     for role, one in topics.items():
@@ -109,13 +115,15 @@ def changelog_findings(topics: Topics, config: Config) -> Iterator[Finding]:
     if not one.settings:
         return
     wrong = {key: value for key, value in CHANGELOG.items() if one.settings.get(key) != value}
-    if int(one.settings["max.message.bytes"]) < _MAX_BATCH_BYTES:
-        wrong["max.message.bytes"] = str(_MAX_BATCH_BYTES)
+    if int(one.settings["max.message.bytes"]) < MAX_BATCH_BYTES:
+        wrong["max.message.bytes"] = str(MAX_BATCH_BYTES)
     if wrong:
         now = ", ".join(f"{key}={one.settings.get(key)}" for key in wrong)
         fix = ",".join(f"{key}={value}" for key, value in wrong.items())
+        refused = "compact" in one.settings["cleanup.policy"]
+        why = ", and its records are refused, as they have no keys" if refused else ""
         text = (
-            f"topic {one.name} has {now}, with which state can be lost; run: kafka-configs.sh "
+            f"topic {one.name} has {now}, with which state can be lost{why}; run: kafka-configs.sh "
             f"--alter --entity-type topics --entity-name {one.name} --add-config {fix}"
         )
         yield Finding(one.where, text)
@@ -141,7 +149,7 @@ def _retention(topics: Topics, config: Config) -> Iterator[Finding]:
             yield Finding(one.where, text, fatal=False)
 
 
-def _times(topics: Topics, config: Config) -> Iterator[Finding]:
+def times_findings(topics: Topics, config: Config) -> Iterator[Finding]:
     """Find outputs that would reject the timestamp of a record that an input accepted."""
     del config
     inputs = [topics[role] for role in INPUTS if role in topics]
@@ -175,11 +183,11 @@ def _clocks(topics: Topics, config: Config) -> Iterator[Finding]:
 
 CHECKS: tuple[Callable[[Topics, Config], Iterator[Finding]], ...] = (
     existence_findings,
-    _permissions,
+    permission_findings,
     _partitions,
     changelog_findings,
     _retention,
-    _times,
+    times_findings,
     _clocks,
 )
 

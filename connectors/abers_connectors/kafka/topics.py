@@ -63,6 +63,7 @@ class Topic(NamedTuple):
 
     where: str  # dotted path of the key in the configuration
     name: str
+    id: str  # which a topic that was made anew does not share; "" if it is unknown
     error: int  # error code of Kafka's protocol; 0 if the topic exists
     partitions: int
     allowed: frozenset[str]  # operations that we may use on it
@@ -90,6 +91,7 @@ def describe_topics(admin: Any, kafka: KafkaSection, roles: Iterable[str]) -> di
         role: Topic(
             f"kafka.{role}",
             name,
+            str(found[name].get("topic_id") or ""),
             found[name]["error_code"],
             len(found[name]["partitions"]),
             frozenset(found[name]["authorized_operations"] or ()),

@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 _COORDINATOR_RETRY = 0.02  # seconds between two lookups of a transaction's coordinator
+_SENDER_POLL = 1000  # ms at most until a producer's thread looks for its next step
 _GROUP_RETRY = 0.1  # seconds between two lookups of a group's coordinator
 
 # Errors of requests that were not answered; for some of them the client gives up for good.
@@ -81,6 +82,21 @@ def patch_producer(producer: KafkaProducer) -> None:
     client = producer._sender._client
     client.await_ready = _without_raising(client.await_ready)
     client.send = _as_lost_connection(client.send)
+    client.poll = _waking_up(client.poll)
+
+
+def _waking_up(poll: Callable[..., object]) -> Callable[..., object]:
+    """Make the sender look for its next step every second.
+
+    When a batch is split and a record of it is refused, nothing else wakes it up: a commit would
+    wait endlessly.
+    """
+
+    def woken(timeout_ms: float | None = None, **more: object) -> object:
+        wait = _SENDER_POLL if timeout_ms is None else min(timeout_ms, _SENDER_POLL)
+        return poll(timeout_ms=wait, **more)
+
+    return woken
 
 
 def _without_raising(await_ready: Callable[..., bool]) -> Callable[..., bool]:
@@ -231,14 +247,20 @@ def patch_consumer(consumer: KafkaConsumer) -> None:
 
 
 def release_resumed(consumer: KafkaConsumer) -> None:
-    """Make the fetched records of a resumed partition available.
+    """Make a new consumer return the fetched records of a partition that was resumed.
 
     The client searches for them only if no partition is next in line, and an exhausted one counts.
     If nothing else is fetched, they would never be returned.
     """
     fetcher = consumer._fetcher
-    if not fetcher._next_partition_records:
-        fetcher._next_partition_records = None
+    fetched_records = fetcher.fetched_records
+
+    def released(*words: Any, **more: Any) -> Any:  # noqa: ANN401 - has no types
+        if not fetcher._next_partition_records:
+            fetcher._next_partition_records = None
+        return fetched_records(*words, **more)
+
+    fetcher.fetched_records = released
 
 
 class _JoinResponse:

@@ -17,7 +17,7 @@ from abers_connectors.kafka.client_errors import fenced_producer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["TRANSIENT", "error_of", "translated_error", "translated_errors"]
+__all__ = ["REFUSED", "TRANSIENT", "error_of", "translated_error", "translated_errors"]
 
 # Another process has this process's transactional id. Or the coordinator failed while it ended a
 # transaction: a client repeats that request, and brokers that raised the epoch refuse it.
@@ -36,6 +36,14 @@ _UNSUPPORTED = (
     KafkaError(KafkaError.UNSUPPORTED_VERSION).str(),
     "Required feature not supported",  # by brokers that do not know the request
 )
+
+REFUSED = {
+    "INVALID_RECORD",
+    "INVALID_TIMESTAMP",
+    "MSG_SIZE_TOO_LARGE",
+    "RECORD_LIST_TOO_LARGE",
+}
+"""Names of the errors of a record that the brokers refuse however often it is sent."""
 
 TRANSIENT = {
     "_ALL_BROKERS_DOWN",

@@ -22,13 +22,14 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from abers_connectors.kafka.producer import TransactionalProducer
 from abers_connectors.librdkafka.client_errors import (
+    REFUSED,
     error_of,
     translated_error,
     translated_errors,
 )
 from abers_connectors.librdkafka.leaders import Leaders
 from abers_connectors.librdkafka.statistics import ConnectionWatch
-from abers_connectors.runtime.transport import TransactionError
+from abers_connectors.runtime.transport import RefusedRecordError, TransactionError
 from abers_connectors.runtime.watchdog import Limit
 
 if TYPE_CHECKING:
@@ -201,6 +202,8 @@ class LibrdkafkaProducer:
             if cause.fatal() or not cause.txn_requires_abort():
                 raise translated_error(cause, doing) from error
             self.abort()
+            if cause.name() in REFUSED:
+                raise RefusedRecordError(doing, cause.str()) from error
             self._replace()
             msg = f"{doing}: {cause.str()}; the transaction was aborted"
             raise TransactionError(msg) from error

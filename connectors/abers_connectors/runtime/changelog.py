@@ -11,7 +11,7 @@ exactly what was written, or a StateError.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,7 +21,10 @@ from abers.serialization import REMEDY, seal, unseal
 from abers.stream import JournalEntry  # noqa: TC001 - msgspec reads the annotations
 from abers_connectors.runtime.checkpoint import NO_OFFSET
 
-__all__ = ["LIMIT", "MAGIC", "Assembler", "ChangelogRecord", "encode"]
+if TYPE_CHECKING:
+    from abers_connectors.runtime.transport import OffsetRange, Reader, TopicPartition
+
+__all__ = ["LIMIT", "MAGIC", "Assembler", "ChangelogRecord", "encode", "last_changelog_record"]
 
 MAGIC = b"abersCL\x01"  # the last byte is the version of the format
 LIMIT = 512 * 1024  # bytes of a record; brokers and clients allow twice as many by default
@@ -30,6 +33,7 @@ _NAME = "a record of a changelog"  # in messages
 _MAX = (1 << 63) - 1  # of an offset, and of a batch number
 _PART_HEADER = struct.Struct("<QII")  # as in `_Part`
 _OVERHEAD = len(seal(MAGIC, b"")) + _PART_HEADER.size  # bytes of a record without its piece
+_TAIL = 64  # records in which to look for the last batch, and then more
 
 
 class ChangelogRecord(msgspec.Struct, array_like=True, frozen=True):
@@ -51,6 +55,7 @@ class ChangelogRecord(msgspec.Struct, array_like=True, frozen=True):
     offsets: bytes  # a little-endian 64-bit integer a row
     dead: list[tuple[int, str]]  # row, and reason or "tombstone", where a record is no event
     entry: JournalEntry | None  # of all other rows, which are events; None if there are none
+    partitions: int = 0  # number of each input's; 0 if it is unknown
 
 
 class _Part(NamedTuple):
@@ -161,7 +166,34 @@ def _require_consistent(record: ChangelogRecord, number: int) -> None:
         # The rows increase, from 0 at least to below the number of inputs.
         "dead": all(a < b for a, b in zip([-1, *rows], [*rows, len(inputs)], strict=True)),
         "events": events == len(inputs) - len(rows),
+        "partitions": record.partitions >= 0,
     }
     for what, passed in checks.items():
         if not passed:
             raise ValueError(what)
+
+
+def last_changelog_record(
+    reader: Reader, log: TopicPartition, offsets: OffsetRange
+) -> ChangelogRecord | None:
+    """Return the last intact record of a changelog partition; None if there is none."""
+    count = _TAIL
+    while True:
+        start = max(offsets.start, offsets.end - count)
+        last = _last_between(reader, log, start, offsets.end)
+        if last is not None or start == offsets.start:
+            return last
+        count *= _TAIL
+
+
+def _last_between(
+    reader: Reader, log: TopicPartition, start: int, end: int
+) -> ChangelogRecord | None:
+    last, assembler = None, Assembler()
+    for records in reader.read(log, start, end):
+        for record in records:
+            try:
+                last = assembler.add(record.value or b"") or last
+            except StateError:  # damaged, or the rest of a batch that began before
+                assembler = Assembler()
+    return last

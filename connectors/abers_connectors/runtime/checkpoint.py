@@ -29,6 +29,7 @@ class Checkpoint(
     changelog_offset: int  # at which the changelog continues
     next_offsets: tuple[int, int]  # of observations and labels
     topic_ids: tuple[str, ...] = ()  # of the inputs, in the same order; none if they are unknown
+    partitions: int = 0  # number of each input's; 0 if it is unknown
 
     @classmethod
     def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - whatever a snapshot holds

@@ -12,13 +12,13 @@ import msgspec
 
 from abers.exceptions import BrokerError, ConfigError, StateError
 from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, initial_state_scope
+from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from abers_connectors.runtime.application import Application
-    from abers_connectors.runtime.snapshots import SnapshotStore
     from abers_connectors.runtime.transport import Reader, TopicPartition
 
 __all__ = ["InitialState"]
@@ -28,7 +28,7 @@ class InitialState:
     """Creates tasks that have no state yet.
 
     They start at the earliest or latest offsets or at a time in milliseconds, or continue from
-    `initial`: snapshots that a replay saved.
+    `initial`: snapshots that a replay saved, perhaps with another application id.
     """
 
     def __init__(
@@ -93,10 +93,24 @@ class InitialState:
     def _from_initial(self, partition: int, initial: SnapshotStore) -> StreamTask:
         """Return a task from the newest readable snapshot of the initial state."""
         app, unread = self._application, list[str]()
-        for _, blob in initial.newest(partition, failed=unread.append):
-            processor = app.restore_processor(blob, initial_state_scope(app.id, partition))
-            checkpoint = Checkpoint.from_position(processor.position).require(app.id, partition, 0)
-            return StreamTask(processor, msgspec.structs.replace(checkpoint, batch=0))
+        for name, blob in initial.newest(partition, failed=unread.append):
+            if SnapshotStore.offset(name):
+                msg = (
+                    f"{name} is a snapshot of a service; an initial state is what `abers replay "
+                    "--save-state` saved"
+                )
+                raise StateError(msg)
+            processor = app.restore_processor(blob, initial_state_scope(initial.app, partition))
+            found = Checkpoint.from_position(processor.position)
+            found = found.require(initial.app, partition, 0)
+            if found.partitions != (count := self._reader.partition_count(app.inputs[0])):
+                msg = (
+                    f"the initial state is of {found.partitions} partitions, and {app.inputs[0]} "
+                    f"has {count}; replay topics with as many"
+                )
+                raise StateError(msg)
+            checkpoint = msgspec.structs.replace(found, application_id=app.id, batch=0)
+            return StreamTask(processor, checkpoint)
         if unread:
             msg = f"the initial state: {unread[0]}; check that it can be read, and start again"
             raise BrokerError(msg)

@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from abers.exceptions import StateError
-from abers_connectors.runtime.changelog import Assembler, ChangelogRecord
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from abers_connectors.runtime.restore import CheckedSnapshot
     from abers_connectors.runtime.snapshots import StoredSnapshot
-    from abers_connectors.runtime.transport import OffsetRange, Reader, TopicPartition
+    from abers_connectors.runtime.transport import OffsetRange
 
-__all__ = ["PartitionStatus", "SnapshotStatus", "last_changelog_record"]
-
-_TAIL = 64  # records of the changelog in which to look for the last batch, and then more
+__all__ = ["PartitionStatus", "SnapshotStatus"]
 
 
 class SnapshotStatus(msgspec.Struct, frozen=True):
@@ -83,29 +78,3 @@ class PartitionStatus(msgspec.Struct, frozen=True):
         else:
             restore = "nothing: no snapshot can be used, and the changelog lost its beginning"
         return cls(partition, committed, log, *offsets, snapshots, unread, restore)
-
-
-def last_changelog_record(
-    reader: Reader, log: TopicPartition, offsets: OffsetRange
-) -> ChangelogRecord | None:
-    """Return the last intact record of a changelog partition; None if there is none."""
-    count = _TAIL
-    while True:
-        start = max(offsets.start, offsets.end - count)
-        last = _last_between(reader, log, start, offsets.end)
-        if last is not None or start == offsets.start:
-            return last
-        count *= _TAIL
-
-
-def _last_between(
-    reader: Reader, log: TopicPartition, start: int, end: int
-) -> ChangelogRecord | None:
-    last, assembler = None, Assembler()
-    for records in reader.read(log, start, end):
-        for record in records:
-            try:
-                last = assembler.add(record.value or b"") or last
-            except StateError:  # damaged, or the rest of a batch that began before
-                assembler = Assembler()
-    return last

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import BrokerError, SettingsError, StateError
 from abers.serialization import is_keyed
-from abers_connectors.runtime.changelog import Assembler
+from abers_connectors.runtime.changelog import Assembler, last_changelog_record
+from abers_connectors.runtime.partition_count import require_partitions
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
 
@@ -29,6 +30,13 @@ REBUILD = "`abers state rebuild CONFIG --from-inputs`"
 """The recommended command where a state is lost."""
 
 _TICK = 0.01  # seconds
+
+
+class _Topics(NamedTuple):
+    """The inputs as they are now."""
+
+    ids: tuple[str, ...]
+    partitions: int
 
 
 class RestoredTask(NamedTuple):
@@ -83,7 +91,8 @@ class Restorer:
             unread.append(sentence)
             self._warn(sentence)
 
-        topics = self._reader.topic_ids(self._application.inputs)
+        inputs = self._application.inputs
+        topics = _Topics(self._reader.topic_ids(inputs), self._reader.partition_count(inputs[0]))
         try:
             restored = self._restored(partition, kept, topics, tick, failed)
         except _OperatorError:
@@ -96,14 +105,14 @@ class Restorer:
                 "can be read"
             )
             raise BrokerError(msg) from error
-        restored.task.identify(topics)
+        restored.task.identify(*topics)
         return restored
 
     def _restored(
         self,
         partition: int,
         kept: StreamTask | None,
-        topics: tuple[str, ...],
+        topics: _Topics,
         tick: Callable[[], None],
         failed: Callable[[str], None],
     ) -> RestoredTask:
@@ -115,18 +124,44 @@ class Restorer:
         task = kept or self._newest(partition, offsets, tick, failed)
         if task is None:
             if offsets.end == 0 and set(committed) == {None}:
-                return RestoredTask(self._create(partition), uncommitted=True)
+                return self._created(partition, topics)
             if offsets.start > 0 or offsets.end == 0:
                 raise _lost(log, offsets, committed)
             task = StreamTask.empty(self._application, partition)
-        self._require_topics(task, topics)
+        self._require_topics(task, topics.ids)
         self._apply_changelog(task, offsets.end, tick)
         if task.checkpoint.batch == 0:  # transactions were begun, and none was committed
             if set(committed) == {None}:
-                return RestoredTask(self._create(partition), uncommitted=True)
+                return self._created(partition, topics)
             raise _lost(log, offsets, committed)
+        self._require_partitions(task.checkpoint.partitions, topics)
         self._require_offsets(task, committed)
         return RestoredTask(task, uncommitted=self._skip_gap(task))
+
+    def _created(self, partition: int, topics: _Topics) -> RestoredTask:
+        """Create a task, unless the state of another partition is of fewer or more partitions."""
+        for number in range(topics.partitions):
+            if known := self._known_partitions(number):
+                self._require_partitions(known, topics)
+                break
+        return RestoredTask(self._create(partition), uncommitted=True)
+
+    def _known_partitions(self, number: int) -> int:
+        """Return how many partitions the state of a partition says there are; 0 if it has none."""
+        log = self._application.changelog_partition(number)
+        offsets = self._reader.offset_range(log)
+        if offsets.end == 0:
+            return 0
+        if last := last_changelog_record(self._reader, log, offsets):
+            return last.partitions
+        tasks = (one.task for one in self.checked_snapshots(number, offsets))
+        return next((one.checkpoint.partitions for one in tasks if one is not None), 0)
+
+    def _require_partitions(self, known: int, topics: _Topics) -> None:
+        """Raise a StateError if partitions were added since the state began."""
+        if known:
+            counts = dict.fromkeys(self._application.inputs, topics.partitions)
+            require_partitions(self._application, counts, known)
 
     def checked_snapshots(
         self,

@@ -12,6 +12,7 @@ import re
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
+from abers.exceptions import ParameterError
 from abers_connectors.runtime.storage import Storage, StorageTimeoutError
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class SnapshotStore:
     """
 
     def __init__(self, url: str, app: str, keep: int = 3, timeout: float = 30.0) -> None:
-        self._storage, self._app, self._keep = Storage(url, timeout), app, keep
+        self._url, self._timeout = url, timeout
+        self._storage, self.app, self._keep = Storage(url, timeout), app, keep
 
     def save(self, partition: int, offset: int, pieces: bytes | Iterable[Piece]) -> str:
         """Save a snapshot, remove the oldest ones of its task, and return its name.
@@ -104,10 +106,29 @@ class SnapshotStore:
         """Return all snapshots, by partition, newest first."""
         folders = (
             entry["name"].rsplit("/", 1)[-1]
-            for entry in self._storage.entries(f"{self._storage.root}/{self._app}")
+            for entry in self._storage.entries(f"{self._storage.root}/{self.app}")
         )
         numbers = sorted(int(name) for name in folders if name.isascii() and name.isdecimal())
         return [one for number in numbers for one in self._of(number)]
+
+    def of_only_application(self) -> SnapshotStore:
+        """Return the snapshots of the only application that has some here, if it is another one.
+
+        Raises a ParameterError if several others have some.
+        """
+        if self.stored():
+            return self
+        entries = self._storage.entries(self._storage.root)
+        names = sorted(one["name"].rsplit("/", 1)[-1] for one in entries)
+        stores = [SnapshotStore(self._url, name, self._keep, self._timeout) for name in names]
+        found = [one for one in stores if one.stored()]
+        if len(found) > 1:
+            msg = (
+                f"{self._url} has snapshots of {', '.join(one.app for one in found)}, and none of "
+                f"{self.app}: which to take is unknown; give each a folder of its own"
+            )
+            raise ParameterError(msg)
+        return found[0] if found else self
 
     def remove(self, partition: int, *, but: int | None = None) -> None:
         """Remove the snapshots of a task, except the one of an offset."""
@@ -121,7 +142,7 @@ class SnapshotStore:
         return int(name.rsplit("/", 1)[-1].partition(".")[0])
 
     def _folder(self, partition: int) -> str:
-        return f"{self._storage.root}/{self._app}/{partition}"
+        return f"{self._storage.root}/{self.app}/{partition}"
 
     def _of(self, partition: int) -> list[StoredSnapshot]:
         found = []

@@ -94,6 +94,7 @@ class StreamTask:
             np.array([one.offset for one in merged.records], "<i8").tobytes(),
             sorted(dead),
             entry,
+            self.checkpoint.partitions,
         )
         self._advance(changelog_record)
         output_records = serializer.serialize(outputs, decoded, merged.records)
@@ -103,7 +104,14 @@ class StreamTask:
         """Return an empty batch, which records where the task starts or continues after a gap."""
         checkpoint = self.checkpoint
         record = ChangelogRecord(
-            abers.__version__, checkpoint.batch, checkpoint.next_offsets, b"", b"", [], None
+            abers.__version__,
+            checkpoint.batch,
+            checkpoint.next_offsets,
+            b"",
+            b"",
+            [],
+            None,
+            checkpoint.partitions,
         )
         self._advance(record)
         return record
@@ -112,9 +120,11 @@ class StreamTask:
         """Continue at other offsets of the inputs; write `empty_record` to commit them."""
         self.checkpoint = msgspec.structs.replace(self.checkpoint, next_offsets=next_offsets)
 
-    def identify(self, topic_ids: tuple[str, ...]) -> None:
-        """Record the topics that the offsets are of."""
-        self.checkpoint = msgspec.structs.replace(self.checkpoint, topic_ids=topic_ids)
+    def identify(self, topic_ids: tuple[str, ...], partitions: int) -> None:
+        """Record the topics that the offsets are of, and the number of their partitions."""
+        self.checkpoint = msgspec.structs.replace(
+            self.checkpoint, topic_ids=topic_ids, partitions=partitions
+        )
 
     def apply(self, record: ChangelogRecord) -> Outputs | None:
         """Apply the next record of the changelog; raises a StateError if it does not fit."""
@@ -137,5 +147,8 @@ class StreamTask:
         self.records_since_snapshot += len(record.inputs)
         self.records_to_replay += len(record.inputs)
         self.checkpoint = msgspec.structs.replace(
-            self.checkpoint, batch=record.number + 1, next_offsets=record.next_offsets
+            self.checkpoint,
+            batch=record.number + 1,
+            next_offsets=record.next_offsets,
+            partitions=record.partitions or self.checkpoint.partitions,
         )

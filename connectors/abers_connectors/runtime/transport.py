@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
-from abers.exceptions import BrokerError
+from abers.exceptions import BrokerError, ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,6 +29,7 @@ __all__ = [
     "Producer",
     "Reader",
     "Record",
+    "RefusedRecordError",
     "TopicPartition",
     "TransactionError",
     "Transport",
@@ -50,6 +51,17 @@ _RECORD, _HEADER = 300, 150  # bytes of memory of the objects of a record, and o
 
 class TransactionError(BrokerError):
     """A transaction was aborted: nothing of it was written, and the state in memory is invalid."""
+
+
+class RefusedRecordError(ConfigError):
+    """The brokers refuse a record by a setting of its topic, however often it is sent."""
+
+    def __init__(self, doing: str, why: object) -> None:
+        msg = (
+            f"{doing}: the brokers refuse a record ({why}), so nothing was committed; compare the "
+            "settings of the topics by `abers check --connect`"
+        )
+        super().__init__([msg])
 
 
 class TopicPartition(NamedTuple):
@@ -205,7 +217,8 @@ class Producer(Protocol):
     def commit(self, offsets: Mapping[TopicPartition, int], group_metadata: object) -> None:
         """Commit the transaction together with input offsets.
 
-        Raises a TransactionError if the transaction was aborted instead.
+        Raises a TransactionError if the transaction was aborted instead, and a RefusedRecordError
+        if it always will be.
         """
 
     def abort(self) -> None:

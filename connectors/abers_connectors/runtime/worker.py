@@ -57,8 +57,9 @@ class Worker:
     its last argument from time to time. `topics` maps sinks to topics; the output of other sinks is
     dropped. `require_few_dead` raises if the dead letters, counted by reason, are too many for the
     number of records. The worker fails if it is outside the consumer group for more than
-    `stall_timeout` seconds. `on_commit` is called for each task of a committed batch, and
-    `housekeeping` after each turn of the loop, except a turn that rebalances.
+    `stall_timeout` seconds. `require_topics` is called when the assignment has changed, and raises
+    if the topics have other partitions than at the start. `on_commit` is called for each task of a
+    committed batch, and `housekeeping` after each turn of the loop, except a turn that rebalances.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -77,6 +78,7 @@ class Worker:
         require_few_dead: Callable[[Counter[str], int], None],
         stall_timeout: float,
         status: Status,
+        require_topics: Callable[[], object] = lambda: None,
         on_commit: Callable[[StreamTask, BatchResult], object] = lambda *_: None,
         housekeeping: Callable[[Sequence[StreamTask]], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
@@ -86,6 +88,7 @@ class Worker:
         self._consumer, self._producer, self._reader = consumer, producer, reader
         self._deserializer, self._serializer, self._topics = deserializer, serializer, topics
         self._stop_on_dead_letter, self._require_few_dead = stop_on_dead_letter, require_few_dead
+        self._require_topics = require_topics
         self._on_commit, self._housekeeping = on_commit, housekeeping
         self._stall_timeout, self._clock = stall_timeout, clock
         self._buffer = BatchBuffer(consumer, limits, clock)
@@ -177,6 +180,7 @@ class Worker:
 
     def _reassign(self, membership: GroupMembership) -> None:
         """Restore the tasks that are assigned now: first those that were assigned before."""
+        self._require_topics()
         previous, self._tasks, self._epoch = self._tasks, {}, membership.epoch
         self._buffer.clear()
         self.status.joined = False  # until all tasks are restored

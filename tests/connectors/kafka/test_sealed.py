@@ -41,6 +41,11 @@ class Topics:
         """Return no ids, as of a broker that knows none."""
         return ("",) * len(topics)
 
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions."""
+        del topic
+        return 1
+
     def committed(self, partition: TopicPartition) -> int | None:
         """Return the offset of the snapshot."""
         del partition

@@ -159,3 +159,29 @@ def test_reading_takes_no_part_in_a_group(
     history = opened(topic)
     assert len([*history.read(history.ranges())]) == 1
     assert groups() == before
+
+
+@pytest.mark.parametrize("late", ["labels", "observations"])
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 30_000, 330), (2, 50_000, 330), (1, 6_000, 10_000)],
+    ids=["many", "many in partitions", "large"],
+)
+def test_records_that_are_late_are_read(
+    opened: Callable[..., TopicHistory], broker: Broker, late: str, shape: tuple[int, int, int]
+) -> None:
+    """All is read in order, although one input is ahead by more than may queue.
+
+    What has arrived of an input while it was paused comes once it is resumed.
+    """
+    partitions, count, size = shape
+    names = {name: broker.create(name, partitions) for name in ("observations", "labels")}
+    lag = count * 3 // 5
+    for name, topic in names.items():
+        value = bytes(size if name == "observations" else 50)
+        first = lag if name == late else 0
+        records = (Message(value, partition=n % partitions, time=first + n) for n in range(count))
+        broker.produce(topic, records, linger_ms=50)
+    history = opened(*names.values())
+    found = [one.record.timestamp for one in history.read(history.ranges())]
+    assert found == sorted([*range(count), *range(lag, count + lag)])

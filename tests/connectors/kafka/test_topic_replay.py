@@ -54,10 +54,15 @@ class Stage:
     """Topics with a stream in them, and their configuration."""
 
     def __init__(
-        self, broker: Broker, folder: Path, observations: list[Record], labels: list[Record]
+        self,
+        broker: Broker,
+        folder: Path,
+        observations: list[Record],
+        labels: list[Record],
+        partitions: int = PARTITIONS,
     ) -> None:
         self.broker, self.folder = broker, folder
-        self.topics = broker.create_all(PARTITIONS)
+        self.topics = broker.create_all(partitions)
         broker.produce(self.topics["observations"], written(observations))
         broker.produce(self.topics["labels"], written(labels))
         self.configure()
@@ -250,6 +255,24 @@ def test_the_state_is_saved_for_a_service(
         )
     ran = invoke(*words, "--save-state", "seed")
     assert (ran.code, "there is a state already" in ran.err) == (2, True)
+
+
+def test_labels_that_are_late_end_no_replay(broker: Broker, tmp_path: Path, invoke: Invoke) -> None:
+    """Labels may come 18,000 records after their observations, and the state is saved."""
+    seen, stage = observations(30_000), Stage(broker, tmp_path, [], [], partitions=1)
+    large = (one._replace(headers=[("trace", bytes(250))]) for one in written(seen))
+    broker.produce(stage.topics["observations"], large, linger_ms=50)
+    labels = written(labels_of(seen, late=18_000_000))
+    broker.produce(stage.topics["labels"], labels, linger_ms=50)
+    ran = invoke("replay", "abers.toml", "-o", "out.jsonl", "--save-state", "seed", "--json")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    assert (summary["observations"], summary["labels"]) == (30_000, 30_000)
+    ((_, blob),) = SnapshotStore(str(tmp_path / "seed"), "abers").newest(0)
+    assert Checkpoint.from_position(Processor.restore(blob).position).next_offsets == (
+        30_000,
+        30_000,
+    )
 
 
 def test_a_service_goes_on_where_the_replay_ended(

@@ -35,6 +35,11 @@ class Log:
         """Return the ids of topics."""
         return tuple(f"id of {topic}" for topic in topics)
 
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions."""
+        del topic
+        return 1
+
     def committed(self, partition: TopicPartition) -> int:
         """Return the offset after the batch."""
         del partition

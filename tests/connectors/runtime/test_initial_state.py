@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.streams import labels_of, observations, oracle
+from tests.connectors.keys import KEY
+
+from abers_connectors.runtime.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
     import subprocess
@@ -48,6 +52,65 @@ def test_a_seeded_service_continues_where_the_replay_ended(
     code, err = served.refused("--initial-state", "seed")
     assert code == 78
     assert "an initial state is for an application that has none" in err
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_one_replay_seeds_applications_of_other_ids(  # noqa: PLR0913, PLR0917 - fixtures
+    key: str | None,
+    broker: Broker,
+    tmp_path: Path,
+    start: Callable[..., subprocess.Popen[bytes]],
+    invoke: Callable[..., Ran],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An initial state that another application id saved is used, and its seal is checked."""
+    if key is not None:
+        monkeypatch.setenv("ABERS_STATE_KEY", key)
+    blue = Served(broker, tmp_path, start)
+    blue.produce(OBSERVATIONS, LABELS)
+    ran = invoke("replay", "abers.toml", "--output", "before.jsonl", "--save-state", "seed")
+    assert ran.code == 0, ran.err
+    green = Served(broker, tmp_path, start)
+    green.topics |= {name: blue.topics[name] for name in ("observations", "labels")}
+    green.configure()
+    green.serve("--initial-state", "seed")
+    processors, _ = oracle(OBSERVATIONS, LABELS, green.config().settings(), PARTITIONS)
+    with green.log() as look:
+        states = [task.processor.state_bytes() for task in look.tasks()]
+    assert states == [processor.state_bytes() for processor in processors]
+    assert broker.consume(green.topics["predictions"]) == []
+
+
+def test_an_initial_state_that_cannot_be_used(
+    broker: Broker,
+    tmp_path: Path,
+    start: Callable[..., subprocess.Popen[bytes]],
+    invoke: Callable[..., Ran],
+) -> None:
+    """The error says whose state there is, that it is a service's, or of how many partitions."""
+    served = Served(broker, tmp_path, start)
+    served.produce(OBSERVATIONS, LABELS)
+    served.configure(snapshot_every=50)
+    served.serve()
+    other = Served(broker, tmp_path, start)
+    code, err = other.refused("--initial-state", "state")
+    assert code == 78
+    assert "is a snapshot of a service; an initial state is what `abers replay" in err
+    for app in ("blue", "green"):
+        SnapshotStore(str(tmp_path / "both"), app).save(0, 0, b"")
+    code, err = other.refused("--initial-state", "both")
+    assert code == 78
+    assert f"has snapshots of blue, green, and none of {other.app}" in err
+    ran = invoke("replay", "abers.toml", "--output", "before.jsonl", "--save-state", "seed")
+    assert ran.code == 0, ran.err
+    other.topics |= broker.create_all(1)
+    other.configure()
+    code, err = other.refused("--initial-state", "seed")
+    assert code == 78
+    assert (
+        f"the initial state is of {PARTITIONS} partitions, and {other.topics['observations']} has 1"
+        in err
+    )
 
 
 def test_a_service_starts_at_the_latest_offset(

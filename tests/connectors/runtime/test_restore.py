@@ -5,15 +5,19 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from msgspec import structs
 from tests.connectors.runtime.restorers import APPLICATION, BATCH, Log, restorer, still
 
 from abers.exceptions import StateError
 from abers_connectors.runtime.checkpoint import Checkpoint
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
+from abers_connectors.runtime.transport import OffsetRange
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from abers_connectors.runtime.transport import TopicPartition
 
 PATIENCE = 60.0  # seconds
 
@@ -37,6 +41,44 @@ def test_a_restore_of_another_topic(tmp_path: Path) -> None:
     restoring = restorer(Log(0, 1, BATCH), SnapshotStore(str(tmp_path), "app"), print)
     with pytest.raises(StateError, match=r"is not the one .* another id.*id of observations"):
         restoring.restore(0, kept("another id"), still)
+
+
+class Grown(Log):
+    """The topics of an application of one partition, after another one was added."""
+
+    def partition_count(self, topic: str) -> int:
+        """Return the new number."""
+        del topic
+        return 2
+
+    def committed(self, partition: TopicPartition) -> int | None:  # type: ignore[override]
+        """Return no offset of the new partition."""
+        return None if partition.partition else super().committed(partition)
+
+    def offset_range(self, partition: TopicPartition) -> OffsetRange:
+        """Return an empty changelog of the new partition."""
+        return OffsetRange(0, 0) if partition.partition else super().offset_range(partition)
+
+
+@pytest.mark.parametrize("partition", [0, 1], ids=["with a state", "added"])
+@pytest.mark.parametrize("known_by", ["changelog", "snapshot"])
+def test_no_restore_after_partitions_were_added(
+    partition: int, known_by: str, tmp_path: Path
+) -> None:
+    """The state says how many partitions there were, and no other partition begins anew."""
+    snapshots, written = SnapshotStore(str(tmp_path), "app"), BATCH
+    if known_by == "changelog":
+        written = structs.replace(BATCH, partitions=1)
+    else:
+        checkpoint = Checkpoint("app", 0, 1, 1, (5, -1), partitions=1)
+        blob = APPLICATION.snapshot(APPLICATION.new_processor(), checkpoint)
+        snapshots.save(0, 1, blob)
+    start = 0 if known_by == "changelog" else 1
+    restoring = restorer(Grown(start, 1, written), snapshots, print)
+    with pytest.raises(
+        StateError, match="the state of app is of 1 partitions, and observations has 2"
+    ):
+        restoring.restore(partition, None, still)
 
 
 def test_a_slow_download_ticks() -> None:

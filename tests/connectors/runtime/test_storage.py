@@ -288,7 +288,7 @@ def test_a_restore_continues_with_the_changelog(call: str, failing: set[str]) ->
     snapshots.save(0, 1, b"a snapshot")
     failing.add(call)
     task, fresh = restorer(Log(0, 1, BATCH), snapshots, warnings.append).restore(0, None, still)
-    assert task.checkpoint == Checkpoint("app", 0, 1, 1, (5, -1), ("id of observations",))
+    assert task.checkpoint == Checkpoint("app", 0, 1, 1, (5, -1), ("id of observations",), 1)
     assert not fresh
     assert len(warnings) == 1
     assert "ClientError" in warnings[0]

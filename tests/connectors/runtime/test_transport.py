@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from abers_connectors.runtime.transport import (
     TRANSPORTS,
     FetchPosition,
     OffsetRange,
+    RefusedRecordError,
     TopicPartition,
     open_transport,
 )
@@ -149,6 +151,29 @@ def test_a_transaction_is_all_or_nothing(open_clients: Callable[..., Clients]) -
     assert (one.topic, one.partition, one.offset) == (clients.topic, 0, 0)
     assert (one.key, one.value, one.timestamp) == (b"key", b"value", 1234)
     assert [(name, value) for name, value in one.headers] == [("name", b"header")]
+    consumer.close()
+
+
+@pytest.mark.parametrize("setting", [("max.message.bytes", "100"), ("cleanup.policy", "compact")])
+def test_a_record_that_the_brokers_refuse(
+    setting: tuple[str, str], open_clients: Callable[..., Clients], broker: Broker
+) -> None:
+    """It ends the commit with an error of its own: a repetition would be refused, too."""
+    clients = open_clients()
+    consumer, producer = clients.consumer(), clients.producer()
+    metadata = settled(consumer, owned=1).group_metadata
+    assert metadata is not None
+    broker.configure(clients.topic, dict([setting]))
+
+    def commit_until_it_fails() -> None:
+        while True:
+            producer.begin()
+            for _ in range(40):
+                producer.send(clients.at(), None, os.urandom(200))
+            producer.commit({clients.at(): 0}, metadata)
+
+    with pytest.raises(RefusedRecordError, match="committing: the brokers refuse a record"):
+        commit_until_it_fails()
     consumer.close()
 
 
