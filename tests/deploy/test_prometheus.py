@@ -52,7 +52,7 @@ def metrics() -> list[Metric]:
 def served(flags: dict[str, Any]) -> Status:
     """Return the status of a service that predicted, learned, and met a bad record."""
     status, task = Status(60.0), Served(flags=flags)
-    status.snapshot_every = 100
+    status.snapshot_every, status.input_partitions = 100, 1
     status.assign([("in", 0)])
     observation, label = b'{"id": "a", "time": 5, "score": 0.5}', b'{"id": "a", "time": 6, '
     status.batch_committed(task, task.take(*map(Read, (observation, label + b'"label": 1}', b"{"))))

@@ -71,7 +71,13 @@ def open_worker(
 
     kafka = kafka_section(config)
     stall_timeout = kafka.stall_timeout / 1000
-    status = Status(stall_timeout, supervisor.alive, max_models=config.http.max_models)
+    status = Status(
+        stall_timeout,
+        supervisor.alive,
+        max_models=config.http.max_models,
+        application=kafka.application_id,
+        process=kafka.group_instance_id,
+    )
     page = ServicePage(kafka.application_id, status)
     with ExitStack() as stack:
         if config.http.enabled:
@@ -89,6 +95,7 @@ def open_worker(
             for topic in create_topics_if(config, partial(initial.check, snapshots)):
                 _log.info("topic %s is created", topic)
         partitions, topics = partition_count(reader, application), _output_topics(kafka)
+        status.input_partitions = partitions
         encoders = _encoders(config, topics)
         outputs = _partition_counts(reader, topics.values())
         require_durable_changelog(config)
