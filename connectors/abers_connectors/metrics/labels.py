@@ -78,7 +78,7 @@ class LabelCache:
         return found
 
     def complete(self, metric: Metric) -> Metric:
-        """Give the common labels to all samples of a metric, and return it."""
+        """Add the common labels to all samples of a metric, and return it."""
         metric.samples = [
             one._replace(labels=self.of((*one.labels,), (*one.labels.values(),)))
             for one in metric.samples
