@@ -128,6 +128,7 @@ def test_a_service_tells_how_it_is(
         heard(systemd, b"WATCHDOG=1")
         found = samples(url)
     assert found["abers_input_partitions"] == 2.0
+    assert f'abers_input_partitions{{application="{app}",process="0"}}' in page(url, "/metrics")[1]
     assert found["abers_records_total[observations]"] == 3.0
     assert found["abers_records_total[labels]"] == 1.0
     assert found["abers_predictions_total"] == 1.0
