@@ -20,6 +20,8 @@ from abers_connectors.metrics.service_metrics import registry_of
 from abers_connectors.runtime.status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from prometheus_client import Metric
 
 PAGE = DEPLOY.parent / "docs" / "operations.md"
@@ -33,11 +35,15 @@ RULES: list[dict[str, Any]] = [
 BOARD: dict[str, Any] = json.loads((DEPLOY / "grafana" / "dashboards" / "abers.json").read_text())
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
 VARIABLES = {one["name"]: one for one in BOARD["templating"]["list"]}
+PROCESS = {
+    *("process_resident_memory_bytes", "process_cpu_seconds_total", "process_start_time_seconds"),
+}
+ACCOUNTS = {"abers_events_total", "abers_predictions_ended_total"}
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
 
 
-def metrics() -> list[Metric]:
-    """Return the metrics of services to which a little of everything has happened."""
+def metrics(*prefixes: str) -> list[Metric]:
+    """Return the metrics of services to which a little of everything has happened, by names."""
     numbers = {"task.kind": "regression", "calibrator.distributions": "scored"}
     pooled = numbers | {"calibrator.kind": "protected", "calibrator.support": [0, 1]}
     tracked = pooled | {"calibrator.coverage": 0.9}
@@ -46,13 +52,13 @@ def metrics() -> list[Metric]:
         for one in registry_of(served(flags)).collect():
             if len(one.samples) >= len(found[one.name].samples if one.name in found else ()):
                 found[one.name] = one
-    return [one for name, one in sorted(found.items()) if name.startswith("abers_")]
+    return [one for name, one in sorted(found.items()) if name.startswith(prefixes)]
 
 
 def served(flags: dict[str, Any]) -> Status:
     """Return the status of a service that predicted, learned, and met a bad record."""
     status, task = Status(60.0), Served(flags=flags)
-    status.snapshot_every = 100
+    status.snapshot_every, status.input_partitions = 100, 1
     status.assign([("in", 0)])
     observation, label = b'{"id": "a", "time": 5, "score": 0.5}', b'{"id": "a", "time": 6, '
     status.batch_committed(task, task.take(*map(Read, (observation, label + b'"label": 1}', b"{"))))
@@ -81,6 +87,16 @@ def test_alerts_fire() -> None:
     assert tested == {rule["alert"] for rule in RULES}
 
 
+@pytest.mark.parametrize("rule", RECORDED + RULES, ids=lambda one: one.get("alert", "recorded"))
+def test_rules_tell_applications_apart(rule: dict[str, Any]) -> None:
+    """What a rule adds up is of one application of one job, and no rule names a job."""
+    expression = rule["expr"]
+    added = [{*one.split(", ")} for one in re.findall(r" by \(([^)]*)\)", expression)]
+    assert added
+    assert all({"job", "application"} <= labels for labels in added)
+    assert "job=" not in expression
+
+
 def test_the_command_writes_the_rules(tmp_path: Path) -> None:
     """`abers prometheus-rules` gives the rules that lie in deploy/."""
     rules, mine = (DEPLOY / "rules.yml").read_text(), tmp_path / "mine.yml"
@@ -92,23 +108,49 @@ def test_the_command_writes_the_rules(tmp_path: Path) -> None:
 @pytest.mark.parametrize("query", [rule["expr"] for rule in RECORDED + RULES] + QUERIES)
 def test_queries_ask_for_what_there_is(query: str) -> None:
     """Alerts and panels go by metrics that a service has."""
-    samples = {sample.name for metric in metrics() for sample in metric.samples}
-    samples |= {"up", "process_resident_memory_bytes", "process_cpu_seconds_total"}
+    samples = {sample.name for metric in metrics("abers_") for sample in metric.samples}
+    samples |= {"up", *PROCESS, *ACCOUNTS}
     samples |= {rule["record"] for rule in RECORDED}
-    asked = re.findall(r"(?<![\w:])(?:[\w:]*abers_[\w:]+|process_\w+|up)(?=[{\[) ]|$)", query)
+    asked = _asked(query)
     assert asked
     assert samples.issuperset(asked)
 
 
+def _asked(query: str) -> list[str]:
+    """Return the metrics that a query asks for."""
+    return re.findall(r"(?<![\w:])(?:[\w:]*abers_[\w:]+|process_\w+|up)(?=[{\[) ]|$)", query)
+
+
 @pytest.mark.prometheus
-def test_panels_can_be_drawn(tmp_path: Path) -> None:
-    """Prometheus understands what each panel asks."""
+def test_panels_draw_something(tmp_path: Path) -> None:
+    """Each query of a panel has a result where all has happened that can happen."""
     names = re.compile(r"\$(\w+)")
     assert {name for query in QUERIES for name in names.findall(query)} < {*VARIABLES}
-    queries = [names.sub(".*", query) for query in QUERIES]
-    rules = [{"record": f"panel:{n}", "expr": query} for n, query in enumerate(queries)]
-    (tmp_path / "rules.yml").write_text(json.dumps({"groups": [{"name": "x", "rules": rules}]}))
-    promtool("check", "rules", tmp_path / "rules.yml")
+    queries = [names.sub(".*", query) for query in QUERIES if not ACCOUNTS & {*_asked(query)}]
+    tests = [
+        {
+            "expr": f"count({query}) > bool 0",
+            "eval_time": "2h",
+            "exp_samples": [{"labels": "{}", "value": 1}],
+        }
+        for query in queries
+    ]
+    one = {"interval": "1m", "input_series": [*_series()], "promql_expr_test": tests}
+    rules = [str(DEPLOY / "rules.yml")]
+    story = {"rule_files": rules, "evaluation_interval": "1m", "tests": [one]}
+    (tmp_path / "story.yml").write_text(json.dumps(story))
+    promtool("test", "rules", tmp_path / "story.yml")
+
+
+def _series() -> Iterator[dict[str, str]]:
+    """Yield what two hours of a busy service look like: all counters grow."""
+    for metric in metrics("abers_", "process_"):
+        for sample in metric.samples:
+            labels = sample.labels | {"job": "abers", "instance": "a:8090"}
+            written = ", ".join(f"{name}={json.dumps(value)}" for name, value in labels.items())
+            grows = metric.type in {"counter", "histogram"} or "start_time" in sample.name
+            values = "1+1x120" if grows else "1x120"
+            yield {"series": f"{sample.name}{{{written}}}", "values": values}
 
 
 def test_panels_ask_the_source_there_is() -> None:
@@ -116,7 +158,7 @@ def test_panels_ask_the_source_there_is() -> None:
     (source,) = read(DEPLOY / "grafana" / "datasource.yaml")["datasources"]
     assert {panel["datasource"]["uid"] for panel in PANELS} == {"${datasource}"}
     assert VARIABLES["datasource"]["current"]["value"] == source["uid"]
-    assert [*VARIABLES] == ["datasource", "job", "instance", "model"]
+    assert [*VARIABLES] == ["datasource", "job", "application", "process", "model"]
 
 
 def test_panels_can_be_read() -> None:
@@ -135,7 +177,7 @@ def test_panels_can_be_read() -> None:
         assert panel["fieldConfig"]["defaults"]["unit"]
         for target in panel["targets"]:
             many = "{{model}}" in target["legendFormat"]
-            assert not many or "topk(" in target["expr"] or "> 0" in target["expr"]
+            assert not many or re.search(r"(top|bottom)k\(|> 0", target["expr"])
     assert {one["type"] for one in BOARD["panels"]} == {"row", "stat", "timeseries"}
 
 
@@ -165,7 +207,7 @@ def test_some_alerts_page() -> None:
 def test_the_page_has_every_metric_and_alert() -> None:
     """The page has every metric and alert, and no other."""
     page = PAGE.read_text()
-    names = {_called(metric) for metric in metrics()}
+    names = {_called(metric) for metric in metrics("abers_")}
     listed = {*re.findall(r"`(abers_\w+)`", page)}
     assert listed == names
     alerts = re.findall(r"^\| (Abers\w+) \|", page, re.MULTILINE)

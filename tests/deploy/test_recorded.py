@@ -110,12 +110,12 @@ def test_two_workers_whose_errors_cancel(tmp_path: Path) -> None:
     """Errors that cancel between workers count for nothing, as in the events of both together."""
     flags = {"task.scores": "probability"}
     workers = [worked("a", halves(HIGH, 1), flags), worked("b", halves(LOW, 2), flags)]
-    seen, known = last(workers), 'job="abers", model="m"'
+    seen, known = last(workers), 'job="abers", application="abers", model="m"'
     labels, p = np.array([one.label for one in seen]), np.array([one.p for one in seen])
     assert len(seen) == 2 * WINDOW * RATE
     views = {"raw": [one.score for one in seen], "calibrated": p.tolist()}
     wanted = {
-        f'job_model_view:abers_ece:rate5m{{{known}, view="{view}"}}': ece(
+        f'job_application_model_view:abers_ece:rate5m{{{known}, view="{view}"}}': ece(
             forecasts, labels.tolist()
         )
         for view, forecasts in views.items()
@@ -124,14 +124,16 @@ def test_two_workers_whose_errors_cancel(tmp_path: Path) -> None:
     assert 4 * ece(views["raw"], labels.tolist()) < min(apart)
     losses = -np.log(np.where(labels == 1, p, 1 - p))
     wanted |= {
-        f'job_model_view:{name}:rate5m{{{known}, view="calibrated"}}': float(values.mean())
+        f'job_application_model_view:{name}:rate5m{{{known}, view="calibrated"}}': float(
+            values.mean()
+        )
         for name, values in (
             ("abers_brier_score", (p - labels) ** 2),
             ("abers_log_loss_nats", losses),
         )
     }
     width = float(np.mean([one.p1 - one.p0 for one in seen]))
-    wanted[f"job_model:abers_venn_abers_interval_width_ratio:rate5m{{{known}}}"] = width
+    wanted[f"job_application_model:abers_venn_abers_interval_width_ratio:rate5m{{{known}}}"] = width
     recorded(tmp_path, workers, wanted)
 
 
@@ -140,9 +142,11 @@ def test_losses_that_are_infinite(tmp_path: Path) -> None:
     """The mean log loss is that of the finite ones."""
     pairs = [(1.0, 0), (1.0, 1), (0.5, 0)]
     worker = worked("a", [pairs] * 20, {"calibrator.kind": "none", "task.scores": "probability"})
-    which = '{job="abers", model="m", view="calibrated"}'
+    which = '{job="abers", application="abers", model="m", view="calibrated"}'
     mean = math.log(2.0) / 2
-    recorded(tmp_path, [worker], {f"job_model_view:abers_log_loss_nats:rate5m{which}": mean})
+    recorded(
+        tmp_path, [worker], {f"job_application_model_view:abers_log_loss_nats:rate5m{which}": mean}
+    )
 
 
 @pytest.mark.prometheus
@@ -153,9 +157,11 @@ def test_coverage(tmp_path: Path) -> None:
     worker = worked("a", minutes, {"task.kind": "regression"})
     hour = [one for minute in worker.outcomes[-60:] for one in minute]
     inside = [one.quantiles["0.05"] <= one.label <= one.quantiles["0.95"] for one in hour]
-    which = '{job="abers", model="m", level="0.9"}'
+    which = '{job="abers", application="abers", model="m", level="0.9"}'
     wanted = {
-        f"job_model_level:abers_interval_coverage:rate1h{which}": float(np.mean(inside)),
-        f"job_model_level:abers_interval_expected_coverage:rate1h{which}": 0.9,
+        f"job_application_model_level:abers_interval_coverage:rate1h{which}": float(
+            np.mean(inside)
+        ),
+        f"job_application_model_level:abers_interval_expected_coverage:rate1h{which}": 0.9,
     }
     recorded(tmp_path, [worker], wanted)

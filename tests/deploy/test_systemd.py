@@ -63,6 +63,23 @@ def test_its_environment() -> None:
     assert (config.kafka.group_instance_id, config.http.port) == ("7", 0)
 
 
+@pytest.mark.parametrize("key", ["StateDirectory", "RuntimeDirectory", "CacheDirectory"])
+def test_no_two_instances_share_a_folder(key: str) -> None:
+    """Each instance has a user of its own, who would take a shared folder from the others."""
+    assert given("DynamicUser") == ["yes"]
+    for folder in given(key):
+        assert folder.replace("%i", "0") != folder.replace("%i", "1")
+
+
+def test_snapshots_are_in_the_folder_of_the_instance() -> None:
+    """The unit begins in its folder, and the configuration to copy keeps the state there."""
+    (folder,) = given("StateDirectory")
+    assert given("WorkingDirectory") == [f"/var/lib/{folder}"]
+    path = load(DEPLOY / "abers.kafka.toml", environ={}).state.path
+    assert path is not None
+    assert not Path(path).is_absolute()
+
+
 def test_our_own_watchdog_is_first() -> None:
     """The process, which can say what hung, has less patience than systemd."""
     (seconds,) = given("WatchdogSec")

@@ -6,7 +6,8 @@
   named goes with the record that it is in, and a kind "a.b" has the names of "a" too. Null is a
   field that is no longer there;
 - `added`: by kind of table, in the names of now, lists of new fields, which are not compared; of
-  the kinds "metrics" and "lines" parts of lines that are not compared;
+  the kinds "metrics" and "lines" parts of lines that are not compared, of the kind "labels" labels
+  that all metrics have;
 - `values`: by kind of table, by old field, the values that have other names;
 - `digested`: by kind of table, by field, from the values of now to those of before, for fields of
   which the golden files have only digests;
@@ -127,10 +128,19 @@ class Names:
         parts = [*added.get("metrics", []), *added.get("lines", [])]
         return isinstance(line, str) and any(one in line for one in parts)
 
+    def _without_new_labels(self, line: str) -> str:
+        if not re.match(r"abers_\w+{", line):
+            return line
+        for one in self.known.get("added", {}).get("labels", []):
+            line = re.sub(rf'(?<=[{{,]){one}="[^"]*",?', "", line)
+        return line.replace(",}", "}").replace("{}", "")
+
     def known_before(self, found: Any) -> Any:  # noqa: ANN401 - JSON
         """Leave out of what is found now the fields that were added."""
         if isinstance(found, list):
             return [self.known_before(one) for one in found if not self._is_new_line(one)]
+        if isinstance(found, str):
+            return self._without_new_labels(found)
         if not isinstance(found, dict):
             return found
         found = {name: self.known_before(one) for name, one in found.items()}

@@ -123,6 +123,13 @@ def test_metrics() -> None:
     }
 
 
+def test_labels_that_all_metrics_have_now() -> None:
+    """They are not compared, wherever they stand; all other labels are."""
+    names = Names({"added": {"labels": ["a", "p"]}})
+    now = ['abers_x{a="y",p="0"} 1.0', 'abers_y{a="y",m="1",p="0",v="2"} 1.0', '# {a="y"}']
+    assert names.known_before(now) == ["abers_x 1.0", 'abers_y{m="1",v="2"} 1.0', '# {a="y"}']
+
+
 def test_options() -> None:
     """An option may become several words."""
     known = {"options": {"--probabilities": ["--scores", "probability"]}}

@@ -84,7 +84,13 @@ def open_worker(
             supervisor.alive()
             watchdog.progressed(doing)
 
-        status = Status(stall_timeout, moved, max_models=config.http.max_models)
+        status = Status(
+            stall_timeout,
+            moved,
+            max_models=config.http.max_models,
+            application=kafka.application_id,
+            process=kafka.group_instance_id,
+        )
         page = ServicePage(kafka.application_id, status)
         if config.http.enabled:
             url = stack.enter_context(serving(config.http, status, page.feed))
@@ -99,6 +105,7 @@ def open_worker(
             for topic in create_topics_if(config, partial(initial.check, snapshots)):
                 _log.info("topic %s is created", topic)
         partitions, topics = partition_count(reader, application), _output_topics(kafka)
+        status.input_partitions = partitions
         encoders = _encoders(config, topics)
         outputs = partition_counts(reader, topics.values())
         require_durable_changelog(config)

@@ -57,11 +57,11 @@ class Definition(NamedTuple):
         if self.kind in _SUFFIXES:
             name, names, of = f"{family.name}{_SUFFIXES[self.kind]}", self.labels, cache.of
             family.samples = [Sample(name, of(names, values), number) for values, number in rows]
-        else:
-            for labels, value in rows:
-                family.add_metric(labels, *(value if self.kind == "histogram" else (value,)))
-        found: Metric = family
-        return found
+            found: Metric = family
+            return found
+        for labels, value in rows:
+            family.add_metric(labels, *(value if self.kind == "histogram" else (value,)))
+        return cache.complete(family)
 
 
 def _read() -> tuple[Definition, ...]:

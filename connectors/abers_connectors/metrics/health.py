@@ -1,7 +1,8 @@
 """Routes of a service for supervisors and Prometheus: /livez, /readyz and /metrics.
 
-They are public, so they contain no records, paths or settings. A supervisor reads the status code
-alone, and no number of other clients delays its response.
+They are public, so they contain no records, paths or settings, but the names of the application and
+of its process. A supervisor reads the status code alone, and no number of other clients delays its
+response.
 """
 
 from __future__ import annotations

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from prometheus_client import Metric
 
 __all__ = ["LabelCache", "Labels"]
 
@@ -36,16 +41,24 @@ class Labels(dict[str, str]):
 class LabelCache:
     """Labels that the last scrape used, and those of this one: no others are kept.
 
+    Parameters
+    ----------
+    common
+        Labels of all samples.
+
     Examples
     --------
-    >>> cache = LabelCache()
+    >>> cache = LabelCache({"process": "0"})
     >>> first = cache.of(("model",), ("a",))
     >>> cache.next_scrape()
     >>> cache.of(("model",), ("a",)) is first
     True
+    >>> first.text
+    '{model="a",process="0"}'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, common: Mapping[str, str]) -> None:
+        self._common = dict(common)
         self._last: dict[_Key, Labels] = {}
         self._now: dict[_Key, Labels] = {}
 
@@ -54,11 +67,20 @@ class LabelCache:
         self._last, self._now = self._now, {}
 
     def of(self, names: tuple[str, ...], values: tuple[str, ...]) -> Labels:
-        """Return the labels with these names and values."""
+        """Return the labels with these names and values, and the common ones."""
         key = (names, values)
         found = self._now.get(key)
         if found is None:
             known = self._last.get(key)
-            found = Labels(dict(zip(names, values, strict=True))) if known is None else known
-            self._now[key] = found
+            if known is None:
+                known = Labels(dict(zip(names, values, strict=True)) | self._common)
+            found = self._now[key] = known
         return found
+
+    def complete(self, metric: Metric) -> Metric:
+        """Add the common labels to all samples of a metric, and return it."""
+        metric.samples = [
+            one._replace(labels=self.of((*one.labels,), (*one.labels.values(),)))
+            for one in metric.samples
+        ]
+        return metric

@@ -1,7 +1,8 @@
 """Metrics of a service, as Prometheus scrapes them.
 
 Nothing is kept here: each scrape makes all samples of one view of the status, so counting costs the
-loop no more than adding numbers. No label has an unbounded number of values.
+loop no more than adding numbers. No label has an unbounded number of values. Every sample, also of
+the process, says which application and which process of it counted: rules add up by these labels.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ def registry_of(status: Status) -> CollectorRegistry:
     """Return a registry with the metrics of a service and of its process."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Service(status))
-    ProcessCollector(registry=registry)
     return registry
 
 
 class _Service(Collector):
     def __init__(self, status: Status) -> None:
-        self._status, self._labels = status, LabelCache()
+        self._status, self._of_process = status, ProcessCollector(registry=None)
+        self._labels = LabelCache({"application": status.application, "process": status.process})
 
     def describe(self) -> list[Metric]:
         """Return no names: no other collector has these."""
@@ -60,6 +61,7 @@ class _Service(Collector):
         rows = _rows(view) | _calibration(view.counts.model_totals)
         yield from (one.family(rows[one.name], labels) for one in METRICS)
         yield from _gauges(view, labels)
+        yield from map(labels.complete, self._of_process.collect())
 
 
 def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
@@ -94,6 +96,9 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_records_to_replay": [((n,), one.to_replay) for n, one in gauges.items()],
         "abers_snapshot_every_records": (
             [] if view.snapshot_every is None else [((), view.snapshot_every)]
+        ),
+        "abers_input_partitions": (
+            [] if view.input_partitions is None else [((), view.input_partitions)]
         ),
         "abers_assigned_partitions": [((), len(view.assigned))],
         "abers_restored_partitions": [((), len(view.restored))],

@@ -57,6 +57,7 @@ class StatusView:
     numbers: Mapping[str, Sequence[Number]]  # and of other monitors the numbers over all segments
     now: float  # wall-clock time in milliseconds since 1970
     snapshot_every: int | None  # records between snapshots; None without a store of them
+    input_partitions: int | None  # of each input, of all processes together; None while unknown
 
     def gauges_of_monitors(self) -> Iterator[tuple[str, Number]]:
         """Yield each number of a model that is a gauge, with the model."""
@@ -72,7 +73,8 @@ class Status:
     After `stall_timeout` seconds without progress the loop counts as hung, and after
     `session_timeout` seconds without a heartbeat the brokers reassign the partitions. The first
     `max_models` models have counts of their own, see `NamedModels`. `on_progress` is called
-    whenever the loop makes progress, with what it does next. `clock` is monotonic.
+    whenever the loop makes progress, with what it does next. `clock` is monotonic. `application`
+    and `process` are `kafka.application_id` and `kafka.group_instance_id`.
     """
 
     def __init__(  # noqa: PLR0913 - each is independent
@@ -82,9 +84,14 @@ class Status:
         *,
         session_timeout: float = math.inf,
         max_models: int = _MAX_MODELS,
+        application: str = "abers",
+        process: str = "0",
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        self.application, self.process = application, process
+        self.input_partitions: int | None = None
+        """Partitions of each input, of all processes together; None while unknown."""
         self.joined = False
         """Whether the process is in its group, as far as the loop knows."""
         self.last_heartbeat = -math.inf
@@ -280,4 +287,5 @@ class Status:
                 self._numbers,
                 self._wall() * 1000,
                 self.snapshot_every,
+                self.input_partitions,
             )

@@ -70,8 +70,9 @@ def test_live_page_and_metrics() -> None:
     text = exposition(registry_of(status), "")[0].decode()
     (monitor,) = shard.processor.monitors
     mean, count = monitor.numbers_beside()
-    assert f'abers_label_mean{{model="{key[0]}"}} {mean.value}\n' in text
-    assert f'abers_label_count{{model="{key[0]}"}} {count.value:.1f}\n' in text
+    of_model = f'{{application="abers",model="{key[0]}",process="0"}}'
+    assert f"abers_label_mean{of_model} {mean.value}\n" in text
+    assert f"abers_label_count{of_model} {count.value:.1f}\n" in text
     assert "# HELP abers_label_mean Mean of the labels.\n" in text
     status.assign([])
     assert "abers_label_mean" not in exposition(registry_of(status), "")[0].decode()

@@ -147,18 +147,19 @@ def test_live_page_and_metrics() -> None:
     assert {"experts-over-time", "losses-over-time"} <= shown.keys()
     text = exposition(registry_of(status), "")[0].decode()
     for name, one in known.items():
-        labels = f'{{expert="{name}",model="m"}}'
+        labels = f'{{application="abers",expert="{name}",model="m",process="0"}}'
         if one.weight is not None:
             assert f"abers_expert_weight{labels} {one.weight}\n" in text
         assert f"abers_expert_crps{labels} {one.loss}\n" in text
     numbers = {one.name: one.value for one in monitor.numbers_beside() if not one.labels}
-    assert f'abers_lanes{{model="m"}} {numbers["lanes"]:.1f}\n' in text
-    assert f'abers_price_crps{{model="m"}} {numbers["price_crps"]}\n' in text
+    of_model = '{application="abers",model="m",process="0"}'
+    assert f"abers_lanes{of_model} {numbers['lanes']:.1f}\n" in text
+    assert f"abers_price_crps{of_model} {numbers['price_crps']}\n" in text
     assert {*TRACKED} <= numbers.keys()
     assert "tracked-interval" in shown
     bound = numbers["tracked_coverage_bound"]
-    assert f'abers_tracked_coverage_bound{{model="m"}} {bound}\n' in text
-    labelled = '{level="0.8",model="m"}'
+    assert f"abers_tracked_coverage_bound{of_model} {bound}\n" in text
+    labelled = '{application="abers",level="0.8",model="m",process="0"}'
     covered = numbers["tracked_coverage"] * monitor.count
     assert f"abers_tracked_interval_outcomes_total{labelled} {monitor.count:.1f}\n" in text
     assert f"abers_tracked_interval_covered_total{labelled} {covered:.1f}\n" in text

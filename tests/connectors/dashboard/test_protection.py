@@ -165,14 +165,15 @@ def test_live_page_and_metrics() -> None:
     assert {"experts-over-time", "losses-over-time", "over-outside_interval"} <= shown.keys()
     text = exposition(registry_of(status), "")[0].decode()
     for name, one in known.items():
-        labels = f'{{expert="{name}",model="m"}}'
+        labels = f'{{application="abers",expert="{name}",model="m",process="0"}}'
         if one.weight is not None:
             assert f"abers_expert_weight{labels} {one.weight}\n" in text
         assert f"abers_expert_log_loss_nats{labels} {one.loss}\n" in text
     numbers = {one.name: one.value for one in monitor.numbers_beside() if not one.labels}
-    assert f'abers_lanes{{model="m"}} {numbers["lanes"]:.1f}\n' in text
-    assert f'abers_price_nats{{model="m"}} {numbers["price_nats"]}\n' in text
+    of_model = '{application="abers",model="m",process="0"}'
+    assert f"abers_lanes{of_model} {numbers['lanes']:.1f}\n" in text
+    assert f"abers_price_nats{of_model} {numbers['price_nats']}\n" in text
     outside = numbers["outside_interval"] * monitor.count
     name = "abers_outside_interval_predictions_total"
-    assert f'{name}{{model="m"}} {outside:.1f}\n' in text
+    assert f"{name}{of_model} {outside:.1f}\n" in text
     assert "abers_price_per_label" not in text

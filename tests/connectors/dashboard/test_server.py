@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 ANY = HttpSection(port=0)
 WHOLE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
 NOW = 1_700_000_100.0
+COMMON = {"application": "app", "process": "7"}
 
 
 class Answer(NamedTuple):
@@ -46,7 +47,7 @@ class Answer(NamedTuple):
 @pytest.fixture
 def status() -> Status:
     """Return a status with a fixed wall-clock time."""
-    return Status(60.0, wall=lambda: NOW)
+    return Status(60.0, wall=lambda: NOW, application="app", process="7")
 
 
 @pytest.fixture
@@ -74,10 +75,13 @@ def connected(url: str) -> socket.socket:
 
 
 def samples(url: str) -> dict[str, float]:
-    """Return all samples of abers, by name and labels."""
+    """Return all samples of abers, by name and labels but the common ones."""
     text = asked(url, "/metrics").body.decode()
     return {
-        one.name + "".join(f"[{value}]" for value in one.labels.values()): one.value
+        one.name
+        + "".join(
+            f"[{value}]" for name, value in one.labels.items() if name not in COMMON
+        ): one.value
         for family in text_string_to_metric_families(text)
         for one in family.samples
         if one.name.startswith("abers_")
@@ -136,6 +140,7 @@ def test_metrics(url: str, status: Status) -> None:
     status.snapshot_finished(saved=False)
     status.update_lags({("in", 2): 17})
     status.update_evidence([task])
+    status.input_partitions = 8
     found = samples(url)
     assert (
         found.items()
@@ -164,10 +169,23 @@ def test_metrics(url: str, status: Status) -> None:
             "abers_state_bytes[2]": float(state_bytes(task.processor)),
             "abers_event_time_lag_seconds[2]": 3.0,
             "abers_consumer_lag_records[2][in]": 17.0,
+            "abers_input_partitions": 8.0,
             "abers_assigned_partitions": 2.0,
             "abers_restored_partitions": 1.0,
         }.items()
     )
+
+
+def test_every_sample_says_whose_it_is(url: str, status: Status) -> None:
+    """All samples, those of models and of the process too, name the application and the process."""
+    task = Served(2)
+    status.batch_committed(task, task.take(*turning()))
+    status.update_evidence([task])
+    text = asked(url, "/metrics").body.decode()
+    found = [one for each in text_string_to_metric_families(text) for one in each.samples]
+    names = {one.name for one in found}
+    assert {"abers_alarm_active", "abers_commit_seconds_sum", "process_start_time_seconds"} < names
+    assert [one for one in found if not COMMON.items() <= one.labels.items()] == []
 
 
 def test_metrics_of_calibration(url: str, status: Status) -> None:

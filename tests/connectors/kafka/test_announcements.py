@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
 START = 1_700_000_000_000
+COMMON = {"application", "process"}
 
 
 @pytest.fixture
@@ -93,9 +94,12 @@ def page(url: str, path: str) -> tuple[int, str]:
 
 
 def samples(url: str) -> dict[str, float]:
-    """Return the samples of abers, by name and labels."""
+    """Return the samples of abers, by name and labels but the common ones."""
     return {
-        one.name + "".join(f"[{value}]" for value in one.labels.values()): one.value
+        one.name
+        + "".join(
+            f"[{value}]" for name, value in one.labels.items() if name not in COMMON
+        ): one.value
         for family in text_string_to_metric_families(page(url, "/metrics")[1])
         for one in family.samples
     }
@@ -123,6 +127,8 @@ def test_a_service_tells_how_it_is(
     while found["abers_restored_partitions"] != 2.0:  # it may meet once more here too
         heard(systemd, b"WATCHDOG=1")
         found = samples(url)
+    assert found["abers_input_partitions"] == 2.0
+    assert f'abers_input_partitions{{application="{app}",process="0"}}' in page(url, "/metrics")[1]
     assert found["abers_records_total[observations]"] == 3.0
     assert found["abers_records_total[labels]"] == 1.0
     assert found["abers_predictions_total"] == 1.0

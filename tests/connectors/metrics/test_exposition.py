@@ -101,6 +101,8 @@ def test_long_names_are_no_metrics() -> None:
     work = task.take(*records)
     status.batch_committed(task, work)
     text, _ = exposition(registry_of(status), "")
-    assert b'abers_dead_letters_total{reason="too-long"} 2.0' in text
+    assert (
+        b'abers_dead_letters_total{application="abers",process="0",reason="too-long"} 2.0' in text
+    )
     assert len(text) < 30_000
     assert max(len(record.value) for record in work.output_records) < 1_000_000

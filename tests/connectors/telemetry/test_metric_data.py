@@ -78,8 +78,9 @@ def test_all_samples_of_prometheus() -> None:
         assert (name, labels) == other[:2]
         if not name.startswith(MOVING):
             assert float(value) == pytest.approx(other[2], nan_ok=True), name
-    assert ("abers_predictions_total", {}, 20.0) in found
-    assert ("abers_commit_seconds_bucket", {"le": "0.05"}, 2) in found
+    mine = {"application": "abers", "process": "0"}
+    assert ("abers_predictions_total", mine, 20.0) in found
+    assert ("abers_commit_seconds_bucket", {**mine, "le": "0.05"}, 2) in found
     for metric in scope.metrics:
         for point in metric.data.data_points:
             assert point.start_time_unix_nano == SINCE

@@ -90,6 +90,8 @@ def faults(
         {"AbersNoCommits", "AbersAborts", "AbersSlowCommits", "AbersRebalances", late}
     )
 
+    gone = frozenset({"AbersPartitionsUnserved"})
+
     def of_bucket(name: str, kind: Kind, units: float, alert: str, *also: str) -> Fault:
         begin, end = partial(proxy.inject, kind), partial(proxy.inject, None)
         return Fault(name, units, alert, frozenset(also), begin, end)
@@ -110,7 +112,7 @@ def faults(
             "a process is killed, and stays away",
             0.4,
             "AbersDown",
-            moving,
+            moving | gone,
             partial(_take_away, worker),
             partial(_bring_back, worker),
             moves=True,
@@ -119,7 +121,7 @@ def faults(
             "the broker is killed, and stays away",
             0.6,
             "AbersNothingAssigned",
-            moving | {"AbersDown", "AbersNotServing"},
+            moving | gone | {"AbersDown", "AbersNotServing", "AbersGone", "AbersRestarts"},
             kill_broker,
             start_broker,
             moves=True,
