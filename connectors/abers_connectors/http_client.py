@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
 
+from abers_connectors.files.regular import open_regular
+
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector
 
@@ -23,7 +25,8 @@ def open_requests(cafile: str | None = None) -> OpenerDirector:
     if cafile is None:
         return build_opener(_NoRedirect)
     context = ssl.create_default_context()
-    context.load_verify_locations(cafile)
+    with open_regular(cafile):  # the library would wait in a pipe
+        context.load_verify_locations(cafile)
     return build_opener(_NoRedirect, HTTPSHandler(context=context))
 
 

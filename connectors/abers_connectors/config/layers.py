@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ConfigError
+from abers_connectors.files.regular import open_regular
 from abers_connectors.printable import printable
 from abers_connectors.suggestions import did_you_mean
 
@@ -141,7 +142,7 @@ def _message(path: Keys, origin: _Origin, text: str) -> str:
 def _parsed(path: Path, name: str) -> dict[str, Any]:
     """Parse a TOML file, or raise a ConfigError that names the mistake."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return tomllib.load(file)
     except FileNotFoundError:
         beside = path.parent.iterdir() if path.parent.is_dir() else []
