@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.error import URLError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, build_opener
 
-from abers_connectors.files.regular import open_regular
+from abers_connectors.regular_files import open_regular
 
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from abers.exceptions import ConfigError
-from abers_connectors.files.regular import open_regular
+from abers_connectors.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,7 +20,7 @@ from abers.serialization import is_keyed
 from abers.stream import Settings, make_task, snapshot
 from abers_connectors.config.units import duration
 from abers_connectors.files.formats import SUFFIXES, suffix_of
-from abers_connectors.files.regular import open_regular
+from abers_connectors.regular_files import open_regular
 from abers_connectors.replay.score_text import number, score_labels
 from abers_connectors.replay.summary import Means, finite
 from abers_connectors.row_table import text_cell

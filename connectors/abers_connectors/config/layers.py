@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ConfigError
-from abers_connectors.files.regular import open_regular
 from abers_connectors.printable import printable
+from abers_connectors.regular_files import open_regular
 from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:

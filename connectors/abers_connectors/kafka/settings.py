@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError
-from abers_connectors.files.regular import open_regular
 from abers_connectors.kafka.login import login_settings
+from abers_connectors.regular_files import open_regular
 from abers_connectors.secret import read_secret
 
 if TYPE_CHECKING:

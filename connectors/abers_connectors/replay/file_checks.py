@@ -12,7 +12,7 @@ from abers.learners.river_adapters import require_river
 from abers_connectors.config.rules import format_of
 from abers_connectors.files.aliases import FileUse, clashes
 from abers_connectors.files.formats import STANDARD, SUFFIXES, scheme_of, suffix_of
-from abers_connectors.files.regular import irregular
+from abers_connectors.regular_files import irregular
 from abers_connectors.replay.inputs import open_input
 from abers_connectors.replay.state_file import StateFile, orphaned
 from abers_connectors.sources.data_files import files_of_name, is_table

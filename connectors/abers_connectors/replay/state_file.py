@@ -19,7 +19,7 @@ from abers.exceptions import StateError
 from abers.stream import Processor, snapshot
 from abers_connectors.files.aliases import FileUse
 from abers_connectors.files.formats import is_stream
-from abers_connectors.files.regular import open_regular
+from abers_connectors.regular_files import open_regular
 from abers_connectors.sinks.destination import WholeFile
 from abers_connectors.state_key import KEYLESS, read_key, state_key
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
-from abers_connectors.files.regular import open_regular
+from abers_connectors.regular_files import open_regular
 from abers_connectors.secret import read_secret
 from abers_connectors.tokens.stored_token import stored_token
 

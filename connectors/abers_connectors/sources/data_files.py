@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from abers.exceptions import MissingExtraError, ParameterError, RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import SUFFIXES, scheme_of
-from abers_connectors.files.regular import irregular, open_regular
+from abers_connectors.regular_files import irregular, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -67,8 +67,8 @@ def files_of_name(name: str) -> FileList:
         raise ParameterError(msg)
     local = scheme_of(name) in {None, "file"}
     for one in found if local else ():
-        if what := irregular(one):
-            msg = f"{one} {what}"
+        if problem := irregular(one):
+            msg = f"{one} {problem}"
             raise RecordError(msg)
     prefix = f"{scheme}://" if (scheme := scheme_of(name)) not in {None, "file"} else ""
     listed = [

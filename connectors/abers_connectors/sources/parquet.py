@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from abers.exceptions import RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import file_format
-from abers_connectors.files.regular import open_regular
+from abers_connectors.regular_files import open_regular
 from abers_connectors.sources.base import Batch, require_records
 from abers_connectors.sources.digest import ColumnDigest
 from abers_connectors.sources.parquet_bounds import Memory

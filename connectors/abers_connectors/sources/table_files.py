@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from abers.exceptions import ParameterError, RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import scheme_of
-from abers_connectors.files.regular import irregular
 from abers_connectors.mapping.values import DEFAULT_MODEL
+from abers_connectors.regular_files import irregular
 from abers_connectors.sources.data_files import DataFile, FileList, files_of_name, is_folder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from abers_connectors.files.regular import irregular, open_regular
+from abers_connectors.regular_files import irregular, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +92,6 @@ def test_a_pipe_that_takes_the_place_of_a_file(
 ) -> None:
     """A pipe that comes after the check is not waited for either."""
     os.mkfifo(tmp_path / "x")
-    monkeypatch.setattr("abers_connectors.files.regular.irregular", lambda _: None)
+    monkeypatch.setattr("abers_connectors.regular_files.irregular", lambda _: None)
     with pytest.raises(OSError, match="not a regular file any more"):
         open_regular(tmp_path / "x")
