@@ -23,6 +23,8 @@ from urllib.request import (
     UnknownHandler,
 )
 
+from abers_connectors.regular_files import open_regular
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -80,7 +82,8 @@ def trusting(cafile: str | None) -> ssl.SSLContext:
     """Return a context that trusts the authorities of the system, and those of a file if given."""
     context = ssl.create_default_context()
     if cafile is not None:
-        context.load_verify_locations(cafile)
+        with open_regular(cafile):  # the library would wait in a pipe
+            context.load_verify_locations(cafile)
     return context
 
 

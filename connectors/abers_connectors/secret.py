@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from abers.exceptions import ConfigError
+from abers_connectors.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +87,7 @@ def read_secret(
         msg = f"{key}: the environment variable {variable} is set, too; remove one of the two"
         raise ConfigError([msg])
     try:
-        with Path(file).open("rb") as opened:
+        with open_regular(file) as opened:
             content = opened.read(_MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError([f"{key}: {file} cannot be read ({error.strerror})"]) from None

@@ -7,7 +7,6 @@ only with its key.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +20,7 @@ from abers.serialization import is_keyed
 from abers.stream import Settings, make_task, snapshot
 from abers_connectors.config.units import duration
 from abers_connectors.files.formats import SUFFIXES, suffix_of
+from abers_connectors.regular_files import open_regular
 from abers_connectors.replay.score_text import number, score_labels
 from abers_connectors.replay.summary import Means, finite
 from abers_connectors.row_table import text_cell
@@ -74,7 +74,8 @@ def inspected(path: str) -> Inspected:
     with another key than the one in the environment is a StateError.
     """
     try:
-        blob = Path(path).read_bytes()
+        with open_regular(path) as file:
+            blob = file.read()
     except (FileNotFoundError, IsADirectoryError) as error:
         msg = f"{path}: {error.strerror}; name a file that a run saved as state.path"
         raise ParameterError(msg) from None

@@ -19,6 +19,7 @@ from abers_connectors.cli.options import CommandGroup, ConfigPath, GroupedComman
 from abers_connectors.cli.replay_command import replay
 from abers_connectors.cli.report_command import report
 from abers_connectors.cli.state_command import state
+from abers_connectors.cli.termination import watch_signals
 from abers_connectors.exit_codes import (
     CONFIG,
     FAILURE,
@@ -43,6 +44,7 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line."""
+    watch_signals()
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     warnings.showwarning = lambda message, *_: show(f"Warning: {message}", err=True)
     try:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from abers_connectors.allocator import return_freed_memory
+from abers_connectors.cli.termination import allow
 from abers_connectors.exit_codes import logged
 from abers_connectors.extras import extra
 from abers_connectors.kafka.assembly import open_worker
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["run_service"]
 
 _log = logging.getLogger(__name__)
+
+_SECONDS = 25.0  # to end the current batch; a supervisor kills after 30
 
 
 def run_service(
@@ -85,6 +88,7 @@ class _StopSignal:
 @contextmanager
 def _stoppable() -> Iterator[_StopSignal]:
     stop = _StopSignal()
+    allow(_SECONDS, _log.critical)
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from abers.exceptions import ConfigError
 from abers_connectors.printable import printable
+from abers_connectors.regular_files import open_regular
 from abers_connectors.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _message(path: Keys, origin: _Origin, text: str) -> str:
 def _parsed(path: Path, name: str) -> dict[str, Any]:
     """Parse a TOML file, or raise a ConfigError that names the mistake."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return tomllib.load(file)
     except FileNotFoundError:
         beside = path.parent.iterdir() if path.parent.is_dir() else []

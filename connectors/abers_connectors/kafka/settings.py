@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ConfigError
 from abers_connectors.kafka.login import login_settings
+from abers_connectors.regular_files import open_regular
 from abers_connectors.secret import read_secret
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def _tls_context(security: SecuritySection, environ: Mapping[str, str]) -> ssl.S
     if security.cafile is None:
         context.load_default_certs()
     else:
-        with _file("cafile", security.cafile):
+        with _file("cafile", security.cafile), open_regular(security.cafile):
             context.load_verify_locations(security.cafile)
     if security.certfile is not None:
         secret = key_password(security, environ)
@@ -101,7 +102,7 @@ def _load_certificate(
 
     for key, path in (("certfile", certfile), ("keyfile", keyfile)):
         if path is not None:
-            with _file(key, path), open(path, "rb"):  # noqa: PTH123 - OpenSSL does not name the file
+            with _file(key, path), open_regular(path):  # OpenSSL does not name the file
                 pass
     with _file("keyfile" if keyfile else "certfile", keyfile or certfile, locked):
         context.load_cert_chain(certfile, keyfile, password)

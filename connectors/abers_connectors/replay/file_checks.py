@@ -11,7 +11,8 @@ from abers.exceptions import ConfigError, MissingExtraError, ParameterError, Rec
 from abers.learners.river_adapters import require_river
 from abers_connectors.config.rules import format_of
 from abers_connectors.files.aliases import FileUse, clashes
-from abers_connectors.files.formats import STANDARD, scheme_of
+from abers_connectors.files.formats import STANDARD, SUFFIXES, scheme_of, suffix_of
+from abers_connectors.regular_files import irregular
 from abers_connectors.replay.inputs import open_input
 from abers_connectors.replay.state_file import StateFile, orphaned
 from abers_connectors.sources.data_files import files_of_name, is_table
@@ -95,6 +96,8 @@ def unreadable(path: str) -> str | None:
         return None
     if is_table(path):
         return _empty(path)
+    if SUFFIXES.get(suffix_of(path)) == "parquet" and (what := irregular(path)):
+        return f"{path} {what}"
     try:
         if stat.S_ISREG(file.stat().st_mode):  # opening a pipe would wait for its writer
             file.open("rb").close()

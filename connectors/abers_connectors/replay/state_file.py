@@ -19,6 +19,7 @@ from abers.exceptions import StateError
 from abers.stream import Processor, snapshot
 from abers_connectors.files.aliases import FileUse
 from abers_connectors.files.formats import is_stream
+from abers_connectors.regular_files import open_regular
 from abers_connectors.sinks.destination import WholeFile
 from abers_connectors.state_key import KEYLESS, read_key, state_key
 
@@ -88,7 +89,8 @@ class StateFile:
         self._sweep()
         own: Collection[str | None] = ()
         if Path(self.path).exists():
-            blob = Path(self.path).read_bytes()
+            with open_regular(self.path) as file:
+                blob = file.read()
             try:
                 processor = Processor.restore(
                     blob, settings, key=self._key, owner=_CONTEXT, outcomes=outcomes

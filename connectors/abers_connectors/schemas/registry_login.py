@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import ssl
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from abers.exceptions import ConfigError
+from abers_connectors.regular_files import open_regular
 from abers_connectors.secret import read_secret
 from abers_connectors.tokens.stored_token import stored_token
 
@@ -88,7 +90,8 @@ def login_advice(section: SchemaRegistrySection) -> str:
 def tls_context(cafile: str | None) -> ssl.SSLContext:
     """Return a context that trusts the authorities of a file, by default those of the system."""
     try:
-        return ssl.create_default_context(cafile=cafile)
+        with nullcontext() if cafile is None else open_regular(cafile):
+            return ssl.create_default_context(cafile=cafile)
     except ssl.SSLError as error:
         why = f"cannot be used ({error.reason or 'not in PEM format'})"
     except OSError as error:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import RecordError
 from abers.stream.arrow_columns import is_text
 from abers_connectors.extras import extra
-from abers_connectors.sources.parquet_sizes import pieces, sizes
+from abers_connectors.sources.parquet_bounds import Memory
+from abers_connectors.sources.parquet_file import opened
+from abers_connectors.sources.parquet_sizes import sized_pieces
 from abers_connectors.sources.record_batch_mapper import RecordBatchMapper
 from abers_connectors.sources.row_groups import least_time, wanted_groups
 
@@ -19,13 +21,11 @@ if TYPE_CHECKING:
 
     from abers_connectors.sources.base import Batch, Position, SourceOptions
     from abers_connectors.sources.data_files import DataFile
+    from abers_connectors.sources.parquet_file import ParquetFile
     from abers_connectors.sources.row_groups import Part
 
 __all__ = ["DataFileSource", "FilePlan"]
 
-_ROWS = 16_384  # of a batch
-_BYTES = 32 << 20  # of a batch
-_BUFFER = 1 << 16  # bytes read ahead of a column
 _GONE = "was there when the data set was listed, and is gone; keep the files until the replay ends"
 
 
@@ -44,7 +44,7 @@ class FilePlan(NamedTuple):
         cls, file: DataFile, part: Part, reads: Collection[str], time: str, model: str
     ) -> FilePlan:
         """Read the footer of a file; a RecordError if that is not possible."""
-        with _opened(file) as parquet:
+        with _opened(file, Memory()) as parquet:
             schema = parquet.schema_arrow
             names = [*schema.names, *(one for one in file.partition if one not in schema.names)]
             kinds = {
@@ -53,7 +53,7 @@ class FilePlan(NamedTuple):
                 if name in reads
             }
             groups = wanted_groups(parquet, part, time, model)
-            rows = sum(parquet.metadata.row_group(group).num_rows for group in groups)
+            rows = sum(parquet.groups[group].rows for group in groups)
             return cls(file, names, kinds, groups, rows, least_time(parquet, groups, time))
 
     def require_same(self, first: FilePlan) -> None:
@@ -70,39 +70,34 @@ class FilePlan(NamedTuple):
 
 
 class DataFileSource:
-    """The wanted row groups of a file."""
+    """The wanted row groups of a file, which shares memory with all that are open at once."""
 
-    def __init__(self, plan: FilePlan, options: SourceOptions) -> None:
+    def __init__(self, plan: FilePlan, options: SourceOptions, memory: Memory) -> None:
         self.name = plan.file.name
-        self._plan, self._limit = plan, options.max_record_bytes
+        self._plan, self._limit, self._memory = plan, options.max_record_bytes, memory
         self._mapper = RecordBatchMapper(self.name, options.mapper(), self._limit)
 
     def batches(self, position: Position | None = None) -> Iterator[Batch]:
         """Yield all batches, with the position of none."""
         del position
-        with _opened(self._plan.file) as parquet:
+        with _opened(self._plan.file, self._memory) as parquet:
             for group in self._plan.groups:
-                done = sum(parquet.metadata.row_group(one).num_rows for one in range(group))
+                done = sum(one.rows for one in parquet.groups[:group])
                 for table in self._tables(parquet, group):
-                    found = sizes(table)
-                    for start, stop in pieces(found, self._limit):
-                        part, size = table.slice(start, stop - start), found[start:stop]
-                        small = self._mapper.small(part, size)
-                        yield self._mapper.batch(part, size, small, done + start, {})
-                    done += table.num_rows
+                    for part, found in sized_pieces(table, self._limit):
+                        small = self._mapper.small(part, found)
+                        yield self._mapper.batch(part, found, small, done, {})
+                        done += part.num_rows
 
     def fraction(self) -> float | None:
         """Return None: the data set knows."""
         return None
 
-    def _tables(self, parquet: Any, group: int) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    def _tables(self, parquet: ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a row group, with the columns that are read."""
         arrow, partition = extra("pyarrow", "Parquet"), self._plan.file.partition
-        there = [name for name in parquet.schema_arrow.names if name in self._plan.kinds]
-        added = [name for name in self._plan.kinds if name not in there]
-        for table in parquet.iter_batches(
-            _rows_at_once(parquet, group, there), row_groups=[group], columns=there
-        ):
+        added = [name for name in self._plan.kinds if name not in parquet.names]
+        for table in parquet.record_batches(group, self._plan.kinds):
             columns = table.columns
             for name in added:
                 value = arrow.scalar(partition[name], arrow.string())
@@ -111,31 +106,21 @@ class DataFileSource:
 
 
 @contextmanager
-def _opened(file: DataFile) -> Iterator[Any]:
-    """Open a file as a stream of pages; errors have its name."""
+def _opened(file: DataFile, memory: Memory) -> Iterator[ParquetFile]:
+    """Open a file; errors have its name."""
     arrow = extra("pyarrow", "Parquet")
-    parquet = extra("pyarrow.parquet", "Parquet")
     try:
-        with file.open() as handle:
-            yield parquet.ParquetFile(handle, pre_buffer=False, buffer_size=_BUFFER)
+        with file.open() as handle, opened(handle, memory) as parquet:
+            yield parquet
     except FileNotFoundError as error:
         msg = f"{file.name} {_GONE}"
         raise RecordError(msg) from error
-    except (arrow.ArrowException, OSError, EOFError) as error:
+    except RecordError as error:
+        msg = f"{file.name}: {error}"
+        raise RecordError(msg) from error
+    except (arrow.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
         msg = f"{file.name} cannot be read ({error}); write it again, or remove it"
         raise RecordError(msg) from error
-
-
-def _rows_at_once(parquet: Any, group: int, names: Collection[str]) -> int:  # noqa: ANN401
-    """Return the number of rows of a row group that are read at once."""
-    found = parquet.metadata.row_group(group)
-    rows: int = found.num_rows
-    size: int = sum(
-        found.column(number).total_uncompressed_size
-        for number in range(found.num_columns)
-        if found.column(number).path_in_schema.split(".")[0] in names
-    )
-    return max(1, min(_ROWS, _BYTES * rows // max(size, 1)))
 
 
 def _kind(kind: pa.DataType) -> str:

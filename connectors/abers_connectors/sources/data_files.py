@@ -7,6 +7,7 @@ are being written, and of marks beside them, as in Spark and Hive.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from urllib.parse import unquote
 from abers.exceptions import MissingExtraError, ParameterError, RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import SUFFIXES, scheme_of
+from abers_connectors.regular_files import irregular, open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -51,7 +53,7 @@ def files_of_name(name: str) -> FileList:
     MissingExtraError
         If the library of a bucket is not installed.
     RecordError
-        If the bucket cannot be read.
+        If the bucket cannot be read, or something else stands in the place of a file.
     """
     files, path = _filesystem(name)
     with _listing(name):
@@ -63,9 +65,19 @@ def files_of_name(name: str) -> FileList:
         )
         msg += "name a CSV or JSON Lines file in it"
         raise ParameterError(msg)
+    local = scheme_of(name) in {None, "file"}
+    for one in found if local else ():
+        if problem := irregular(one):
+            msg = f"{one} {problem}"
+            raise RecordError(msg)
     prefix = f"{scheme}://" if (scheme := scheme_of(name)) not in {None, "file"} else ""
     listed = [
-        DataFile(f"{prefix}{one}", _opener(files, one), partition_of(one.split("/")[:-1]), size)
+        DataFile(
+            f"{prefix}{one}",
+            partial(open_regular, one) if local else _opener(files, one),
+            partition_of(one.split("/")[:-1]),
+            size,
+        )
         for one, size in sorted(found.items())
     ]
     return FileList(listed, _digest(f"{one} {size}" for one, size in sorted(found.items())))
@@ -143,8 +155,10 @@ def _sizes(files: Any, path: str) -> dict[str, int]:  # noqa: ANN401 - fsspec is
     """Return the sizes of the data files below a path, or below those that match a pattern."""
     found: dict[str, int] = {}
     for folder in files.glob(path) if _has_magic(path) else [path]:
-        base = folder.rsplit("/", 1)[0] if files.isfile(folder) else folder.rstrip("/")
-        for file, info in files.find(folder, detail=True).items():
+        alone = not files.isdir(folder)
+        base = folder.rsplit("/", 1)[0] if alone else folder.rstrip("/")
+        listed = {folder: files.info(folder)} if alone else files.find(folder, detail=True)
+        for file, info in listed.items():
             if _is_data(file.removeprefix(base)):
                 found[file] = int(info["size"] or 0)
     return found

@@ -17,6 +17,7 @@ from abers_connectors.extras import extra
 from abers_connectors.sources.base import Batch, require_records
 from abers_connectors.sources.data_file_source import DataFileSource, FilePlan
 from abers_connectors.sources.lazy_merge import TimedSource, lazily_merged
+from abers_connectors.sources.parquet_bounds import Memory
 from abers_connectors.sources.row_groups import Part
 from abers_connectors.sources.table_files import table_files
 
@@ -107,8 +108,11 @@ class DatasetSource:
         def plan(number: int) -> FilePlan:
             return FilePlan.of(files[number], self._part, mapper.reads, fields.time, fields.model)
 
-        with ThreadPoolExecutor(_PLANNERS) as pool:
+        pool = ThreadPoolExecutor(_PLANNERS)
+        try:
             plans = [*pool.map(plan, range(len(files)))]
+        finally:  # an error, or the signal that ends the process, does not wait for the rest
+            pool.shutdown(wait=False, cancel_futures=True)
         columns: Sequence[str] = plans[0].columns if plans else ()
         if plans:
             mapper.require_columns(self.name, columns)
@@ -117,7 +121,10 @@ class DatasetSource:
         return _Plan([one for one in plans if one.groups], found, columns)
 
     def _merged(self, files: Sequence[FilePlan]) -> Iterator[Batch]:
-        sources = [TimedSource(one.first, DataFileSource(one, self._options)) for one in files]
+        memory = Memory()
+        sources = [
+            TimedSource(one.first, DataFileSource(one, self._options, memory)) for one in files
+        ]
         if len(sources) == 1:
             yield from sources[0].source.batches()
             return

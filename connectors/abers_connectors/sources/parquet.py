@@ -6,15 +6,18 @@ read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from abers.exceptions import RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import file_format
+from abers_connectors.regular_files import open_regular
 from abers_connectors.sources.base import Batch, require_records
 from abers_connectors.sources.digest import ColumnDigest
-from abers_connectors.sources.parquet_bounds import opened, row_groups, rows_at_once
-from abers_connectors.sources.parquet_sizes import pieces, sizes
+from abers_connectors.sources.parquet_bounds import Memory
+from abers_connectors.sources.parquet_file import opened
+from abers_connectors.sources.parquet_sizes import sized_pieces
 from abers_connectors.sources.record_batch_mapper import RecordBatchMapper
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers_connectors.sources.base import Position, SourceOptions
+    from abers_connectors.sources.parquet_file import ParquetFile
 
 __all__ = ["ParquetSource"]
 
@@ -50,14 +54,13 @@ class ParquetSource:
         self._digest = ColumnDigest(self.name, position)
         self._done = self._digest.skip
         try:
-            with opened(self.name) as file:
-                columns = file.schema_arrow.names
+            with self._opened() as file:
+                columns = file.names
                 self._mapper.require_columns(self.name, columns)
-                self._count = file.metadata.num_rows
+                self._count = file.rows
                 require_records(self.name, self._count, self._digest.known)
-                wanted = [name for name in columns if name in self._mapper.reads]
                 skip = self._digest.skip
-                for part, found in self._parts(file, wanted):
+                for part, found in self._parts(file):
                     done = min(skip, part.num_rows)
                     skip -= done
                     if done:
@@ -77,25 +80,21 @@ class ParquetSource:
     def first_fields(self) -> Sequence[str] | None:
         """Return the columns, none if the file is damaged; None if it has no row."""
         try:
-            with opened(self.name) as file:
-                names: list[str] = file.schema_arrow.names
-                return names if file.metadata.num_rows else None
+            with self._opened() as file:
+                return file.names if file.rows else None
         except (self._arrow.ArrowException, OSError, RecordError, UnicodeDecodeError):
             return ()
 
-    def _parts(
-        self,
-        file: Any,  # noqa: ANN401 - pyarrow is untyped
-        wanted: list[str],
-    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+    @contextmanager
+    def _opened(self) -> Iterator[ParquetFile]:
+        with open_regular(self.name) as handle, opened(handle, Memory()) as file:
+            yield file
+
+    def _parts(self, file: ParquetFile) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
         """Yield all rows, with the columns that are read, and their sizes."""
-        groups = row_groups(self.name)
-        for group in range(file.metadata.num_row_groups):
-            most = rows_at_once(self.name, file, groups[group], wanted)
-            for table in file.iter_batches(most, row_groups=[group], columns=wanted):
-                found = sizes(table)
-                for start, stop in pieces(found, self._limit):
-                    yield table.slice(start, stop - start), found[start:stop]
+        for group in range(len(file.groups)):
+            for table in file.record_batches(group, self._mapper.reads):
+                yield from sized_pieces(table, self._limit)
 
     def _batch(self, table: pa.RecordBatch, found: NDArray[np.int64]) -> Batch:
         first, self._done = self._done, self._done + table.num_rows

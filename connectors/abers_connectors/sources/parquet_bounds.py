@@ -1,20 +1,20 @@
 """Bounds on the memory that reading a Parquet file takes, found before it is read.
 
-In memory are one page and one dictionary of each column of a row group, and some rows. Both stay
-within a limit that grows with their size in the file, so a small file never takes much. Fewer rows
-are read at once where they may be large.
+In memory are one page and one dictionary of each column of a row group, and some rows. They stay
+within a limit that grows with their size in the file, so a small file never takes much, and many
+small ones that are open at once do not either. Fewer rows are read at once where they may be large.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
 from abers.exceptions import RecordError
-from abers_connectors.extras import extra
-from abers_connectors.sources.parquet_pages import DICTIONARY, chunks, pages
+from abers_connectors.sources.parquet_pages import DICTIONARY, pages
 from abers_connectors.sources.parquet_payload import (
     DELTA_LENGTH,
     DELTA_STRINGS,
@@ -22,66 +22,69 @@ from abers_connectors.sources.parquet_payload import (
     longest,
     payload,
 )
+from abers_connectors.sources.parquet_sizes import PIECE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from abers_connectors.sources.parquet_pages import Chunk, Page
 
-__all__ = ["BATCH", "opened", "row_groups", "rows_at_once"]
+__all__ = ["BATCH", "Memory", "MemoryShare", "rows_at_once"]
 
 BATCH = 16_384  # rows: fewer would cost a third more for each
 _FEWER = 4  # divides the number of rows until they fit
-_ALLOWED = 128 << 20  # bytes of memory for any file
+_SHARED = 256 << 20  # bytes of memory for all files that are open at once
+_OWN = 8 << 20  # further bytes for each of them: pages and rows are usually smaller
 _EXPANSION = 4  # further bytes of memory for each byte of the pages in the file
-_MAX_FOOTER_BYTES = 2 << 20  # each byte may take 250 of memory
-_LISTED = 20_000  # columns, or row groups
-_BUFFER = 1 << 16  # bytes read ahead of a column
 _NUMBER = 16  # bytes of a number in a list, with its levels
 _CODES = (2, 8)  # encodings that refer to the dictionary
 _TEXTS, _FIXED = "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"
 _MAX_LOOSE_BYTES = 1 << 20  # of strings that need no exact bound
 
 
-def opened(path: str) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """Open a Parquet file as a stream of pages; refuse a footer that is too large."""
-    parquet = extra("pyarrow.parquet", "Parquet")
-    _footer(path)
-    return parquet.ParquetFile(
-        path,
-        pre_buffer=False,  # which would read all row groups at once
-        buffer_size=_BUFFER,
-        thrift_string_size_limit=_MAX_FOOTER_BYTES,
-        thrift_container_size_limit=_LISTED,
-    )
+class Memory:
+    """Memory for the files that are open at once: some for each, and more for all together."""
+
+    def __init__(self) -> None:
+        self.left = _SHARED
+
+    @contextmanager
+    def share(self, metadata: int) -> Iterator[MemoryShare]:
+        """Let one more file take memory, first of all these bytes for its metadata."""
+        share = MemoryShare(self, metadata)
+        try:
+            share.take(0, 0)
+            yield share
+        finally:
+            self.left += share.beyond
 
 
-def _footer(path: str) -> bytes:
-    """Return the footer, empty if it is not a Parquet file; refuse one that is too large."""
-    with open(path, "rb") as file:  # noqa: PTH123 - as pyarrow does, with the path as it is
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 8))
-        footer = int.from_bytes(file.read(4), "little")
-        if footer > size - 8:
-            return b""
-        if footer > _MAX_FOOTER_BYTES:
+class MemoryShare:
+    """What one file takes of the memory of all."""
+
+    def __init__(self, memory: Memory, metadata: int) -> None:
+        self._memory, self._metadata = memory, metadata
+        self.beyond = 0  # bytes taken of those for all together
+
+    def allowed(self, packed: int) -> int:
+        """Return the bytes for pages that have so many bytes in the file."""
+        own = _OWN + _EXPANSION * packed - self._metadata
+        return own + self._memory.left + self.beyond
+
+    def take(self, size: int, packed: int) -> None:
+        """Take memory for pages instead of what was taken before, or raise a RecordError."""
+        excess = size - self.allowed(packed)
+        if excess > 0:
             msg = (
-                f"the footer has {footer} bytes, more than {_MAX_FOOTER_BYTES}; "
-                "write the file again with larger row groups, or fewer columns"
+                f"a file and those open beside it would take {excess >> 20} MiB of memory more "
+                "than is allowed"
             )
             raise RecordError(msg)
-        file.seek(size - 8 - footer)
-        return file.read(footer)
-
-
-def row_groups(path: str) -> list[list[Chunk]]:
-    """Return the columns of each row group; raise a RecordError if the footer is damaged.
-
-    pyarrow ends the process where a footer contradicts itself.
-    """
-    return chunks(_footer(path))
+        self._memory.left += self.beyond
+        self.beyond = max(0, self._metadata + size - _OWN - _EXPANSION * packed)
+        self._memory.left -= self.beyond
 
 
 class _ColumnPages(NamedTuple):
@@ -145,30 +148,51 @@ def _largest(values: list[int], sizes: list[int], rows: int) -> int:
 
 
 def rows_at_once(
-    path: str,
-    file: Any,  # noqa: ANN401
+    raw: BinaryIO,
+    schema: Any,  # noqa: ANN401
     group: Sequence[Chunk],
     wanted: Sequence[str],
+    memory: MemoryShare,
 ) -> int:
     """Return the number of rows of a row group that may be read at once, at most `BATCH`.
 
-    The file comes from `opened` and the row group from `row_groups`; wanted are the columns that
-    are read. A RecordError says that reading takes too much memory, however few rows are read.
+    A RecordError says that reading takes too much memory, however few rows are read.
+
+    Parameters
+    ----------
+    raw, schema
+        The file, and its columns as the format has them.
+    group
+        The columns of the row group.
+    wanted
+        Names of the columns that are read.
+    memory
+        Gives what the rows and their pages take.
     """
-    with open(path, "rb") as raw:  # noqa: PTH123
-        end = raw.seek(0, os.SEEK_END)
-        columns = [
-            _read_column_pages(raw, file.schema.column(index), group[index], end)
-            for index in _indices(file, wanted, len(group))
-        ]
-        allowed = _ALLOWED + _EXPANSION * min(end, sum(column.packed() for column in columns))
-        _require(columns, [column.held() for column in columns], allowed)
-        columns = [_bounded(raw, column) for column in columns]
+    end = raw.seek(0, os.SEEK_END)
+    columns = [
+        _read_column_pages(raw, schema.column(index), group[index], end)
+        for index in _indices(schema, wanted, len(group))
+    ]
+    packed = min(end, sum(column.packed() for column in columns))
+    allowed = memory.allowed(packed)
+    held = [column.held() for column in columns]
+    _require(columns, held, allowed)
+    columns = [_bounded(raw, column) for column in columns]
     rows = BATCH
-    while rows > 1 and sum(column.largest(rows) for column in columns) > allowed:
+    # Half of what is left: a file that is opened later finds some, too.
+    while rows > 1 and _size(columns, rows) > (allowed - sum(held)) // 2:
         rows //= _FEWER
-    _require(columns, [column.largest(rows) for column in columns], allowed)
+    sizes = [column.largest(rows) + pages for column, pages in zip(columns, held, strict=True)]
+    _require(columns, sizes, allowed)
+    memory.take(min(sum(held) + _size(columns, rows), allowed), packed)
     return rows
+
+
+def _size(columns: list[_ColumnPages], rows: int) -> int:
+    """Return an upper bound on the bytes of so many rows, and of the objects made of them."""
+    size = sum(column.largest(rows) for column in columns)
+    return size + min(size, PIECE)
 
 
 def _require(columns: list[_ColumnPages], sizes: list[int], allowed: int) -> None:
@@ -183,9 +207,8 @@ def _require(columns: list[_ColumnPages], sizes: list[int], allowed: int) -> Non
         raise RecordError(msg)
 
 
-def _indices(file: Any, wanted: Sequence[str], count: int) -> list[int]:  # noqa: ANN401
+def _indices(schema: Any, wanted: Sequence[str], count: int) -> list[int]:  # noqa: ANN401
     """Return the columns of the file that belong to columns of the table, as pyarrow does."""
-    schema = file.schema
     if len(schema) != count:
         msg = f"a row group has {count} columns, and the file {len(schema)}"
         raise RecordError(msg)

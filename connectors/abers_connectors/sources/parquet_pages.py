@@ -14,7 +14,18 @@ from abers.exceptions import RecordError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DATA", "DATA_V2", "DICTIONARY", "Chunk", "Page", "chunks", "pages", "varint"]
+__all__ = [
+    "DATA",
+    "DATA_V2",
+    "DICTIONARY",
+    "Chunk",
+    "Page",
+    "RowGroup",
+    "Statistics",
+    "pages",
+    "row_groups",
+    "varint",
+]
 
 DATA, DICTIONARY, DATA_V2 = 0, 2, 3
 _TRUE, _FALSE, _BYTE, _I32, _I64, _DOUBLE, _BINARY = 1, 2, 3, 5, 6, 7, 8
@@ -37,23 +48,41 @@ class Page(NamedTuple):
     plain: bool = False  # whether the values of a `DATA_V2` page are not compressed either
 
 
+class Statistics(NamedTuple):
+    """What a writer says of the values of a column in a row group, as bytes of the format."""
+
+    least: bytes
+    most: bytes
+    nulls: int | None
+    signed: bool  # whether the order is that of signed bytes, which is that of numbers only
+
+
 class Chunk(NamedTuple):
     """The pages of a column in a row group, according to the footer."""
 
+    path: str  # of the column, with dots
     codec: int  # number of the compression in the format
     values: int  # pages after so many values are not read
     start: int
     length: int
+    statistics: Statistics | None
 
 
-def chunks(footer: bytes) -> list[list[Chunk]]:
-    """Return the columns of each row group; raise a RecordError if the footer is damaged."""
+class RowGroup(NamedTuple):
+    """A row group, according to the footer."""
+
+    columns: list[Chunk]
+    rows: int
+
+
+def row_groups(footer: bytes) -> list[RowGroup]:
+    """Return the row groups of a file; raise a RecordError if the footer is damaged.
+
+    pyarrow ends the process where a footer contradicts itself.
+    """
     try:
         whole, _ = _read_struct(footer, 0, _MAX_LEVELS)
-        return [
-            [_read_chunk(column[3, _STRUCT]) for column in _structs(group, 1)]
-            for group in _structs(whole, 4)
-        ]
+        return [_read_group(group) for group in _structs(whole, 4)]
     except (IndexError, KeyError, ValueError):
         msg = "the footer is damaged"
         raise RecordError(msg) from None
@@ -66,13 +95,32 @@ def _structs(fields: dict[tuple[int, int], Any], number: int) -> list[Any]:
     return list(found)
 
 
+def _read_group(fields: dict[tuple[int, int], Any]) -> RowGroup:
+    group = RowGroup(
+        [_read_chunk(column[3, _STRUCT]) for column in _structs(fields, 1)], fields[3, _I64]
+    )
+    if group.rows < 0:
+        raise ValueError
+    return group
+
+
 def _read_chunk(metadata: dict[tuple[int, int], Any]) -> Chunk:
     start, dictionary = metadata[9, _I64], metadata.get((11, _I64), 0)
     start = dictionary if 0 < dictionary < start else start
-    chunk = Chunk(metadata[4, _I32], metadata[5, _I64], start, metadata[7, _I64])
-    if min(chunk) < 0:
+    kind, names = metadata[3, _LISTS[0]]
+    numbers = metadata[4, _I32], metadata[5, _I64], start, metadata[7, _I64]
+    if min(numbers) < 0 or (names and kind != _BINARY):
         raise ValueError
-    return chunk
+    statistics = _read_statistics(metadata.get((12, _STRUCT), {}))
+    return Chunk(b".".join(names).decode(), *numbers, statistics)
+
+
+def _read_statistics(fields: dict[tuple[int, int], Any]) -> Statistics | None:
+    nulls = fields.get((3, _I64))
+    for least, most in ((6, 5), (2, 1)):  # the second ones are those of old writers
+        if (least, _BINARY) in fields and (most, _BINARY) in fields:
+            return Statistics(fields[least, _BINARY], fields[most, _BINARY], nulls, least == 2)  # noqa: PLR2004
+    return None
 
 
 def pages(file: BinaryIO, chunk: Chunk, end: int) -> Iterator[Page]:
@@ -158,7 +206,9 @@ def _value(raw: bytes, at: int, kind: int, deep: int) -> tuple[Any, int]:
         return None, at + (1 if kind == _BYTE else 8)
     if kind == _BINARY:
         size, at = varint(raw, at)
-        return None, at + size
+        if at + size > len(raw):
+            raise IndexError
+        return raw[at : at + size], at + size
     if kind == _STRUCT:
         return _read_struct(raw, at, deep - 1)
     if kind in _LISTS:

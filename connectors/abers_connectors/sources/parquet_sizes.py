@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-__all__ = ["pieces", "sizes"]
+__all__ = ["PIECE", "pieces", "sized_pieces", "sizes"]
 
-_PIECE = 16 << 20  # bytes that become Python objects at once
+PIECE = 16 << 20
+"""Bytes that become Python objects at once."""
 
 
 def sizes(table: pa.RecordBatch) -> NDArray[np.int64]:
@@ -41,9 +42,18 @@ def pieces(found: NDArray[np.int64], limit: int) -> Iterator[tuple[int, int]]:
     start = 0
     while start < len(found):
         before = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + _PIECE, "right")))
+        stop = max(start + 1, int(np.searchsorted(ends, before + PIECE, "right")))
         yield start, stop
         start = stop
+
+
+def sized_pieces(
+    table: pa.RecordBatch, limit: int
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int64]]]:
+    """Yield the rows of a record batch in the slices of `pieces`, with their sizes."""
+    found = sizes(table)
+    for start, stop in pieces(found, limit):
+        yield table.slice(start, stop - start), found[start:stop]
 
 
 def _column_sizes(column: Any) -> NDArray[np.int64]:  # noqa: ANN401 - pyarrow has no types

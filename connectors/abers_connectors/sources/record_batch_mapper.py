@@ -89,7 +89,7 @@ class RecordBatchMapper:
         """Return the batch in which rows that are too large are bad records."""
         small = np.flatnonzero(found <= self._limit)
         large = {
-            row: (too_large(int(found[row]), self._limit), self._head(table, row, first, found))
+            row: (int(found[row]), self._head(table, row, first, found))
             for row in np.flatnonzero(found > self._limit).tolist()
         }
         plain = self._plain(table.take(self._arrow.array(small)))
@@ -129,9 +129,9 @@ class RecordBatchMapper:
         table: pa.RecordBatch,
         first: int,
         position: Position,
-        large: Mapping[int, tuple[BadRecordError, Origin]] = {},
+        large: Mapping[int, tuple[int, Origin]] = {},
     ) -> Batch:
-        """Return the batch of some rows, among which others were too large."""
+        """Return the batch of some rows, among which others were too large, of known sizes."""
         records = _records(table)
         total = len(records) + len(large)
         small = [number for number in range(total) if number not in large]
@@ -139,7 +139,7 @@ class RecordBatchMapper:
 
         def read(number: int) -> Row:
             if number in large:
-                raise large[number][0]
+                raise too_large(large[number][0], self._limit)
             if (record := records[rows[number]]) is None:
                 raise BadRecordError("not-utf8", _INVALID)
             return self._mapper.row(record, first + number + 1)

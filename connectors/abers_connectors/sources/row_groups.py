@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from abers_connectors.sources.parquet_file import ParquetFile
+    from abers_connectors.sources.parquet_pages import Statistics
+
 __all__ = ["BEFORE_ALL", "Part", "least_time", "wanted_groups"]
 
 BEFORE_ALL = -(2**63)
+_INTEGERS = ("INT64", "INT32")
 _TICKS = {"milliseconds": 1, "microseconds": 1_000, "nanoseconds": 1_000_000}
 
 
@@ -40,52 +44,57 @@ class Part(NamedTuple):
         return any(bounds[0] <= one <= bounds[1] for one in self.models)
 
 
-def wanted_groups(file: Any, part: Part, time: str, model: str) -> list[int]:  # noqa: ANN401
-    """Return the numbers of the row groups that may have wanted rows; of a `ParquetFile`."""
+def wanted_groups(file: ParquetFile, part: Part, time: str, model: str) -> list[int]:
+    """Return the numbers of the row groups that may have wanted rows."""
     return [
         group
-        for group in range(file.metadata.num_row_groups)
+        for group in range(len(file.groups))
         if part.may_have_time(_times(file, group, time))
         and part.may_have_model(_names(file, group, model))
     ]
 
 
-def least_time(file: Any, groups: Sequence[int], time: str) -> int:  # noqa: ANN401
+def least_time(file: ParquetFile, groups: Sequence[int], time: str) -> int:
     """Return a time that no row of these row groups is before."""
     bounds = [_times(file, group, time) for group in groups]
     return min((BEFORE_ALL if one is None else one[0] for one in bounds), default=BEFORE_ALL)
 
 
-def _statistics(file: Any, group: int, column: str) -> tuple[Any, Any] | None:  # noqa: ANN401
-    """Return the statistics of a column in a row group, and its logical type; None if unknown."""
-    for number in range(file.metadata.num_columns):
-        found = file.metadata.row_group(group).column(number)
-        if found.path_in_schema == column:
-            known = found.is_stats_set and found.statistics.has_min_max
-            return (found.statistics, file.schema.column(number).logical_type) if known else None
+def _statistics(file: ParquetFile, group: int, column: str) -> tuple[Statistics, Any] | None:
+    """Return the statistics of a column in a row group, and its type; None if unknown."""
+    for number, found in enumerate(file.groups[group].columns[: len(file.schema)]):
+        if found.path == column and found.statistics is not None:
+            return found.statistics, file.schema.column(number)
     return None
 
 
-def _times(file: Any, group: int, column: str) -> tuple[int, int] | None:  # noqa: ANN401
+def _times(file: ParquetFile, group: int, column: str) -> tuple[int, int] | None:
     """Return the least and the largest time in milliseconds; None if unknown."""
     if (found := _statistics(file, group, column)) is None:
         return None
-    statistics, logical = found
-    if statistics.physical_type not in {"INT64", "INT32"}:
+    statistics, column_type = found
+    if column_type.physical_type not in _INTEGERS:
         return None
-    kind = json.loads(logical.to_json())
-    least, most = statistics.min_raw, statistics.max_raw
+    kind = json.loads(column_type.logical_type.to_json())
+    least, most = (
+        int.from_bytes(one, "little", signed=True) for one in (statistics.least, statistics.most)
+    )
     if kind["Type"] == "Timestamp" and kind["isAdjustedToUTC"]:
         ticks = _TICKS[kind["timeUnit"]]
         return least // ticks, most // ticks
     return (least, most) if kind["Type"] in {"None", "Int"} else None
 
 
-def _names(file: Any, group: int, column: str) -> tuple[str, str] | None:  # noqa: ANN401
+def _names(file: ParquetFile, group: int, column: str) -> tuple[str, str] | None:
     """Return the least and the largest name, in the order of characters; None if unknown."""
     if (found := _statistics(file, group, column)) is None:
         return None
-    statistics, _ = found
-    if statistics.null_count != 0 or not isinstance(statistics.min, str) or not statistics.min:
+    statistics, column_type = found
+    if column_type.physical_type != "BYTE_ARRAY" or statistics.signed:
+        return None
+    if statistics.nulls != 0 or not statistics.least:
         return None  # records without a name belong to a model, too
-    return statistics.min, statistics.max
+    try:
+        return statistics.least.decode(), statistics.most.decode()
+    except UnicodeDecodeError:
+        return None

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError, RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.mapping.values import DEFAULT_MODEL
+from abers_connectors.regular_files import irregular
 from abers_connectors.sources.data_files import DataFile, FileList, files_of_name, is_folder
 
 if TYPE_CHECKING:
@@ -59,6 +61,9 @@ def _in_path(file: DataFile, part: Part, model: str) -> bool:
 
 def _delta(name: str, part: Part, time: str, model: str, version: str | None) -> FileList:
     """List the files of a Delta Lake table by its log, whose statistics exclude some of them."""
+    root = _local(name)
+    for one in Path(root, "_delta_log").iterdir() if root is not None else ():
+        _require_regular(str(one))
     lake, data = extra("deltalake", "Delta Lake", "delta"), extra("pyarrow.dataset", "Delta Lake")
     try:
         table = lake.DeltaTable(name, version=None if version is None else int(version))
@@ -72,7 +77,7 @@ def _delta(name: str, part: Part, time: str, model: str, version: str | None) ->
     files = [
         DataFile(
             f"{name.rstrip('/')}/{one.path}",
-            _delta_opener(one),
+            _delta_opener(one, root),
             {
                 key: None if value is None else str(value)
                 for key, value in data.get_partition_keys(one.partition_expression).items()
@@ -83,8 +88,27 @@ def _delta(name: str, part: Part, time: str, model: str, version: str | None) ->
     return FileList(sorted(files, key=lambda one: one.name), str(table.version()))
 
 
-def _delta_opener(fragment: Any) -> Callable[[], Any]:  # noqa: ANN401 - pyarrow is untyped
-    return lambda: fragment.filesystem.open_input_file(fragment.path)
+def _delta_opener(fragment: Any, root: str | None) -> Callable[[], Any]:  # noqa: ANN401 - pyarrow is untyped
+    def opened() -> Any:  # noqa: ANN401
+        if root is not None:
+            _require_regular(str(Path(root, fragment.path)))
+        return fragment.filesystem.open_input_file(fragment.path)
+
+    return opened
+
+
+def _local(name: str) -> str | None:
+    """Return a path or URL as a path; None if it is not on this machine."""
+    if scheme_of(name) not in {None, "file"}:
+        return None
+    return name.removeprefix("file://")
+
+
+def _require_regular(path: str) -> None:
+    """Raise a RecordError for what the library of a table would wait in."""
+    if what := irregular(path):
+        msg = f"{path} {what}"
+        raise RecordError(msg)
 
 
 def _delta_filters(schema: Any, part: Part, time: str, model: str) -> list[Any]:  # noqa: ANN401
@@ -127,10 +151,18 @@ def _iceberg(name: str, part: Part, time: str, model: str, version: str | None) 
             msg += "abers does not read; rewrite the data files of the table (rewrite_data_files)"
             raise RecordError(msg)
     files = [
-        DataFile(task.file.file_path, table.io.new_input(task.file.file_path).open)
-        for task in tasks
+        DataFile(task.file.file_path, _iceberg_opener(table, task.file.file_path)) for task in tasks
     ]
     return FileList(sorted(files, key=lambda one: one.name), str(pinned))
+
+
+def _iceberg_opener(table: Any, path: str) -> Callable[[], Any]:  # noqa: ANN401
+    def opened() -> Any:  # noqa: ANN401
+        if (local := _local(path)) is not None:
+            _require_regular(local)
+        return table.io.new_input(path).open()
+
+    return opened
 
 
 def _iceberg_filter(schema: Any, part: Part, time: str, model: str) -> Any:  # noqa: ANN401

@@ -21,10 +21,12 @@ from tests.connectors.files.parquet_files import (
     LENGTHS,
     LIST,
     PREFIXES,
+    TEXT,
     Page,
     element,
     finish,
     flat,
+    i32,
     i64,
     levels,
     numbers,
@@ -36,7 +38,8 @@ from tests.connectors.files.parquet_files import (
 
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.sources.base import SourceOptions
-from abers_connectors.sources.parquet_bounds import opened, row_groups, rows_at_once
+from abers_connectors.sources.parquet_bounds import Memory
+from abers_connectors.sources.parquet_file import opened
 from abers_connectors.sources.registry import open_source
 
 if TYPE_CHECKING:
@@ -87,15 +90,67 @@ def test_a_small_file_of_huge_values_takes_little_memory(tmp_path: Path) -> None
     rows = 1500
     codes = np.arange(rows, dtype=np.int32) % 2
     ids = pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(["a" * (2 * MIB), "small"]))
-    path = tmp_path / "x.parquet"
-    table = pa.table({"id": ids, "score": [0.5] * rows})
-    pq.write_table(
-        table, path, compression="zstd", store_schema=False, dictionary_pagesize_limit=1 << 30
-    )
+    path = write_large(tmp_path / "x.parquet", pa.table({"id": ids, "score": [0.5] * rows}))
     assert path.stat().st_size < 20_000
-    ((found, message, taken),) = reading(path)
-    assert (found, message) == ({"too-large": rows // 2, "read": rows // 2}, None)
-    assert taken < 600
+    for found, message, taken in reading(tmp_path, path):
+        assert (found, message) == ({"too-large": rows // 2, "read": rows // 2}, None)
+        assert taken < 350
+
+
+def write_large(path: Path, table: pa.Table, **options: Any) -> Path:  # noqa: ANN401
+    """Write a table whose dictionaries may have any size."""
+    given = {"compression": "zstd", "store_schema": False, "dictionary_pagesize_limit": 1 << 30}
+    pq.write_table(table, path, **(given | options))
+    return path
+
+
+def test_many_small_files_of_huge_values_take_little_memory(tmp_path: Path) -> None:
+    """Files that are open at once share what they may take beyond what each usually needs."""
+    rows = 40
+    for number in range(60):
+        ids = pa.DictionaryArray.from_arrays([0] * rows, ["a" * (MIB - 200)])
+        times = [number + 100 * row for row in range(rows)]
+        table = pa.table({"id": ids, "row": times, "score": [0.5] * rows})
+        write_large(tmp_path / f"{number}.parquet", table)
+    ((found, message, taken),) = reading(tmp_path)
+    assert (found, message) == ({"read": rows * 60}, None)
+    assert taken < 1800
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_one_huge_value(tmp_path: Path, dictionary: bool) -> None:  # noqa: FBT001
+    """A small file with one value of 200 MB is refused before the value is unpacked."""
+    table = pa.table({"id": ["a" * 200_000_000], "score": [0.5]})
+    path = write_large(tmp_path / "x.parquet", table, use_dictionary=dictionary)
+    assert path.stat().st_size < 20_000
+    for found, message, taken in reading(tmp_path, path):
+        assert found == {}
+        assert "a row group would take 381 MiB of memory" in message
+        assert taken < 50
+
+
+def test_tables_of_a_lake_take_little_memory(tmp_path: Path) -> None:
+    """A file of huge values in a Delta Lake table is read as it would be alone."""
+    deltalake = pytest.importorskip("deltalake")
+    rows = 400
+    ids = pa.DictionaryArray.from_arrays([0] * rows, ["a" * (MIB - 200)])
+    write_large(tmp_path / "x.parquet", pa.table({"id": ids, "score": [0.5] * rows}))
+    deltalake.convert_to_deltalake(tmp_path)
+    for found, message, taken in reading(tmp_path, tmp_path / "x.parquet"):
+        assert (found, message) == ({"read": rows}, None)
+        assert taken < 350
+
+
+def test_large_footers_are_parsed_one_after_the_other(tmp_path: Path) -> None:
+    """Many files with large footers take hardly more memory than one of them."""
+    schema = [element("schema", children=1), element("id", kind=TEXT, repetition=0, converted=0)]
+    for number in range(12):
+        columns = struct(i64(2, 0), (3, 12, struct(i32(1, TEXT), i64(5, 0), i64(6, 0))))
+        group = struct(of_list(1, 12, [columns]), i64(2, 0), i64(3, 0))
+        finish(tmp_path / f"{number}.parquet", schema, 0, [group] * 19_000)
+    ((one, _, first), (_, _, all_)) = reading(tmp_path / "0.parquet", tmp_path, score="id")
+    assert one == {}
+    assert all_ < first + 100
 
 
 def lying_size(path: Path) -> Path:
@@ -149,7 +204,7 @@ def many_names(path: Path) -> Path:
 
 
 ATTACKS: dict[Callable[[Path], Path], str] = {
-    lying_size: "a row group would take 2048 MiB of memory, more than the 128 that are allowed",
+    lying_size: "a row group would take 2048 MiB of memory, more than the 263 that are allowed",
     large_page: "for the column id; if its values are as they should be, write the file again with",
     lying_dictionary: "a row group would take 32768 MiB of memory",
     lying_lengths: "a page of the column id has more values than its header says",
@@ -162,15 +217,19 @@ ATTACKS: dict[Callable[[Path], Path], str] = {
 
 def test_files_that_would_take_much_memory_are_refused(tmp_path: Path) -> None:
     """The memory of pages, dictionaries, lists and footers is known before they are read."""
-    paths = [make(tmp_path / f"{make.__name__}.parquet") for make in ATTACKS]
-    assert all(path.stat().st_size < 4_000_000 for path in paths)
-    for path, sentence, (found, message, taken) in zip(
-        paths, ATTACKS.values(), reading(*paths, score="id"), strict=True
+    folders = [tmp_path / make.__name__ for make in ATTACKS]
+    for folder, make in zip(folders, ATTACKS, strict=True):
+        folder.mkdir()
+        assert make(folder / "x.parquet").stat().st_size < 4_000_000
+    files = [folder / "x.parquet" for folder in folders]
+    names = [*(f"{file} after row 0" for file in files), *map(str, files)]
+    for where, sentence, (found, message, taken) in zip(
+        names, [*ATTACKS.values()] * 2, reading(*files, *folders, score="id"), strict=True
     ):
         assert found == {}
-        assert message.startswith(f"RecordError: {path} after row 0: "), message
+        assert message.startswith((f"RecordError: {where}: ", f"RecordError: {where} cannot be "))
         assert sentence in message
-        assert taken < 100, path
+        assert taken < 100, where
 
 
 def test_texts_that_repeat_what_was_before_them(tmp_path: Path) -> None:
@@ -201,8 +260,9 @@ def test_a_damaged_footer_ends_no_process(tmp_path: Path) -> None:
         damaged[place] ^= 2  # of a schema, what must be there, may be missing, or is repeated
         paths.append(tmp_path / f"{place}.parquet")
         paths[-1].write_bytes(damaged)
-    message = [one for _, one, _ in reading(*paths)]
-    assert len(message) == len(paths), "the process has ended"
+    patterns = [tmp_path / f"[{path.name[0]}]{path.name[1:]}" for path in paths]
+    message = [one for _, one, _ in reading(*paths, *patterns)]
+    assert len(message) == 2 * len(paths), "the process has ended"
     kinds = {one.split(":")[0] for one in message if one is not None}
     assert "RecordError" in kinds
     assert kinds <= {"RecordError", "ParameterError", "StateError"}
@@ -247,14 +307,14 @@ def test_honest_files_are_read_however_they_are_written(
     assert extra == [{"nested.e": TEXTS[0]}, None, None]
 
 
-@pytest.mark.parametrize(("length", "rows"), [(10, 16_384), (100_000, 1024), (30 * MIB, 4)])
+@pytest.mark.parametrize(("length", "rows"), [(10, 16_384), (100_000, 1024), (30 * MIB, 1)])
 def test_fewer_rows_at_once_where_texts_are_long(tmp_path: Path, length: int, rows: int) -> None:
     """The longer the strings of a dictionary, the fewer rows are read at once."""
     path = tmp_path / "x.parquet"
     texts = pa.array(["a" * length]).dictionary_encode().take(pa.array([0] * 20_000))
     pq.write_table(pa.table({"id": texts}), path, dictionary_pagesize_limit=1 << 30)
-    with opened(str(path)) as file:
-        assert rows_at_once(str(path), file, row_groups(str(path))[0], ["id"]) == rows
+    with path.open("rb") as handle, opened(handle, Memory()) as file:
+        assert next(file.record_batches(0, ["id"])).num_rows == rows
 
 
 def test_a_row_that_is_too_large_costs_itself(tmp_path: Path) -> None:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from abers_connectors.sources import parquet_file
+from abers_connectors.sources.parquet_bounds import Memory
 from abers_connectors.sources.row_groups import BEFORE_ALL, Part, least_time, wanted_groups
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from abers_connectors.sources.parquet_file import ParquetFile
 
 TIMES = [5_000, 6_000, 7_000, 8_000]
 
 
-def opened(path: Path, times: Any, models: Any = None) -> Any:  # noqa: ANN401 - pyarrow is untyped
+@contextmanager
+def opened(path: Path, times: Any, models: Any = None) -> Iterator[ParquetFile]:  # noqa: ANN401 - pyarrow is untyped
     """Write row groups of two rows, and open the file."""
     table = pa.table({"time": times, "model": models or ["a", "b", "c", "d"]})
     pq.write_table(table, path / "x.parquet", row_group_size=2)
-    return pq.ParquetFile(path / "x.parquet")
+    with (path / "x.parquet").open("rb") as handle, parquet_file.opened(handle, Memory()) as file:
+        yield file
 
 
 @pytest.mark.parametrize("unit", [None, "s", "ms", "us", "ns"])
