@@ -21,7 +21,6 @@ from abers_connectors.kafka.session import session_timeout
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_checks import require_durable_changelog
 from abers_connectors.kafka.topic_creation import create_topics_if
-from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.runtime.application import kafka_section
 from abers_connectors.runtime.batch_buffer import BatchLimits
 from abers_connectors.runtime.deserializer import Deserializer
@@ -151,7 +150,6 @@ def open_worker(
                 kafka.max_task_idle / 1000,
             ),
             stop_on_dead_letter=config.output.on_bad_record == "stop",
-            require_few_dead=DeadLetterLimit(ratio=config.output.max_dead_letter_ratio).require,
             stall_timeout=stall_timeout,
             status=status,
             on_commit=_each(_alert(config.alerts, status, stack), page.take),

@@ -313,7 +313,8 @@ def _state_store(
 def _save(snapshots: SnapshotStore, app: str, reprocessor: Reprocessor, key: bytes | None) -> None:
     """Save the state of each partition as an initial state of a service."""
     for number, processor in enumerate(reprocessor.processors):
-        checkpoint = Checkpoint(app, number, 0, 0, reprocessor.next_offsets(number))
+        offsets, counts = reprocessor.next_offsets(number), reprocessor.counts(number)
+        checkpoint = Checkpoint(app, number, 0, 0, offsets, counts=counts)
         position, scope = msgspec.to_builtins(checkpoint), initial_state_scope(app, number)
         snapshots.save(number, 0, processor.snapshot(position, key, scope))
 

@@ -15,7 +15,7 @@ from abers.exceptions import StateError
 from abers.stream import Processor
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.changelog import Assembler
-from abers_connectors.runtime.checkpoint import NO_OFFSET
+from abers_connectors.runtime.checkpoint import NO_OFFSET, TOMBSTONE, RecordCounts
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.snapshots import SnapshotStore
 from abers_connectors.runtime.task import StreamTask
@@ -99,6 +99,10 @@ class Reprocessor(ABC):
     def next_offsets(self, partition: int) -> tuple[int, int]:
         """Return the offsets of both inputs after the last record."""
 
+    @abstractmethod
+    def counts(self, partition: int) -> RecordCounts:
+        """Return the numbers of the records of a partition's state."""
+
     def fraction(self) -> float | None:
         """Return the fraction of the offsets that is done; None if there is nothing to do."""
         whole = sum(one.end - one.start for one in self._ranges.values())
@@ -123,6 +127,7 @@ class InputReprocessor(Reprocessor):
         settings, count = config.settings(), history.partition_count
         processors = [Processor(settings, outcomes=False) for _ in range(count)]
         super().__init__(history, ranges, processors)
+        self._counts = [RecordCounts()] * count
         self._deserializer, self._due = Deserializer(config, partitions=count), due
         self._topics = [*dict.fromkeys(one.topic for one in ranges)]
         self._max_records = 2000 if config.kafka is None else config.kafka.max_records
@@ -139,6 +144,10 @@ class InputReprocessor(Reprocessor):
         """Return the ends of the ranges."""
         ends = [part.end for one, part in self._ranges.items() if one.partition == partition]
         return ends[0], ends[1] if len(ends) > 1 else NO_OFFSET
+
+    def counts(self, partition: int) -> RecordCounts:
+        """Return the numbers of the records that were processed."""
+        return self._counts[partition]
 
     def _batch(self, reads: Sequence[HistoryRecord]) -> ReprocessedBatch:
         """Process records by partition, and advance the read positions."""
@@ -159,8 +168,11 @@ class InputReprocessor(Reprocessor):
         self, partition: int, reads: Sequence[HistoryRecord]
     ) -> tuple[TaskOutputs, list[int]]:
         """Process records of a partition; also return the row of each prediction's record."""
-        records = [one.record for one in reads]
-        decoded = self._deserializer.decode(records, [one.which for one in reads])
+        records, inputs = [one.record for one in reads], bytes(one.which for one in reads)
+        decoded = self._deserializer.decode(records, inputs)
+        no_events = [(row, reason) for row, reason, _ in decoded.dead]
+        no_events += [(row, TOMBSTONE) for row in decoded.tombstones]
+        self._counts[partition] = self._counts[partition].plus(inputs, no_events)
         if not len(decoded.events):
             return TaskOutputs(partition, None, decoded, records), []
         outputs = self.processors[partition].process_batch(decoded.events)
@@ -196,6 +208,10 @@ class ChangelogReplayer(Reprocessor):
     def next_offsets(self, partition: int) -> tuple[int, int]:
         """Return where the inputs continue after the last batch."""
         return self._tasks[partition].checkpoint.next_offsets
+
+    def counts(self, partition: int) -> RecordCounts:
+        """Return the numbers of the records that were applied, the snapshot's included."""
+        return self._tasks[partition].checkpoint.counts
 
     def batches(self) -> Iterator[ReprocessedBatch]:
         """Apply the batches."""

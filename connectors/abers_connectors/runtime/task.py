@@ -13,7 +13,7 @@ import numpy as np
 
 import abers
 from abers_connectors.runtime.changelog import ChangelogRecord
-from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, snapshot_scope
+from abers_connectors.runtime.checkpoint import NO_OFFSET, TOMBSTONE, Checkpoint, snapshot_scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +46,11 @@ class StreamTask:
         self.records_to_replay = 0
         """Records that were applied since the newest snapshot of which this process knows."""
 
+    @property
+    def accounts(self) -> dict[str, int]:
+        """What became of all records, events and predictions; see `abers.stream.accounts`."""
+        return self.processor.accounts | self.checkpoint.counts.numbers()
+
     @classmethod
     def empty(
         cls,
@@ -75,7 +80,7 @@ class StreamTask:
         if len(decoded.events):
             outputs, entry = self.processor.process_logged(decoded.events)
         dead = [(row, reason) for row, reason, _ in decoded.dead]
-        dead += [(row, "tombstone") for row in decoded.tombstones]
+        dead += [(row, TOMBSTONE) for row in decoded.tombstones]
         changelog_record = ChangelogRecord(
             abers.__version__,
             self.checkpoint.batch,
@@ -127,5 +132,8 @@ class StreamTask:
         self.records_since_snapshot += len(record.inputs)
         self.records_to_replay += len(record.inputs)
         self.checkpoint = msgspec.structs.replace(
-            self.checkpoint, batch=record.number + 1, next_offsets=record.next_offsets
+            self.checkpoint,
+            batch=record.number + 1,
+            next_offsets=record.next_offsets,
+            counts=self.checkpoint.counts.plus(record.inputs, record.dead),
         )

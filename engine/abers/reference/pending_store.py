@@ -9,6 +9,9 @@ all models together; beyond that the oldest of all is evicted. The class takes c
 
 If a label is assumed for observations whose own does not come, an observation that expires makes a
 step that learns it, at its time and the span. It then waits once more as long, for a late label.
+
+Each event is counted once, by what becomes of it, and so is each prediction; see
+`abers.stream.accounts`.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ __all__ = [
     "FINISHED",
     "LATE",
     "PENDING",
+    "RETIRED_OBSERVATIONS",
     "UNKNOWN_LABELS",
     "PendingStore",
     "Unknown",
@@ -49,6 +53,9 @@ PREDICTS, LEARNS, ASSUMES, LATE = range(4)  # kinds of steps; a late label is no
 ASSUMED = -1.0  # in the place of the bytes of features, which are learned
 UNSTAMPED = FOREVER - 1  # the stored clock of an entry while the clock is unknown
 (
+    PREDICTIONS,
+    LABELS,
+    ASSUMED_LABELS,
     EARLY_LABELS,
     DUPLICATE_OBSERVATIONS,
     DUPLICATE_LABELS,
@@ -57,9 +64,11 @@ UNSTAMPED = FOREVER - 1  # the stored clock of an entry while the clock is unkno
     AHEAD_EVENTS,
     EXPIRED,
     EVICTED,
+    RETIRED_OBSERVATIONS,
     UNKNOWN_LABELS,
+    EVICTED_LABELS,
     FORGOTTEN,
-) = range(10)  # indices of `counts`
+) = range(15)  # indices of `counts`
 
 Name: TypeAlias = "tuple[int, str]"  # model and id
 Unknown: TypeAlias = "tuple[int, str, int, int, float]"
@@ -96,7 +105,8 @@ class PendingStore:
         self._queues: tuple[dict[int, OrderedDict[Name, None]], ...] = ({}, {}, {})
         self._clocks: list[Clock] = []
         self._bytes = 0
-        self.counts = [0] * 10
+        self.counts = [0] * 15
+        self._assumed_waiting = 0  # pending observations whose label was assumed
         self._capacity = 1
         self._free: list[int] = []
         self._left: list[int] = []
@@ -119,6 +129,7 @@ class PendingStore:
         self._unknown: list[Unknown] = []
         self._assumed_ids: list[str] = []
         self._dropped: list[tuple[int, int, int]] = []
+        self._late: list[int] = []
         self._steps: list[tuple[tuple[int, int, int, int, int, int], int, float]] = []
         columns = (column.tolist() for column in (kinds, models, keys, times, values))
         for row, (id_, kind, model, key, time, value) in enumerate(zip(ids, *columns, strict=True)):
@@ -145,6 +156,10 @@ class PendingStore:
         """Write row, slot and key of the observations that the last batch dropped."""
         for i, one in enumerate(self._dropped):
             rows[i], slots[i], keys[i] = one
+
+    def late_delays(self) -> list[int]:
+        """Return how long after its observation each late label of the last batch is."""
+        return self._late
 
     def recycle(self) -> None:
         """Allow the slots of removed predictions to be used again."""
@@ -230,6 +245,7 @@ class PendingStore:
             return
         slot = self._slot()
         self._add(PENDING, name, StoredEntry(slot, key, time, self._now(name), size))
+        self.counts[PREDICTIONS] += 1
         self._step(name, PREDICTS, 0, 0.0)
         if name in self._early:
             label = self._take(EARLY, name)
@@ -240,7 +256,8 @@ class PendingStore:
     def _assume(self, name: Name, value: float) -> None:
         """Learn the assumed label of a pending observation, which then waits for a late one."""
         entry = self._pending[name]
-        self.counts[EXPIRED] += 1
+        self.counts[ASSUMED_LABELS] += 1
+        self._assumed_waiting += 1
         self._step(name, ASSUMES, entry.time + self._wait, value)
         self._assumed_ids.append(name[1])
         self._bytes -= int(entry.value)
@@ -252,20 +269,25 @@ class PendingStore:
         if name in self._pending:
             self._pair(name, time, value)
         elif name in self._finished:
-            labelled = self._finished[name].key
-            self.counts[DUPLICATE_LABELS if labelled else LATE_LABELS] += 1
+            if self._finished[name].key:
+                self.counts[DUPLICATE_LABELS] += 1
+            else:
+                self._count_late(time - self._finished[name].time)
         elif name in self._early:
             self.counts[DUPLICATE_LABELS] += 1
         else:
             self._add(EARLY, name, StoredEntry(0, 0, time, self._now(name), value))
             self.counts[EARLY_LABELS] += 1
             if oldest := self._surplus(EARLY, name[0]):
-                self._drop_early(oldest)
+                self._evict_early(oldest)
 
     def _pair(self, name: Name, label_time: int, value: float) -> None:
         """Learn the label of a pending observation, unless one was assumed."""
         late = self._pending[name].value == ASSUMED
-        self.counts[LATE_LABELS] += late
+        if late:
+            self._count_late(label_time - self._pending[name].time)
+        else:
+            self.counts[LABELS] += 1
         self._step(name, LATE if late else LEARNS, label_time, value)
         self._finish(name, labelled=True)
 
@@ -283,6 +305,14 @@ class PendingStore:
             self._dropped.append((self._row, entry.slot, entry.key))
         self._finish(name, labelled=False)
 
+    def _count_late(self, delay: int) -> None:
+        self.counts[LATE_LABELS] += 1
+        self._late.append(delay)
+
+    def _evict_early(self, name: Name) -> None:
+        self.counts[EVICTED_LABELS] += 1
+        self._drop_early(name)
+
     def _drop_early(self, name: Name) -> None:
         label = self._take(EARLY, name)
         self.counts[UNKNOWN_LABELS] += 1
@@ -290,8 +320,10 @@ class PendingStore:
 
     def _finish(self, name: Name, *, labelled: bool) -> None:
         entry = self._take(PENDING, name)
+        self._assumed_waiting -= entry.value == ASSUMED
         self._left.append(entry.slot)
-        self._add(FINISHED, name, StoredEntry(0, int(labelled), 0, self._now(name), 0.0))
+        finished = StoredEntry(0, int(labelled), entry.time, self._now(name), 0.0)
+        self._add(FINISHED, name, finished)
         if oldest := self._surplus(FINISHED, name[0]):
             self._forget(oldest)
 
@@ -310,7 +342,7 @@ class PendingStore:
             if self._finished:
                 self._forget(next(iter(self._finished)))
             elif self._early:
-                self._drop_early(next(iter(self._early)))
+                self._evict_early(next(iter(self._early)))
             else:
                 self._drop_pending(next(iter(self._pending)), EVICTED)
 
@@ -344,6 +376,10 @@ class PendingStore:
     def count(self, store: int) -> int:
         """Return the number of entries of a store."""
         return len(self._stores[store])
+
+    def undecided(self) -> int:
+        """Return the number of pending observations for which no label was assumed."""
+        return len(self._pending) - self._assumed_waiting
 
     def entries(  # noqa: PLR0913, PLR0917 - one array a column
         self,
@@ -391,4 +427,5 @@ class PendingStore:
                 raise ValueError(msg)
             self._add(store, (model, id_), StoredEntry(slot, *rest))
         if store == PENDING:
+            self._assumed_waiting += int((values == ASSUMED).sum())
             self._capacity = len(self._pending) + 1

@@ -121,7 +121,7 @@ def test_a_batch_is_counted() -> None:
     assert counts.label_delay.cumulated()[:2] == [("1.0", 0), ("10.0", 1)]
     assert counts.label_delay.sum == 2.5
     assert status.median_label_delay() == 10.0
-    assert status.view().gauges == {3: TaskGauges(1, 1, 3500, 6)}
+    assert status.view().gauges == {3: TaskGauges(1, 1, 3500, 6, task.accounts)}
 
 
 def test_a_batch_without_events() -> None:
@@ -130,7 +130,7 @@ def test_a_batch_without_events() -> None:
     status.batch_committed(task, task.take(Read(b"{"), Read(None)))
     counts = status.view().counts
     assert (counts.records["observations"], counts.dead["bad-json"], counts.tombstones) == (2, 1, 1)
-    assert status.view().gauges == {0: TaskGauges(0, 0, None, 2)}
+    assert status.view().gauges == {0: TaskGauges(0, 0, None, 2, task.accounts)}
 
 
 def test_transactions_are_counted() -> None:
@@ -166,7 +166,7 @@ def test_gauges_of_a_restored_task() -> None:
     status, task = Status(60.0), Served(4)
     task.take(observed("a", 1000), settled("c", 2000))
     status.restored(task)
-    assert status.view().gauges == {4: TaskGauges(1, 1, 2000, 2)}
+    assert status.view().gauges == {4: TaskGauges(1, 1, 2000, 2, task.accounts)}
 
 
 def test_gauges_of_a_revoked_partition() -> None:

@@ -32,7 +32,6 @@ SECTIONS: dict[str, dict[str, Any]] = {
     **BINARY.sections,
     "input": {"max_record_bytes": 2_000},
     "limits": {"label_timeout": "30s", "max_pending": 5_000},
-    "output": {"max_dead_letter_ratio": 0.5},
 }
 """Sections with which observations time out, are evicted and are too many at times."""
 
