@@ -114,7 +114,7 @@ def inspected(path: str) -> Inspected:
 
 
 def _accounts(position: Any, state: snapshot.SavedState) -> dict[str, int]:  # noqa: ANN401 - any
-    """Return what became of all events and predictions, and of the records of a partition."""
+    """Return the accounts of events and predictions, and of the records of a partition."""
     pending, early, _ = state.stores
     undecided = int((StoreColumns.saved(pending).values != ASSUMED).sum())
     of = accounts.numbers(state.counters, undecided, len(early.ids.lengths) // 4)
@@ -191,7 +191,7 @@ def show_inspected(found: Inspected) -> None:
 
 
 def _account_rows(of: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """Yield what became of all records, events and predictions, and what does not add up."""
+    """Yield the accounts in words, and what does not add up."""
     for account in accounts.ACCOUNTS:
         if account.whole in of:
             yield account.whole, account.sentence(of).removesuffix(": none")

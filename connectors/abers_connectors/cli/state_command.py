@@ -63,7 +63,7 @@ def verify(
     partition: _Partitions = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Restore each partition, and show what became of all records, events and predictions.
+    """Restore each partition, and add up all records, events and predictions by how they ended.
 
     Exit code 78 says that they do not add up.
     """

@@ -90,7 +90,7 @@ class StateAdmin:
         return PartitionStatus.of(number, committed, changelog, stored, checked, unread)
 
     def accounts(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
-        """Restore partitions, and return what became of all that they read.
+        """Restore partitions, and return their accounts.
 
         A StateError is raised if the group has a member, or a partition cannot be restored.
         """

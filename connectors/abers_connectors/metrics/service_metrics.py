@@ -106,7 +106,7 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
 
 
 def _events(ends: Mapping[str, int]) -> list[Row]:
-    """Return what became of events; all but predictions and duplicates are dead letters."""
+    """Return how events ended; observations that are not predicted or duplicates are dead."""
     rejected = ends["observations"] - ends["predictions"] - ends["duplicate_observations"]
     return [
         (("observations", "predicted"), ends["predictions"]),

@@ -20,7 +20,7 @@ __all__ = ["LOSSES", "Loss", "loss_sentences"]
 
 LEAST = 1_000
 """Least number of records, events or predictions of which a share says something."""
-_ROUND = (86_400_000, 3_600_000, 60_000, 1_000)  # units in which a delay of at least two is told
+_ROUND = (86_400_000, 3_600_000, 60_000, 1_000)  # units of which a delay has at least two
 
 _LABELS = ("labels",)
 _ENDED = ("learned", "assumed", "expired", "evicted", "retired")
@@ -42,10 +42,10 @@ class Loss(NamedTuple):
     sentence: str
 
     def tells(self, of: Mapping[str, int]) -> bool:
-        """Return whether there is enough to judge by."""
+        """Return whether there is enough of which a share says something."""
         return _sum(of, self.whole) >= LEAST
 
-    def told(self, of: Mapping[str, int], settings: Settings, delays: Sequence[int]) -> str | None:
+    def text(self, of: Mapping[str, int], settings: Settings, delays: Sequence[int]) -> str | None:
         """Return the sentence if more than the share is lost; None if not."""
         lost, whole = _sum(of, self.lost), _sum(of, self.whole)
         if lost <= self.share * whole:
@@ -156,7 +156,7 @@ def loss_sentences(
     `of` are numbers of accounts, and `delays` those of late labels, in milliseconds.
     """
     for one in LOSSES:
-        if one.tells(of) and (sentence := one.told(of, settings, delays)):
+        if one.tells(of) and (sentence := one.text(of, settings, delays)):
             yield sentence
 
 

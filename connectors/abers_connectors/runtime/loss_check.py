@@ -18,8 +18,8 @@ __all__ = ["LossCheck"]
 class LossCheck:
     """Compares the accounts of all tasks with those of earlier calls.
 
-    Each kind of loss is judged anew when enough has come since it was judged last, so a sentence
-    goes when its cause does.
+    Each kind of loss is checked anew when enough has come since its last check, so a sentence goes
+    when its cause does.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class LossCheck:
         return [*self._found.values()]
 
     def check(self, tasks: Sequence[StreamTask]) -> list[str]:
-        """Judge what came since the last calls; return the sentences of kinds that are new.
+        """Check what came since the last calls; return the sentences of kinds that are new.
 
         The tasks are all of the process.
         """
@@ -66,7 +66,7 @@ class LossCheck:
             self._before[one.name] = now
             settings = tasks[0].processor.settings
             delays = [delay for task in tasks for delay in task.processor.late_delays]
-            sentence = one.told(since, settings, delays)
+            sentence = one.text(since, settings, delays)
             self._found.pop(one.name, None)
             if sentence is None:
                 continue

@@ -48,7 +48,7 @@ class StreamTask:
 
     @property
     def accounts(self) -> dict[str, int]:
-        """What became of all records, events and predictions; see `abers.stream.accounts`."""
+        """How all records, events and predictions ended; see `abers.stream.accounts`."""
         return self.processor.accounts | self.checkpoint.counts.numbers()
 
     @classmethod

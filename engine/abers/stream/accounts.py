@@ -1,12 +1,12 @@
-"""The accounts of a stream: what became of every record, event and prediction.
+"""The accounts of a stream: how every record, event and prediction ended, or that it waits.
 
 Whatever comes in ends in exactly one way, or waits. So each account has a whole that is the sum of
 its parts, at any time, for a processor, a partition, or all of them together:
 
 - records: events, undecodable records, and tombstones; of topics only, a record of which is one
   event at most;
-- events: predictions, duplicate observations, labels learned, duplicate labels, late labels, dead
-  letters, and labels that wait;
+- events: predictions, duplicate observations, labels learned, duplicate labels, late labels,
+  dead letters, and labels that wait;
 - predictions: labels learned, labels assumed, expired, evicted, retired with their models, and
   observations that wait.
 

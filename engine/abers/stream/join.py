@@ -15,6 +15,7 @@ import numpy as np
 
 from abers.backends import core
 from abers.reference.pending_store import ASSUMES, LATE
+from abers.reference.store_counts import Count
 from abers.stream.columns import Events
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
@@ -57,23 +58,7 @@ REASONS = (
 )
 """Reasons of the dead letters of a processor."""
 
-_STORE = (  # in the order of the counts of the pending store
-    "predictions",
-    "labels",
-    "assumed",
-    "early_labels",
-    "duplicate_observations",
-    "duplicate_labels",
-    "late_labels",
-    "late_events",
-    "ahead_events",
-    "expired",
-    "evicted",
-    "retired_observations",
-    "unknown_labels",
-    "evicted_labels",
-    "forgotten",
-)
+_STORE = tuple(one.name.lower() for one in Count)
 COUNTERS = (
     *("observations", "labels_in", *_STORE[:2], "unlearned", "retired", *_STORE[2:]),
     *(f"dead:{reason}" for reason in REASONS),

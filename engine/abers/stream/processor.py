@@ -122,7 +122,7 @@ class Processor:
 
     @property
     def accounts(self) -> dict[str, int]:
-        """What became of all events and predictions; see `abers.stream.accounts`."""
+        """How all events and predictions ended, or wait; see `abers.stream.accounts`."""
         store = self._state.join.store
         return accounts.numbers(self.counters, store.undecided(), store.count(EARLY))
 
@@ -169,17 +169,7 @@ class Processor:
         return self.process_many([event]) if outputs is None else outputs
 
     def process_many(self, events: Iterable[Event]) -> list[Output]:
-        """Process events in their order.
-
-        Parameters
-        ----------
-        events
-            Observations and labels, in order of arrival.
-
-        Returns
-        -------
-        list
-            Predictions, outcomes and dead letters, in the order of the events.
+        """Process events in order of arrival; return what they cause, in their order.
 
         Raises
         ------

@@ -13,14 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abers.reference.clock import NO_CLOCK, QUORUM
-from abers.reference.pending_store import (
-    ASSUMED,
-    EARLY,
-    EXPIRED,
-    PENDING,
-    RETIRED_OBSERVATIONS,
-    UNKNOWN_LABELS,
-)
+from abers.reference.pending_store import ASSUMED, EARLY, PENDING
+from abers.reference.store_counts import Count
 from abers.stream.saved_store import STORES, StoreColumns, parts
 
 if TYPE_CHECKING:
@@ -102,9 +96,9 @@ class _MovedStore:
         counts = [*old.counts]
         slots = [self._move(kind) for kind in STORES]
         self.slots = slots[PENDING]
-        counts[EXPIRED] += self._dropped
-        counts[RETIRED_OBSERVATIONS] += self._dropped
-        counts[UNKNOWN_LABELS] += len(self.dead_letters)
+        counts[Count.EXPIRED] += self._dropped
+        counts[Count.RETIRED_OBSERVATIONS] += self._dropped
+        counts[Count.UNKNOWN_LABELS] += len(self.dead_letters)
         self.store.counts = counts
 
     def _move(self, kind: int) -> NDArray[np.int64]:

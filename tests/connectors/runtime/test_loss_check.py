@@ -55,7 +55,7 @@ def test_labels_that_come_too_late_have_a_remedy() -> None:
 
 
 def test_a_sentence_goes_when_its_cause_does() -> None:
-    """It is logged once, holds as long as it is true, and is judged by what came since."""
+    """It is logged once, holds as long as it is true, and counts what came since."""
     check, (task,) = LossCheck(), tasks(max_jump=2**53)
     check.check([task])
     task.processor.process_many(late(1_000))
@@ -72,7 +72,7 @@ def test_a_sentence_goes_when_its_cause_does() -> None:
 
 
 def test_few_say_nothing() -> None:
-    """Below a thousand labels no share is told, even if all are late."""
+    """Below a thousand labels nothing is said, even if all are late."""
     check, (task,) = LossCheck(), tasks()
     check.check([task])
     task.processor.process_many(late(900))
@@ -135,7 +135,7 @@ def test_records_that_cannot_be_used() -> None:
 def test_each_kind_has_its_sentence(
     limits: dict[str, Any], events: list[Event], said: list[str]
 ) -> None:
-    """What is lost is told by kind, of a service and at the end of a replay."""
+    """A service and the end of a replay name what is lost, by kind."""
     (task,) = tasks(**{"max_jump": 2**53} | limits)
     check = LossCheck()
     check.check([task])
@@ -148,7 +148,7 @@ def test_each_kind_has_its_sentence(
 
 
 def test_retired_predictions() -> None:
-    """Predictions that go with their models are told with the limits that retire them."""
+    """Predictions that go with their models come with the limits that retire them."""
     of = {"learned": 900, "retired": 200}
     (said,) = loss_sentences(of, Settings(), [])
     assert said.startswith("200 of 1,100 predictions were dropped with their models (18 %)")
@@ -161,7 +161,7 @@ def test_a_share_that_is_not_exceeded(loss: Loss) -> None:
     whole = next(name for name in loss.whole if name not in loss.lost)
     for lost in (most, most + 1):
         of = {whole: 10_000 - lost * part, loss.lost[0]: lost}
-        said = loss.told(of, Settings(), [])
+        said = loss.text(of, Settings(), [])
         assert (said is not None) == (lost > most)
         assert said is None or "10,000" in said
 
