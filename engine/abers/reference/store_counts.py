@@ -11,7 +11,7 @@ __all__ = ["Count"]
 
 
 class Count(IntEnum):
-    """Indices of the counts; in small letters their names."""
+    """Indices of the counts; in lower case their names."""
 
     PREDICTIONS = 0
     LABELS = auto()  # learned, and not assumed
