@@ -63,8 +63,10 @@ _REST = {
     "late_labels": "arrived after their observation had expired, ignored",
     "late_events": "behind by more than limits.allowed_lateness, still used",
     "ahead_events": "ahead by more than limits.max_jump, still used",
+    "assumed": "labels that did not come, taken as input.unlabelled",
     "expired": "unmatched observations, after limits.label_timeout",
     "evicted": "oldest observations, removed beyond limits.max_pending or max_bytes",
+    "evicted_labels": "oldest early labels, removed beyond limits.max_early or max_bytes",
     "forgotten": "finished ids beyond limits.dedup_max_ids or max_bytes",
     "retired": "models silent for limits.retire_after, removed with their pending events",
 }
@@ -182,6 +184,7 @@ def _sentences(summary: Summary, delay: Lateness | None) -> Iterator[str]:
             "if these scores are probabilities, "
             + ('set task.scores = "probability".' if delay is None else "add --scores probability.")
         )
+    yield from summary.losses
     yield from left_out(summary.calibrated or {}, summary.labels)
     if "crps" in (summary.calibrated or {}) and not summary.experts:
         yield "The CRPS puts the mass beyond the labels seen at the ends of the support, by default"

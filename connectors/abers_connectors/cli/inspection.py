@@ -16,8 +16,10 @@ from rich.table import Table
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
 from abers.reference.clock import NO_CLOCK
+from abers.reference.pending_store import ASSUMED
 from abers.serialization import is_keyed
-from abers.stream import Settings, make_task, snapshot
+from abers.stream import Settings, accounts, make_task, snapshot
+from abers.stream.saved_store import StoreColumns
 from abers_connectors.config.units import duration
 from abers_connectors.files.formats import SUFFIXES, suffix_of
 from abers_connectors.regular_files import open_regular
@@ -29,6 +31,8 @@ from abers_connectors.state_key import state_key
 from abers_connectors.terminal import console
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from abers.stream.tasks.base import Task
 
 __all__ = ["Held", "Inspected", "inspected", "show_inspected"]
@@ -60,6 +64,7 @@ class Inspected(msgspec.Struct, frozen=True):
     position: Any
     clock: int | None
     counters: dict[str, int]
+    accounts: dict[str, int]
     waiting_for_labels: int
     waiting_for_observations: int
     remembered_ids: int
@@ -100,12 +105,24 @@ def inspected(path: str) -> Inspected:
         position=whole.position,
         clock=max((one.time for one in state.clocks if one.time != NO_CLOCK), default=None),
         counters=state.counters,
+        accounts=_accounts(whole.position, state),
         waiting_for_labels=waiting,
         waiting_for_observations=early,
         remembered_ids=finished,
         learner_bytes=len(whole.learners or b""),
         held=held,
     )
+
+
+def _accounts(position: Any, state: snapshot.SavedState) -> dict[str, int]:  # noqa: ANN401 - any
+    """Return the accounts of events and predictions, and of the records of a partition."""
+    pending, early, _ = state.stores
+    undecided = int((StoreColumns.saved(pending).values != ASSUMED).sum())
+    of = accounts.numbers(state.counters, undecided, len(early.ids.lengths) // 4)
+    try:
+        return of | Checkpoint.from_position(position).counts.numbers()
+    except StateError:  # of files, a record of which may be two events
+        return of
 
 
 def _refuse_calibrator(blob: bytes) -> None:
@@ -152,6 +169,9 @@ def show_inspected(found: Inspected) -> None:
     for name, text in rows.items():
         table.add_row(name, text_cell(text))
     table.add_section()
+    for name, text in _account_rows(found.accounts):
+        table.add_row(name, text_cell(text))
+    table.add_section()
     for name, count in found.counters.items():
         if count:
             table.add_row(name.replace("_", " "), f"{count:,}")
@@ -169,6 +189,15 @@ def show_inspected(found: Inspected) -> None:
         scores = (number(one.scores.get(name)) for name in names)
         held.add_row(text_cell(one.model), text_cell(one.segment), f"{one.labels:,}", *scores)
     screen.print(held)
+
+
+def _account_rows(of: dict[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the accounts in words, and what does not add up."""
+    for account in accounts.ACCOUNTS:
+        if account.whole in of:
+            yield account.whole, account.sentence(of).removesuffix(": none")
+    for sentence in accounts.unbalanced(of):
+        yield "does not add up", sentence
 
 
 def _setting_text(name: str, value: Any) -> str:  # noqa: ANN401 - any setting

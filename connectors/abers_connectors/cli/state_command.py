@@ -34,7 +34,7 @@ _Partitions = Annotated[
 
 @state.callback()
 def _root() -> None:
-    """Manage the state of a service over Kafka: list, rebuild and reset it."""
+    """Manage the state of a service over Kafka: list, verify, rebuild and reset it."""
 
 
 @state.command("list")
@@ -54,6 +54,43 @@ def list_(
             return
         for one in standings:
             _show_partition(one)
+
+
+@state.command()
+def verify(
+    config: _ConfigPath,
+    *,
+    partition: _Partitions = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Restore each partition, and add up all records, events and predictions by how they ended.
+
+    Exit code 78 says that they do not add up.
+    """
+    with sentences():
+        import msgspec
+
+        from abers.exceptions import StateError
+        from abers.stream import accounts
+
+        with _opened(config) as states:
+            found = states.accounts(states.numbers(partition or ()))
+        whole = accounts.total(found.values())
+        wrong = [
+            f"partition {number}: {sentence}"
+            for number, of in found.items()
+            for sentence in accounts.unbalanced(of)
+        ]
+        if as_json:
+            parts = {str(number): of for number, of in found.items()}
+            typer.echo(
+                msgspec.json.encode({"partitions": parts, "total": whole, "unbalanced": wrong})
+            )
+        else:
+            for account in accounts.ACCOUNTS:
+                show(account.sentence(whole))
+        if wrong:
+            raise StateError("\n".join(wrong))
 
 
 @state.command()

@@ -43,6 +43,7 @@ _FORMATS = {
     "json-schema": " in JSON with a schema",
 }
 _FIRST_STOPS = "the first one stops the run"
+_NEVER_DECODED = "1,000 stop the service if no record was ever decoded"
 
 
 def described(config: Config) -> dict[str, str]:
@@ -234,7 +235,7 @@ def _most(output: sections.OutputSection) -> str:
 def _topics_written(config: Config, kafka: sections.KafkaSection) -> dict[str, str]:
     output = config.output
     topics = {name: getattr(kafka, name) for name in ("predictions", "outcomes", "alerts")}
-    ending = _FIRST_STOPS if output.on_bad_record == "stop" else _most(output)
+    ending = _FIRST_STOPS if output.on_bad_record == "stop" else _NEVER_DECODED
     written = _FORMATS[output.format or "json"]
     return {
         **{

@@ -40,6 +40,7 @@ class StreamCounts(msgspec.Struct, frozen=True, kw_only=True):
     behind: float | None = None  # age of the newest event in seconds, of a service
     hints: tuple[str, ...] = ()  # sentences for the operator
     ready: bool = True  # whether everything is served
+    since: int | None = None  # wall-clock time in milliseconds from which it counts, of a service
 
 
 class Frame(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from abers.monitoring import event_time
 from abers_connectors.dashboard.document import Document, Tile, cards, triggered
 from abers_connectors.dashboard.model_list import choices, listed_sentence
 from abers_connectors.dashboard.models import key_id, key_name
@@ -93,7 +94,8 @@ def _alarm(frame: Frame, view: ModelView | None) -> list[str]:
 def _tiles(frame: Frame) -> Iterator[Tile]:
     """Yield the tiles of a frame."""
     counts, early = frame.counts, frame.counts.waiting[1]
-    part = "" if counts.read is None else f"{100 * counts.read:.0f} % of the stream"
+    since = "" if counts.since is None else f"since {event_time(counts.since // 1000 * 1000)}"
+    part = since if counts.read is None else f"{100 * counts.read:.0f} % of the stream"
     yield Tile("Events", f"{counts.events:,}", note=part)
     rate = "-" if frame.rate is None else _counted(frame.rate)
     over = "over the whole run" if frame.ended else "over the last seconds"
@@ -106,7 +108,8 @@ def _tiles(frame: Frame) -> Iterator[Tile]:
         yield Tile("Lag", f"{counts.lag:,}", "records", behind.format(*_span(counts.behind)))
     dead = sum(counts.dead.values())
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.dead.items() if count)
-    yield Tile("Dead letters", f"{dead:,}", note=reasons or "none: every record could be used")
+    found = reasons or "none: every record could be used"
+    yield Tile("Dead letters", f"{dead:,}", note=f"{since}, {found}" if since else found)
 
 
 def _counted(value: float) -> str:

@@ -108,6 +108,7 @@ class FinishedReplay(NamedTuple):
             "dead_letters": summary.dead_letters,
             "observations": summary.observations,
             "waiting": summary.waiting,
+            "losses": summary.losses,
             "counters": dict(counters),
         }
 

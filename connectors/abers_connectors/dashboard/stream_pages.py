@@ -67,6 +67,7 @@ class ServicePage:
             behind=max(view.now - max(clocks), 0.0) / 1000 if clocks else None,
             hints=tuple(view.hints),
             ready=view.ready,
+            since=view.started,
         )
 
 

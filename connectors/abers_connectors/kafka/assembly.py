@@ -22,7 +22,6 @@ from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_checks import require_durable_changelog
 from abers_connectors.kafka.topic_creation import create_topics_if
 from abers_connectors.kafka.topic_watch import TopicWatch
-from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.runtime.application import kafka_section
 from abers_connectors.runtime.batch_buffer import BatchLimits
 from abers_connectors.runtime.deserializer import Deserializer
@@ -171,7 +170,6 @@ def open_worker(
                 kafka.max_task_idle / 1000,
             ),
             stop_on_dead_letter=config.output.on_bad_record == "stop",
-            require_few_dead=DeadLetterLimit(ratio=config.output.max_dead_letter_ratio).require,
             stall_timeout=stall_timeout,
             status=status,
             require_topics=partial(require_same_partitions, reader, application, partitions),

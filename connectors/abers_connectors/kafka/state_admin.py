@@ -1,4 +1,4 @@
-"""`abers state`: status, rebuild and reset of an application's state.
+"""`abers state`: status, accounts, rebuild and reset of an application's state.
 
 A new state has the committed offsets and the end of the changelog, so that a service continues from
 it as from any snapshot. Nothing changes while the group has a member, and nothing is published.
@@ -9,6 +9,8 @@ from __future__ import annotations
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from abers.exceptions import BrokerError, ConfigError, ParameterError, StateError
 from abers_connectors.kafka.assembly import snapshot_store
 from abers_connectors.kafka.connection import open_admin
@@ -16,7 +18,7 @@ from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
 from abers_connectors.runtime.application import Application, kafka_section
 from abers_connectors.runtime.changelog import last_changelog_record
-from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint
+from abers_connectors.runtime.checkpoint import NO_OFFSET, Checkpoint, RecordCounts
 from abers_connectors.runtime.partition_count import partition_count, require_partitions
 from abers_connectors.runtime.partition_status import PartitionStatus
 from abers_connectors.runtime.reprocessor import InputReprocessor
@@ -89,6 +91,14 @@ class StateAdmin:
         changelog = (str(log), offsets)
         return PartitionStatus.of(number, committed, changelog, stored, checked, unread)
 
+    def accounts(self, numbers: Sequence[int]) -> dict[int, dict[str, int]]:
+        """Restore partitions, and return their accounts.
+
+        A StateError is raised if the group has a member, or a partition cannot be restored.
+        """
+        self._require_no_members()
+        return {number: self._restorer.restore(number, None).task.accounts for number in numbers}
+
     def _stored(self, unread: list[str]) -> list[StoredSnapshot]:
         """List the snapshots, or add why that fails."""
         try:
@@ -123,7 +133,8 @@ class StateAdmin:
             for _ in reprocessor.batches():
                 pass
         done = [f"{one}; rebuilt from what is left" for one in lost]
-        return done + self._replace(checkpoints, reprocessor.processors)
+        counts = {number: reprocessor.counts(number) for number in numbers}
+        return done + self._replace(checkpoints, reprocessor.processors, counts)
 
     def reset(
         self, numbers: Sequence[int], model: str | None = None, *, accept_data_loss: bool
@@ -134,24 +145,25 @@ class StateAdmin:
         is raised if the loss is not accepted (the message describes it), or the model is unknown;
         a StateError, if the group has a member, or there is no state.
         """
-        checkpoints = self._checkpoints(numbers)
+        checkpoints, counts = self._checkpoints(numbers), dict[int, RecordCounts]()
         if model is None:
             lost = [self._learned(number) for number in numbers]
             processors = {number: self._application.new_processor() for number in numbers}
         else:
-            lost, processors = self._without(numbers, model)
+            lost, processors, counts = self._without(numbers, model)
         if not accept_data_loss:
             found = "\n".join(lost)
             msg = f"{found}\nthis permanently deletes the state; add --accept-data-loss to confirm"
             raise ParameterError(msg)
         replaced = {number: checkpoints[number] for number in processors}
-        return lost + self._replace(replaced, processors)
+        return lost + self._replace(replaced, processors, counts)
 
     def _without(
         self, numbers: Sequence[int], model: str
-    ) -> tuple[list[str], dict[int, Processor]]:
-        """Reset a model; return the losses, and the processors that knew it."""
-        found = {number: self._restorer.restore(number, None).task.processor for number in numbers}
+    ) -> tuple[list[str], dict[int, Processor], dict[int, RecordCounts]]:
+        """Reset a model; return the losses, the processors that knew it, and their records."""
+        tasks = {number: self._restorer.restore(number, None).task for number in numbers}
+        found = {number: task.processor for number, task in tasks.items()}
         models = {name for one in found.values() for name, _ in one.keys}
         if model not in models:
             known = ", ".join(sorted(models)) or "none"
@@ -163,7 +175,7 @@ class StateAdmin:
         for one in processors.values():
             one.reset_model(model)
         lost = [f"{self._name(number)}: all that was learned of {model}" for number in processors]
-        return lost, processors
+        return lost, processors, {number: tasks[number].checkpoint.counts for number in processors}
 
     def _name(self, number: int) -> str:
         return f"{self._application.id}[{number}]"
@@ -233,15 +245,17 @@ class StateAdmin:
         self,
         checkpoints: Mapping[int, Checkpoint],
         processors: Sequence[Processor] | Mapping[int, Processor],
+        counts: Mapping[int, RecordCounts],
     ) -> list[str]:
-        """Save new states, and remove all other snapshots."""
+        """Save new states, which have read so many records, and remove all other snapshots."""
         assert self._snapshots is not None  # noqa: S101 - _checkpoints has checked it
         if self._checkpoints([*checkpoints]) != checkpoints:
             msg = "the offsets were moved meanwhile; nothing was changed. Run the command again"
             raise StateError(msg)
         done = []
         for number, checkpoint in checkpoints.items():
-            blob = self._application.snapshot(processors[number], checkpoint)
+            read = msgspec.structs.replace(checkpoint, counts=counts.get(number, RecordCounts()))
+            blob = self._application.snapshot(processors[number], read)
             name = self._snapshots.save(number, checkpoint.changelog_offset, blob)
             self._snapshots.remove(number, but=checkpoint.changelog_offset)
             inputs = self._application.input_partitions(number)
@@ -287,5 +301,5 @@ def _is_used(admin: Any, group: str) -> bool:  # noqa: ANN401 - untyped
 
 
 def _content(processor: Processor) -> str:
-    labels, pending = processor.counters["labels"], processor.waiting[0]
-    return f"{labels:,} labels learned, {pending:,} pending observations"
+    of, pending = processor.accounts, processor.waiting[0]
+    return f"{of['learned'] + of['assumed']:,} labels learned, {pending:,} pending observations"

@@ -313,8 +313,15 @@ def _state_store(
 def _save(snapshots: SnapshotStore, app: str, reprocessor: Reprocessor, key: bytes | None) -> None:
     """Save the state of each partition as an initial state of a service."""
     for number, processor in enumerate(reprocessor.processors):
-        offsets, count = reprocessor.next_offsets(number), len(reprocessor.processors)
-        checkpoint = Checkpoint(app, number, 0, 0, offsets, partitions=count)
+        checkpoint = Checkpoint(
+            app,
+            number,
+            0,
+            0,
+            reprocessor.next_offsets(number),
+            partitions=len(reprocessor.processors),
+            counts=reprocessor.counts(number),
+        )
         position, scope = msgspec.to_builtins(checkpoint), initial_state_scope(app, number)
         snapshots.save(number, 0, processor.snapshot(position, key, scope))
 

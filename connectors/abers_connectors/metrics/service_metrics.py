@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["registry_of"]
 
+_ENDS = ("learned", "assumed", "expired", "evicted", "retired")  # of predictions
 _SNAPSHOTS = ("saved", "failed")
 _WEBHOOK = ("sent", "failed", "dropped")
 _BIN_NAMES = [f"{number / BINS:g}" for number in range(BINS)]
@@ -76,6 +77,9 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_outcomes": [((), counts.written["outcomes"])],
         "abers_dead_letters": _by(counts.dead),
         "abers_tombstones": [((), counts.tombstones)],
+        "abers_events": _events(counts.ends),
+        "abers_predictions_ended": [((name,), counts.ends[name]) for name in _ENDS],
+        "abers_unbalanced_partitions": [((), len(view.unbalanced))],
         "abers_transactions_committed": [((), counts.commits)],
         "abers_transactions_aborted": [((), counts.aborts)],
         "abers_rebalances": [((), counts.assignments)],
@@ -104,6 +108,21 @@ def _rows(view: StatusView) -> dict[str, Iterable[Row]]:
         "abers_restored_partitions": [((), len(view.restored))],
         "abers_alarm_episodes": (dict.fromkeys(tests, 0) | counts.alarms).items(),
     }
+
+
+def _events(ends: Mapping[str, int]) -> list[Row]:
+    """Return how events ended; observations that are not predicted or duplicates are dead."""
+    rejected = ends["observations"] - ends["predictions"] - ends["duplicate_observations"]
+    return [
+        (("observations", "predicted"), ends["predictions"]),
+        (("observations", "duplicate"), ends["duplicate_observations"]),
+        (("observations", "dead-letter"), rejected),
+        (("labels", "learned"), ends["learned"]),
+        (("labels", "duplicate"), ends["duplicate_labels"]),
+        (("labels", "late"), ends["late_labels"]),
+        (("labels", "evicted"), ends["evicted_labels"]),
+        (("labels", "dead-letter"), ends["dead_letters"] - rejected - ends["evicted_labels"]),
+    ]
 
 
 def _by(values: Mapping[str, int], always: Iterable[str] = ()) -> list[Row]:

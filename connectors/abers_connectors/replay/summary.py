@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from abers.monitoring import ALARM_TEST, experts
+from abers.stream import accounts
 from abers_connectors.replay.evidence_text import status_text
+from abers_connectors.replay.losses import loss_sentences
 from abers_connectors.replay.verdict_text import (
     loss_record,
     need_sentences,
@@ -65,6 +67,7 @@ class Summary(msgspec.Struct, frozen=True):
     calibration: dict[str, Any] | None = None  # what it saved or cost
     label_needs: list[str] = []  # how many labels allow which statement, where few came
     workers: Sequence[WorkerNumbers] = ()  # what each did, if there were several
+    losses: Sequence[str] = ()  # of labels and predictions, a sentence each, with the remedy
 
 
 def summarize_run(run: BaseRun, events: int, seconds: float) -> Summary:
@@ -96,7 +99,7 @@ def summarize(
         records=records,
         dead_letters=dict(Counter(dead).most_common()),
         observations=counters["predictions"],
-        labels=counters["labels"],
+        labels=counters["labels"] + counters["assumed"],
         raw=finite(views.get("raw")),
         calibrated=finite(views.get("calibrated")),
         mean_width=width if math.isfinite(width) else None,
@@ -113,6 +116,13 @@ def summarize(
         verdict_parts=[] if whole is None else [*map(parts_record, whole.verdict_parts)],
         calibration=None if whole is None else loss_record(whole.losses),
         label_needs=[] if whole is None else need_sentences(whole),
+        losses=[
+            *loss_sentences(
+                accounts.total(one.accounts for one in processors),
+                processors[0].settings,
+                [delay for one in processors for delay in one.late_delays],
+            )
+        ],
     )
 
 

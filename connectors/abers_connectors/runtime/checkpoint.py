@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from abers.exceptions import StateError
 
-__all__ = ["NO_OFFSET", "Checkpoint", "initial_state_scope", "snapshot_scope"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "NO_OFFSET",
+    "TOMBSTONE",
+    "Checkpoint",
+    "RecordCounts",
+    "initial_state_scope",
+    "snapshot_scope",
+]
 
 NO_OFFSET = -1
 """The offset of an input that the application does not have."""
+TOMBSTONE = "tombstone"
+"""Instead of the reason of a dead letter: the record has no value, and is skipped."""
+
+
+class RecordCounts(msgspec.Struct, frozen=True, array_like=True):
+    """Records that a task has read since the beginning of its state, by input."""
+
+    records: tuple[int, int] = (0, 0)  # of observations and labels
+    undecodable: tuple[int, int] = (0, 0)  # dead letters that are no events
+    tombstones: tuple[int, int] = (0, 0)
+
+    @property
+    def decoded(self) -> int:
+        """Number of records that are events."""
+        return sum(self.records) - sum(self.undecodable) - sum(self.tombstones)
+
+    def plus(self, inputs: Sequence[int], dead: Iterable[tuple[int, str]]) -> Self:
+        """Add records by their inputs; `dead` has row and reason of those that are no events."""
+        found = Counter((inputs[row], reason == TOMBSTONE) for row, reason in dead)
+        return type(self)(
+            _sums(self.records, [inputs.count(which) for which in (0, 1)]),
+            _sums(self.undecodable, [found[which, False] for which in (0, 1)]),
+            _sums(self.tombstones, [found[which, True] for which in (0, 1)]),
+        )
+
+    def numbers(self) -> dict[str, int]:
+        """Return the sums over both inputs, as `abers.stream.accounts` names them."""
+        return {name: sum(getattr(self, name)) for name in self.__struct_fields__}
+
+
+def _sums(one: tuple[int, int], other: Sequence[int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]
 
 
 class Checkpoint(
@@ -30,6 +73,7 @@ class Checkpoint(
     next_offsets: tuple[int, int]  # of observations and labels
     topic_ids: tuple[str, ...] = ()  # of the inputs, in the same order; none if they are unknown
     partitions: int = 0  # number of each input's; 0 if it is unknown
+    counts: RecordCounts = RecordCounts()
 
     @classmethod
     def from_position(cls, position: Any) -> Checkpoint:  # noqa: ANN401 - whatever a snapshot holds

@@ -19,6 +19,8 @@ import numpy as np
 from abers_connectors.runtime.model_totals import ModelTotals
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 __all__ = ["Counters", "Histogram", "TaskGauges"]
@@ -84,6 +86,7 @@ class Counters:
 
     records: Counter[str] = field(default_factory=Counter)  # read, by input
     written: Counter[str] = field(default_factory=Counter)  # records, by sink
+    ends: Counter[str] = field(default_factory=Counter)  # as `abers.stream.accounts` names them
     dead: Counter[str] = field(default_factory=Counter)  # dead letters, by reason
     snapshots: Counter[str] = field(default_factory=Counter)  # by result: saved, failed
     webhook: Counter[str] = field(default_factory=Counter)  # by result: sent, failed, dropped
@@ -113,3 +116,4 @@ class TaskGauges:
     early: int  # labels that wait for observations
     clock: int | None  # event time in milliseconds; None before the first event
     to_replay: int  # records since the newest snapshot, which a restore would apply again
+    accounts: Mapping[str, int]  # since the beginning of the state; see `abers.stream.accounts`

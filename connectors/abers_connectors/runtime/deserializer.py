@@ -20,6 +20,7 @@ from abers_connectors.mapping import mapper
 from abers_connectors.mapping.bad_record import BadRecordError, not_utf8, too_large
 from abers_connectors.mapping.fields import is_of_record
 from abers_connectors.mapping.rows import events_of
+from abers_connectors.runtime.checkpoint import TOMBSTONE
 from abers_connectors.runtime.poison import INTERNAL_ERROR, NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.transport import BadHeaders
 from abers_connectors.schemas.record_reader import record_reader
@@ -66,6 +67,11 @@ class DecodedBatch(NamedTuple):
     def rejected(cls, why: str) -> Self:
         """Return a batch of one record, on which abers fails."""
         return cls(events_of([]), [], [(0, INTERNAL_ERROR, why)], [])
+
+    def no_events(self) -> list[tuple[int, str]]:
+        """Return row and reason of the records that are no events; see `TOMBSTONE`."""
+        dead = [(row, reason) for row, reason, _ in self.dead]
+        return sorted([*dead, *((row, TOMBSTONE) for row in self.tombstones)])
 
 
 class Deserializer:

@@ -1,4 +1,4 @@
-"""The background work of a service: snapshots, lag, leader and join checks.
+"""The background work of a service: snapshots, lag, and checks of leaders, join and losses.
 
 Nothing here may stop the loop or make it fail. A snapshot that cannot be saved only makes the next
 restore slower.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from abers_connectors.runtime.background_snapshot import BackgroundSnapshotter
 from abers_connectors.runtime.join_check import JoinCheck
+from abers_connectors.runtime.loss_check import LossCheck
 from abers_connectors.runtime.transport import TopicPartition
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Maintenance:
         )
         self._saving: StreamTask | None = None  # the task of the snapshot that is running
         status.snapshot_every = None if snapshots is None else every
-        self._join_check = JoinCheck()
+        self._join_check, self._losses = JoinCheck(), LossCheck()
         self._updated = clock()
         self._supervisor: Supervisor | None = supervisor
 
@@ -127,6 +128,9 @@ class Maintenance:
         lags = {one: self._consumer.fetch_position(one).lag for one in partitions}
         self._status.update_lags({one: lag for one, lag in lags.items() if lag is not None})
         self._status.update_evidence(tasks)
+        for sentence in self._losses.check(tasks):
+            _log.warning(sentence)
+        self._status.update_losses(self._losses.sentences)
         if warning := self._join_check.check(tasks, self._status.median_label_delay()):
             self._status.hint(warning)
             _log.warning(warning)

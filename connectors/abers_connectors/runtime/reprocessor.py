@@ -16,7 +16,7 @@ from abers.exceptions import StateError
 from abers.stream import Processor
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.changelog import Assembler
-from abers_connectors.runtime.checkpoint import NO_OFFSET
+from abers_connectors.runtime.checkpoint import NO_OFFSET, RecordCounts
 from abers_connectors.runtime.deserializer import DecodedBatch, Deserializer
 from abers_connectors.runtime.poison import NO_FAULT_OF_A_RECORD, rejection
 from abers_connectors.runtime.snapshots import SnapshotStore
@@ -100,6 +100,10 @@ class Reprocessor(ABC):
     def next_offsets(self, partition: int) -> tuple[int, int]:
         """Return the offsets of both inputs after the last record."""
 
+    @abstractmethod
+    def counts(self, partition: int) -> RecordCounts:
+        """Return the numbers of the records of a partition's state."""
+
     def fraction(self) -> float | None:
         """Return the fraction of the offsets that is done; None if there is nothing to do."""
         whole = sum(one.end - one.start for one in self._ranges.values())
@@ -128,6 +132,7 @@ class InputReprocessor(Reprocessor):
     ) -> None:
         self._settings, count = config.settings(), history.partition_count
         super().__init__(history, ranges, self._empty(count))
+        self._counts = [RecordCounts()] * count
         self._deserializer, self._due = Deserializer(config, partitions=count), due
         self._topics = [*dict.fromkeys(one.topic for one in ranges)]
         self._max_records = 2000 if config.kafka is None else config.kafka.max_records
@@ -140,6 +145,7 @@ class InputReprocessor(Reprocessor):
             yield from self._remaining(keeps_states=False)
         except _SpoiltError:
             self.processors[:] = self._empty(len(self.processors))
+            self._counts = [RecordCounts()] * len(self.processors)
             yield from self._remaining(keeps_states=True)
         self._finish()
 
@@ -162,6 +168,10 @@ class InputReprocessor(Reprocessor):
         """Return the ends of the ranges."""
         ends = [part.end for one, part in self._ranges.items() if one.partition == partition]
         return ends[0], ends[1] if len(ends) > 1 else NO_OFFSET
+
+    def counts(self, partition: int) -> RecordCounts:
+        """Return the numbers of the records that were processed."""
+        return self._counts[partition]
 
     def _batch(self, reads: Sequence[HistoryRecord]) -> ReprocessedBatch:
         """Process records by partition, and advance the read positions."""
@@ -188,29 +198,35 @@ class InputReprocessor(Reprocessor):
     ) -> list[tuple[TaskOutputs, list[int]]]:
         """Process rows of a partition; with each part, return the rows of its predictions."""
         records = [reads[row].record for row in rows]
-        decoded = self._deserializer.decode(records, [reads[row].which for row in rows])
-        if not len(decoded.events):
-            return [(TaskOutputs(partition, None, decoded, records), [])]
-        before = self.processors[partition].snapshot(key=self._key) if self._keeps_states else None
-        try:
-            outputs = self.processors[partition].process_batch(decoded.events)
-        except NO_FAULT_OF_A_RECORD:
-            raise
-        except Exception as error:
-            if before is None:
-                raise _SpoiltError from error
-            self.processors[partition] = Processor.restore(
-                before, self._settings, key=self._key, outcomes=False
-            )
-            if len(rows) > 1:
-                halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
-                return [one for half in halves for one in self._process(partition, half, reads)]
-            if not again:
-                return self._process(partition, rows, reads, again=True)
-            decoded = DecodedBatch.rejected(rejection(records[0], error))
-            return [(TaskOutputs(partition, None, decoded, records), [])]
-        predicted = [rows[decoded.rows[row]] for row in outputs.predicted.tolist()]
-        return [(TaskOutputs(partition, outputs, decoded, records), predicted)]
+        inputs = bytes(reads[row].which for row in rows)
+        decoded = self._deserializer.decode(records, inputs)
+        outputs = None
+        if len(decoded.events):
+            before = self._processor_snapshot(partition)
+            try:
+                outputs = self.processors[partition].process_batch(decoded.events)
+            except NO_FAULT_OF_A_RECORD:
+                raise
+            except Exception as error:
+                if before is None:
+                    raise _SpoiltError from error
+                self.processors[partition] = Processor.restore(
+                    before, self._settings, key=self._key, outcomes=False
+                )
+                if len(rows) > 1:
+                    halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+                    return [one for half in halves for one in self._process(partition, half, reads)]
+                if not again:
+                    return self._process(partition, rows, reads, again=True)
+                decoded = DecodedBatch.rejected(rejection(records[0], error))
+        self._counts[partition] = self._counts[partition].plus(inputs, decoded.no_events())
+        predicted = [] if outputs is None else outputs.predicted.tolist()
+        part = TaskOutputs(partition, outputs, decoded, records)
+        return [(part, [rows[decoded.rows[row]] for row in predicted])]
+
+    def _processor_snapshot(self, partition: int) -> bytes | None:
+        """Return the state before a batch, if it is kept."""
+        return self.processors[partition].snapshot(key=self._key) if self._keeps_states else None
 
 
 class _SpoiltError(Exception):
@@ -245,6 +261,10 @@ class ChangelogReplayer(Reprocessor):
     def next_offsets(self, partition: int) -> tuple[int, int]:
         """Return where the inputs continue after the last batch."""
         return self._tasks[partition].checkpoint.next_offsets
+
+    def counts(self, partition: int) -> RecordCounts:
+        """Return the numbers of the records that were applied, the snapshot's included."""
+        return self._tasks[partition].checkpoint.counts
 
     def batches(self) -> Iterator[ReprocessedBatch]:
         """Apply the batches."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from abers.monitoring import evidence_numbers, others_total, strongest, verdicts_total
+from abers.stream import accounts
 from abers_connectors.runtime.counters import Counters, TaskGauges
 from abers_connectors.runtime.model_index import ModelIndex
 from abers_connectors.runtime.named_models import OTHERS, NamedModels
@@ -50,11 +51,13 @@ class StatusView:
     hints: list[str]  # warnings for the operator, a sentence each
     counts: Counters
     gauges: dict[int, TaskGauges]  # by partition
+    unbalanced: dict[int, list[str]]  # accounts that do not close, by partition
     sizes: dict[int, int]  # estimated bytes of memory of each state, by partition
     lags: dict[tuple[str, int], int]  # records behind, by topic and partition
     # By model, see `Status.update_evidence`: of each test the strongest segment,
     evidence: Mapping[str, Sequence[Evidence]]
     numbers: Mapping[str, Sequence[Number]]  # and of other monitors the numbers over all segments
+    started: int  # wall-clock time in milliseconds since 1970, from which `counts` count
     now: float  # wall-clock time in milliseconds since 1970
     snapshot_every: int | None  # records between snapshots; None without a store of them
     input_partitions: int | None  # of each input, of all processes together; None while unknown
@@ -103,12 +106,13 @@ class Status:
         self.session_timeout = session_timeout
         """Seconds after which the brokers remove a process that does not answer."""
         self._stall_timeout = stall_timeout
-        self._clock, self._wall = clock, wall
+        self._clock, self._wall, self._started = clock, wall, int(1000 * wall())
         self._on_progress, self._progress = on_progress, clock()
         self._lock = Lock()
         self._assigned: set[int] = set()
         self._restored: set[int] = set()
         self._hints: dict[str, None] = {}
+        self._losses: Sequence[str] = ()
         self._last_abort: list[str] = []
         self._counts = Counters()
         self._names = NamedModels(max_models)
@@ -158,7 +162,11 @@ class Status:
                 dead = (one for one in result.output_records if one.sink == "dead_letters")
                 counts.dead.update(str(one.reason) for one in dead)
             counts.tombstones += len(result.decoded.tombstones)
+            gauges = self._gauges.get(task.checkpoint.partition)
+            before = {} if gauges is None else gauges.accounts
             self._update_gauges(task)
+            now = self._gauges[task.checkpoint.partition].accounts
+            counts.ends.update({name: n - before.get(name, 0) for name, n in now.items()})
             if result.outputs is not None:
                 self._retired.update(result.outputs.retired)
                 shown = self._names.name
@@ -175,7 +183,7 @@ class Status:
     def _update_gauges(self, task: StreamTask) -> None:
         pending, early = task.processor.waiting
         clock, to_replay = task.processor.clock, task.records_to_replay
-        gauges = TaskGauges(pending, early, clock, to_replay)
+        gauges = TaskGauges(pending, early, clock, to_replay, task.accounts)
         self._gauges[task.checkpoint.partition] = gauges
 
     def transaction_committed(self, seconds: float) -> None:
@@ -255,6 +263,10 @@ class Status:
             if len(self._hints) < _MAX_HINTS:
                 self._hints[sentence] = None
 
+    def update_losses(self, sentences: Sequence[str]) -> None:
+        """Replace the hints about what is lost."""
+        self._losses = sentences
+
     # Reads by other threads
 
     def median_label_delay(self) -> float:
@@ -270,6 +282,9 @@ class Status:
         """Return the status at this moment."""
         with self._lock:
             now, reason = self._clock(), self.not_ready_reason
+            found = {n: accounts.unbalanced(one.accounts) for n, one in self._gauges.items()}
+            unbalanced = {n: sentences for n, sentences in found.items() if sentences}
+            wrong = [f"partition {n}: {one}" for n, many in unbalanced.items() for one in many]
             # If the loop hangs in a call, only the time shows that the membership has expired.
             joined = self.joined and now - self.last_heartbeat <= self.session_timeout
             return StatusView(
@@ -278,13 +293,18 @@ class Status:
                 joined,
                 sorted(self._assigned),
                 sorted(self._restored),
-                [*self._hints, *self._last_abort, *([] if reason is None else [reason])],
+                [
+                    *(*self._hints, *self._losses, *wrong, *self._last_abort),
+                    *([] if reason is None else [reason]),
+                ],
                 copy(self._counts),
                 dict(self._gauges),
+                unbalanced,
                 self._sizes,
                 dict(self._lags),
                 self._evidence,
                 self._numbers,
+                self._started,
                 self._wall() * 1000,
                 self.snapshot_every,
                 self.input_partitions,

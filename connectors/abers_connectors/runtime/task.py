@@ -47,6 +47,11 @@ class StreamTask:
         self.records_to_replay = 0
         """Records that were applied since the newest snapshot of which this process knows."""
 
+    @property
+    def accounts(self) -> dict[str, int]:
+        """How all records, events and predictions ended; see `abers.stream.accounts`."""
+        return self.processor.accounts | self.checkpoint.counts.numbers()
+
     @classmethod
     def empty(
         cls,
@@ -84,15 +89,13 @@ class StreamTask:
         outputs = entry = None
         if len(decoded.events):
             outputs, entry = self.processor.process_logged(decoded.events)
-        dead = [(row, reason) for row, reason, _ in decoded.dead]
-        dead += [(row, "tombstone") for row in decoded.tombstones]
         changelog_record = ChangelogRecord(
             abers.__version__,
             self.checkpoint.batch,
             self._offsets_after(merged),
             bytes(merged.inputs),
             np.array([one.offset for one in merged.records], "<i8").tobytes(),
-            sorted(dead),
+            decoded.no_events(),
             entry,
             self.checkpoint.partitions,
         )
@@ -151,4 +154,5 @@ class StreamTask:
             batch=record.number + 1,
             next_offsets=record.next_offsets,
             partitions=record.partitions or self.checkpoint.partitions,
+            counts=self.checkpoint.counts.plus(record.inputs, record.dead),
         )

@@ -46,6 +46,7 @@ _log = logging.getLogger(__name__)
 
 _NO_EPOCH = -1  # differs from all epochs, so that the next turn restores the tasks
 
+_MOST_UNDECODED = 1_000  # records, if none was ever decoded: the mapping is wrong, not a record
 _POLLED_BATCHES = 4  # batches whose records one poll may return
 _NAMED = 3  # tasks whose records a message names, so that it fits into a pipe at once
 
@@ -55,11 +56,10 @@ class Worker:
 
     `restore` restores the task of a partition, from the task in memory if there is one, and calls
     its last argument from time to time. `topics` maps sinks to topics; the output of other sinks is
-    dropped. `require_few_dead` raises if the dead letters, counted by reason, are too many for the
-    number of records. The worker fails if it is outside the consumer group for more than
-    `stall_timeout` seconds. `require_topics` is called when the assignment has changed, and raises
-    if the topics have other partitions than at the start. `on_commit` is called for each task of a
-    committed batch, and `housekeeping` after each turn of the loop, except a turn that rebalances.
+    dropped. The worker fails if it is outside the consumer group for more than `stall_timeout`
+    seconds. `require_topics` is called when the assignment has changed, and raises if the topics
+    have other partitions than at the start. `on_commit` is called for each task of a committed
+    batch, and `housekeeping` after each turn of the loop, except a turn that rebalances.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a service
@@ -75,7 +75,6 @@ class Worker:
         topics: Mapping[str, str],
         limits: BatchLimits,
         stop_on_dead_letter: bool,
-        require_few_dead: Callable[[Counter[str], int], None],
         stall_timeout: float,
         status: Status,
         require_topics: Callable[[], object] = lambda: None,
@@ -87,8 +86,7 @@ class Worker:
         self._application, self._restore = application, restore
         self._consumer, self._producer, self._reader = consumer, producer, reader
         self._deserializer, self._serializer, self._topics = deserializer, serializer, topics
-        self._stop_on_dead_letter, self._require_few_dead = stop_on_dead_letter, require_few_dead
-        self._require_topics = require_topics
+        self._stop_on_dead_letter, self._require_topics = stop_on_dead_letter, require_topics
         self._on_commit, self._housekeeping = on_commit, housekeeping
         self._stall_timeout, self._clock = stall_timeout, clock
         self._buffer = BatchBuffer(consumer, limits, clock)
@@ -101,8 +99,7 @@ class Worker:
         self._epoch = _NO_EPOCH  # of the membership for which the tasks were restored
         self._outside_since: float | None = None  # when the process left the group
         self._stopping = False
-        self._records = 0  # committed since the start, as are the dead letters
-        self._dead = Counter[str]()  # dead letters by reason
+        self._dead = Counter[str]()  # dead letters by reason, committed since the start
 
     def stop(self) -> None:
         """Finish the current batch, and end `run`; safe to call in a signal handler."""
@@ -112,7 +109,7 @@ class Worker:
         """Process batches until `stop` is called.
 
         Raises a StateError if offsets and state disagree or records are lost, a BrokerError if the
-        broker or the membership is lost, and a DeadLettersError if there are too many dead letters.
+        broker or the membership is lost, and a DeadLettersError if no record was ever decoded.
         """
         with suppress(_StoppedError):
             while not self._stopping:
@@ -271,7 +268,6 @@ class Worker:
             self._buffer.limit(partition, self._poison.most(partition))
         for task, (result, offset) in zip(tasks, written, strict=True):
             task.changelog_written(offset() + 1)
-            self._records += len(result.changelog_record.inputs)
             self._dead.update(
                 str(one.reason) for one in result.output_records if one.sink == "dead_letters"
             )
@@ -339,7 +335,15 @@ class Worker:
         if self._stop_on_dead_letter and self._dead:
             msg = "a record is a dead letter, and output.on_bad_record says stop; it is committed"
             raise DeadLettersError(msg)
-        self._require_few_dead(self._dead, self._records)
+        counts = [task.checkpoint.counts for task in self._tasks.values()]
+        failed = sum(sum(one.undecodable) for one in counts)
+        if failed >= _MOST_UNDECODED and not any(one.decoded for one in counts):
+            reasons = ", ".join(f"{number:,} {why}" for why, number in self._dead.most_common())
+            msg = (
+                f"no record could ever be decoded, and {failed:,} could not ({reasons}); look at "
+                "the dead letters, and fix the input or its mapping"
+            )
+            raise DeadLettersError(msg)
 
 
 class _StoppedError(Exception):

@@ -134,7 +134,7 @@ class SchemaRegistry:
 
     def _known(self, path: str) -> RegisteredSchema | None:
         """Return a schema. Whoever wrote its id or name may not stop a service by a refusal."""
-        found = self._ask("GET", path, RegisteredSchema, None)
+        found = self._ask(path, RegisteredSchema, None)
         return None if isinstance(found, _Refusal) else found
 
     def _find(self, path: str, kind: type[T], body: bytes | None = None) -> T | None:

@@ -67,6 +67,9 @@ struct Unknown {
 };
 
 enum Count : std::size_t {
+  kPredictions,
+  kLabels,
+  kAssumedLabels,
   kEarlyLabels,
   kDuplicateObservations,
   kDuplicateLabels,
@@ -75,7 +78,9 @@ enum Count : std::size_t {
   kAheadEvents,
   kExpired,
   kEvicted,
+  kRetiredObservations,
   kUnknownLabels,
+  kEvictedLabels,
   kForgotten,
   kCounts
 };
@@ -127,12 +132,17 @@ class PendingStore {
   EntryList& store(Store which) { return stores_[which]; }
   const EntryList& store(Store which) const { return stores_[which]; }
 
+  // The pending observations for which no label was assumed.
+  std::size_t undecided() const { return store(kPending).count() - assumed_waiting; }
+
   std::array<std::int64_t, kCounts> counts{};
+  std::size_t assumed_waiting = 0;       // pending observations whose label was assumed
   std::vector<Clock> clocks;             // by number of the model
   std::vector<Settled> steps;            // since they were cleared
   std::vector<Unknown> unknowns;         // since they were cleared
   std::vector<Dropped> dropped;          // since they were cleared
   std::vector<std::string> assumed_ids;  // of steps that assume a label, since they were cleared
+  std::vector<std::int64_t> late_delays;  // of late labels, since they were cleared
 
  private:
   EntryList& pending() { return stores_[kPending]; }
@@ -184,6 +194,7 @@ class PendingStore {
     }
     const std::uint32_t slot =
         pending().add(event.name, event.key, event.time, now(event.name.model), event.value);
+    ++counts[kPredictions];
     step(slot, 0, StepKind::kPredicts, 0);
     if (const std::uint32_t label = early().find(event.name)) {
       const std::int64_t label_time = early()[label].time;
@@ -200,21 +211,29 @@ class PendingStore {
     if (const std::uint32_t slot = pending().find(event.name)) {
       pair(slot, event.time, event.value);
     } else if (const std::uint32_t done = finished().find(event.name)) {
-      ++counts[finished()[done].key ? kDuplicateLabels : kLateLabels];
+      if (finished()[done].key) {
+        ++counts[kDuplicateLabels];
+      } else {
+        count_late(event.time - finished()[done].time);
+      }
     } else if (early().find(event.name)) {
       ++counts[kDuplicateLabels];
     } else {
       early().add(event.name, 0, event.time, now(event.name.model), event.value);
       ++counts[kEarlyLabels];
       const std::uint32_t model = event.name.model;
-      if (early().count_of(model) > max_early_) drop_early(early().oldest_of(model));
+      if (early().count_of(model) > max_early_) evict_early(early().oldest_of(model));
     }
   }
 
   // Learns the label of an observation, unless one was assumed.
   void pair(std::uint32_t slot, std::int64_t label_time, double value) {
     const bool late = pending()[slot].value == kAssumed;
-    counts[kLateLabels] += late;
+    if (late) {
+      count_late(label_time - pending()[slot].time);
+    } else {
+      ++counts[kLabels];
+    }
     step(slot, label_time, late ? StepKind::kLate : StepKind::kLearns, value);
     finish(slot, true);
   }
@@ -230,8 +249,10 @@ class PendingStore {
   void finish(std::uint32_t slot, bool labelled) {
     const Entry& entry = pending()[slot];
     const Name name = entry.name();
+    const std::int64_t time = entry.time;
+    assumed_waiting -= entry.value == kAssumed;
     const auto text = pending().take(slot);
-    finished().add(name, labelled, 0, now(name.model), 0);
+    finished().add(name, labelled, time, now(name.model), 0);
     if (finished().count_of(name.model) > max_finished_) forget(finished().oldest_of(name.model));
   }
 
@@ -256,7 +277,8 @@ class PendingStore {
   // Learns the assumed label of an observation, which then waits for a late one.
   void assume(std::uint32_t slot) {
     const Entry& entry = pending()[slot];
-    ++counts[kExpired];
+    ++counts[kAssumedLabels];
+    ++assumed_waiting;
     step(slot, entry.time + wait_, StepKind::kAssumes, *assumed_);
     assumed_ids.emplace_back(entry.id());
     pending().assume(slot);
@@ -277,7 +299,7 @@ class PendingStore {
       if (finished().count()) {
         forget(finished().oldest());
       } else if (early().count()) {
-        drop_early(early().oldest());
+        evict_early(early().oldest());
       } else {
         drop_pending(pending().oldest(), kEvicted);
       }
@@ -291,6 +313,16 @@ class PendingStore {
       dropped.push_back({row_, slot, pending()[slot].key});
     }
     finish(slot, false);
+  }
+
+  void count_late(std::int64_t delay) {
+    ++counts[kLateLabels];
+    late_delays.push_back(delay);
+  }
+
+  void evict_early(std::uint32_t slot) {
+    ++counts[kEvictedLabels];
+    drop_early(slot);
   }
 
   void drop_early(std::uint32_t slot) {

@@ -69,6 +69,7 @@ nb::typed<nb::tuple, std::size_t, Texts, Unknowns, std::size_t> take(
   pending.unknowns.clear();
   pending.dropped.clear();
   pending.assumed_ids.clear();
+  pending.late_delays.clear();
   for (std::size_t i = 0; i < n; ++i) {
     if (i + kAhead < n) pending.fetch(events[i + kAhead].name);
     pending.take(static_cast<std::int64_t>(i), events[i]);
@@ -113,6 +114,13 @@ void dropped(const PendingStore& pending, const Column<std::int64_t>& rows,
     slots.data()[i] = pending.dropped[i].slot;
     keys.data()[i] = pending.dropped[i].key;
   }
+}
+
+// How long after its observation each late label of the last batch is.
+nb::typed<nb::list, std::int64_t> late_delays(const PendingStore& pending) {
+  nb::typed<nb::list, std::int64_t> found;
+  for (const std::int64_t delay : pending.late_delays) found.append(delay);
+  return found;
 }
 
 PendingStore::Store which(std::size_t number) {
@@ -164,6 +172,7 @@ void load(PendingStore& pending, std::size_t number, const Texts& ids,
     const double value = values.data()[i];
     store.add(name, keys.data()[i], times.data()[i], stored.data()[i],
               number == PendingStore::kPending && value != kAssumed ? sized(value) : value);
+    pending.assumed_waiting += number == PendingStore::kPending && value == kAssumed;
   }
 }
 
@@ -235,6 +244,7 @@ void bind_pending_store(nb::module_& m) {
       .def("take", &abers::take, "ids"_a, "kinds"_a, "models"_a, "keys"_a, "times"_a, "values"_a)
       .def("steps", &abers::steps, "columns"_a, "kinds"_a, "values"_a)
       .def("dropped", &abers::dropped, "rows"_a, "slots"_a, "keys"_a)
+      .def("late_delays", &abers::late_delays)
       .def("recycle", &PendingStore::recycle)
       .def("capacity",
            [](const PendingStore& pending) {
@@ -246,6 +256,7 @@ void bind_pending_store(nb::module_& m) {
             return pending.store(which(store)).count();
           },
           "store"_a)
+      .def("undecided", &PendingStore::undecided)
       .def("entries", &abers::entries, "store"_a, "behind"_a, "slots"_a, "models"_a, "keys"_a,
            "times"_a, "stored"_a, "values"_a)
       .def("load", &abers::load, "store"_a, "ids"_a, "models"_a, "keys"_a, "times"_a, "stored"_a,

@@ -7,7 +7,6 @@ does.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from datetime import UTC, datetime
 
@@ -57,5 +56,5 @@ class ExitTimer:
 
     def _end(self) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        os.write(sys.__stderr__.fileno(), f"{self._before}{time}{self._after}".encode())
+        os.write(2, f"{self._before}{time}{self._after}".encode())
         os._exit(os.EX_TEMPFAIL)

@@ -18,6 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from abers.reference.clock import FOREVER, NO_CLOCK, Clock, Tick
+from abers.reference.store_counts import Count
 from abers.reference.stored_entry import StoredEntry
 
 if TYPE_CHECKING:
@@ -31,35 +32,12 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.uint32]
 
-__all__ = [
-    "ASSUMED",
-    "ASSUMES",
-    "EARLY",
-    "EXPIRED",
-    "FINISHED",
-    "LATE",
-    "PENDING",
-    "UNKNOWN_LABELS",
-    "PendingStore",
-    "Unknown",
-]
+__all__ = ["ASSUMED", "ASSUMES", "EARLY", "FINISHED", "LATE", "PENDING", "PendingStore", "Unknown"]
 
 PENDING, EARLY, FINISHED = 0, 1, 2  # observations, labels before them, ids that are done
 PREDICTS, LEARNS, ASSUMES, LATE = range(4)  # kinds of steps; a late label is not learned
 ASSUMED = -1.0  # in the place of the bytes of features, which are learned
 UNSTAMPED = FOREVER - 1  # the stored clock of an entry while the clock is unknown
-(
-    EARLY_LABELS,
-    DUPLICATE_OBSERVATIONS,
-    DUPLICATE_LABELS,
-    LATE_LABELS,
-    LATE_EVENTS,
-    AHEAD_EVENTS,
-    EXPIRED,
-    EVICTED,
-    UNKNOWN_LABELS,
-    FORGOTTEN,
-) = range(10)  # indices of `counts`
 
 Name: TypeAlias = "tuple[int, str]"  # model and id
 Unknown: TypeAlias = "tuple[int, str, int, int, float]"
@@ -96,7 +74,8 @@ class PendingStore:
         self._queues: tuple[dict[int, OrderedDict[Name, None]], ...] = ({}, {}, {})
         self._clocks: list[Clock] = []
         self._bytes = 0
-        self.counts = [0] * 10
+        self.counts = [0] * len(Count)
+        self._assumed_waiting = 0  # pending observations whose label was assumed
         self._capacity = 1
         self._free: list[int] = []
         self._left: list[int] = []
@@ -119,6 +98,7 @@ class PendingStore:
         self._unknown: list[Unknown] = []
         self._assumed_ids: list[str] = []
         self._dropped: list[tuple[int, int, int]] = []
+        self._late: list[int] = []
         self._steps: list[tuple[tuple[int, int, int, int, int, int], int, float]] = []
         columns = (column.tolist() for column in (kinds, models, keys, times, values))
         for row, (id_, kind, model, key, time, value) in enumerate(zip(ids, *columns, strict=True)):
@@ -145,6 +125,10 @@ class PendingStore:
         """Write row, slot and key of the observations that the last batch dropped."""
         for i, one in enumerate(self._dropped):
             rows[i], slots[i], keys[i] = one
+
+    def late_delays(self) -> list[int]:
+        """Return how long after its observation each late label of the last batch is."""
+        return self._late
 
     def recycle(self) -> None:
         """Allow the slots of removed predictions to be used again."""
@@ -179,18 +163,18 @@ class PendingStore:
         clock = self._clocks[model]
         tick = clock.tick(name[1], time, self._jump)
         if tick in {Tick.AHEAD, Tick.AGREED}:
-            self.counts[AHEAD_EVENTS] += 1
+            self.counts[Count.AHEAD_EVENTS] += 1
         if tick is Tick.AGREED:
             # The entries of the ids that agreed are stored at the clock that they set.
             for id_ in clock.settle(self._jump):
                 self._stamp((model, id_), clock.time)
         if tick is Tick.BEGUN:
-            self.counts[AHEAD_EVENTS] += len(clock.candidates)
+            self.counts[Count.AHEAD_EVENTS] += len(clock.candidates)
             self._stamp_all(model, clock.time)
         if tick in {Tick.MOVES, Tick.AGREED}:
             self._expire(model, clock)
         if time < clock.time - self._lateness:
-            self.counts[LATE_EVENTS] += 1
+            self.counts[Count.LATE_EVENTS] += 1
 
     def _stamp(self, name: Name, stored: int) -> None:
         """Set the stored clock of the entries of an id, and move them behind all others."""
@@ -213,7 +197,7 @@ class PendingStore:
             if self._assumed is not None and self._pending[name].value != ASSUMED:
                 self._assume(name, self._assumed)
             else:
-                self._drop_pending(name, EXPIRED)
+                self._drop_pending(name, Count.EXPIRED)
         while name := self._over(EARLY, model, self._wait, now):
             self._drop_early(name)
         while name := self._over(FINISHED, model, self._memory, now):
@@ -226,21 +210,23 @@ class PendingStore:
 
     def _observe(self, name: Name, key: int, time: int, size: float) -> None:
         if name in self._pending or name in self._finished:
-            self.counts[DUPLICATE_OBSERVATIONS] += 1
+            self.counts[Count.DUPLICATE_OBSERVATIONS] += 1
             return
         slot = self._slot()
         self._add(PENDING, name, StoredEntry(slot, key, time, self._now(name), size))
+        self.counts[Count.PREDICTIONS] += 1
         self._step(name, PREDICTS, 0, 0.0)
         if name in self._early:
             label = self._take(EARLY, name)
             self._pair(name, label.time, label.value)
         if oldest := self._surplus(PENDING, name[0]):
-            self._drop_pending(oldest, EVICTED)
+            self._drop_pending(oldest, Count.EVICTED)
 
     def _assume(self, name: Name, value: float) -> None:
         """Learn the assumed label of a pending observation, which then waits for a late one."""
         entry = self._pending[name]
-        self.counts[EXPIRED] += 1
+        self.counts[Count.ASSUMED] += 1
+        self._assumed_waiting += 1
         self._step(name, ASSUMES, entry.time + self._wait, value)
         self._assumed_ids.append(name[1])
         self._bytes -= int(entry.value)
@@ -252,20 +238,25 @@ class PendingStore:
         if name in self._pending:
             self._pair(name, time, value)
         elif name in self._finished:
-            labelled = self._finished[name].key
-            self.counts[DUPLICATE_LABELS if labelled else LATE_LABELS] += 1
+            if self._finished[name].key:
+                self.counts[Count.DUPLICATE_LABELS] += 1
+            else:
+                self._count_late(time - self._finished[name].time)
         elif name in self._early:
-            self.counts[DUPLICATE_LABELS] += 1
+            self.counts[Count.DUPLICATE_LABELS] += 1
         else:
             self._add(EARLY, name, StoredEntry(0, 0, time, self._now(name), value))
-            self.counts[EARLY_LABELS] += 1
+            self.counts[Count.EARLY_LABELS] += 1
             if oldest := self._surplus(EARLY, name[0]):
-                self._drop_early(oldest)
+                self._evict_early(oldest)
 
     def _pair(self, name: Name, label_time: int, value: float) -> None:
         """Learn the label of a pending observation, unless one was assumed."""
         late = self._pending[name].value == ASSUMED
-        self.counts[LATE_LABELS] += late
+        if late:
+            self._count_late(label_time - self._pending[name].time)
+        else:
+            self.counts[Count.LABELS] += 1
         self._step(name, LATE if late else LEARNS, label_time, value)
         self._finish(name, labelled=True)
 
@@ -275,7 +266,7 @@ class PendingStore:
         now = clock.time if clock.known else NO_CLOCK
         self._steps.append(((self._row, slot, key, time, label_time, now), kind, value))
 
-    def _drop_pending(self, name: Name, reason: int) -> None:
+    def _drop_pending(self, name: Name, reason: Count) -> None:
         """Finish an observation without a label, unless that was assumed."""
         entry = self._pending[name]
         if entry.value != ASSUMED:
@@ -283,21 +274,31 @@ class PendingStore:
             self._dropped.append((self._row, entry.slot, entry.key))
         self._finish(name, labelled=False)
 
+    def _count_late(self, delay: int) -> None:
+        self.counts[Count.LATE_LABELS] += 1
+        self._late.append(delay)
+
+    def _evict_early(self, name: Name) -> None:
+        self.counts[Count.EVICTED_LABELS] += 1
+        self._drop_early(name)
+
     def _drop_early(self, name: Name) -> None:
         label = self._take(EARLY, name)
-        self.counts[UNKNOWN_LABELS] += 1
+        self.counts[Count.UNKNOWN_LABELS] += 1
         self._unknown.append((self._row, name[1], name[0], label.time, label.value))
 
     def _finish(self, name: Name, *, labelled: bool) -> None:
         entry = self._take(PENDING, name)
+        self._assumed_waiting -= entry.value == ASSUMED
         self._left.append(entry.slot)
-        self._add(FINISHED, name, StoredEntry(0, int(labelled), 0, self._now(name), 0.0))
+        finished = StoredEntry(0, int(labelled), entry.time, self._now(name), 0.0)
+        self._add(FINISHED, name, finished)
         if oldest := self._surplus(FINISHED, name[0]):
             self._forget(oldest)
 
     def _forget(self, name: Name) -> None:
         self._take(FINISHED, name)
-        self.counts[FORGOTTEN] += 1
+        self.counts[Count.FORGOTTEN] += 1
 
     def _surplus(self, store: int, model: int) -> Name | None:
         """Return the oldest entry of a model if the model has more than it may."""
@@ -310,9 +311,9 @@ class PendingStore:
             if self._finished:
                 self._forget(next(iter(self._finished)))
             elif self._early:
-                self._drop_early(next(iter(self._early)))
+                self._evict_early(next(iter(self._early)))
             else:
-                self._drop_pending(next(iter(self._pending)), EVICTED)
+                self._drop_pending(next(iter(self._pending)), Count.EVICTED)
 
     def _add(self, store: int, name: Name, entry: StoredEntry) -> None:
         self._stores[store][name] = entry
@@ -344,6 +345,10 @@ class PendingStore:
     def count(self, store: int) -> int:
         """Return the number of entries of a store."""
         return len(self._stores[store])
+
+    def undecided(self) -> int:
+        """Return the number of pending observations for which no label was assumed."""
+        return len(self._pending) - self._assumed_waiting
 
     def entries(  # noqa: PLR0913, PLR0917 - one array a column
         self,
@@ -391,4 +396,5 @@ class PendingStore:
                 raise ValueError(msg)
             self._add(store, (model, id_), StoredEntry(slot, *rest))
         if store == PENDING:
+            self._assumed_waiting += int((values == ASSUMED).sum())
             self._capacity = len(self._pending) + 1

@@ -16,7 +16,7 @@ class StoredEntry(NamedTuple):
 
     slot: int  # of a prediction: pending, and those gone since `recycle`, have distinct slots
     key: int
-    time: int
+    time: int  # of the event; of a finished id that of its observation
     stored: int
     value: float  # the value of an early label; of an observation its features' bytes, or ASSUMED
 

@@ -7,6 +7,7 @@ on the labels before it.
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from abers.backends import core
 from abers.reference.pending_store import ASSUMES, LATE
+from abers.reference.store_counts import Count
 from abers.stream.columns import Events
 from abers.stream.events import DeadLetter, Label, Observation
 from abers.stream.joined_batch import ExpiredObservations, JoinedBatch, JoinedSteps
@@ -56,21 +58,14 @@ REASONS = (
 )
 """Reasons of the dead letters of a processor."""
 
-_OWN = ("observations", "labels_in", "predictions", "labels", "retired")
-_STORE = (  # in the order of the counts of the pending store
-    "early_labels",
-    "duplicate_observations",
-    "duplicate_labels",
-    "late_labels",
-    "late_events",
-    "ahead_events",
-    "expired",
-    "evicted",
-    "unknown_labels",
-    "forgotten",
+_STORE = tuple(one.name.lower() for one in Count)
+COUNTERS = (
+    *("observations", "labels_in", *_STORE[:2], "unlearned", "retired", *_STORE[2:]),
+    *(f"dead:{reason}" for reason in REASONS),
 )
-COUNTERS = (*_OWN, *_STORE, *(f"dead:{reason}" for reason in REASONS))
-"""Names of all counters."""
+"""Names of all counters; `abers.stream.accounts` says how they add up."""
+
+_LATE_DELAYS = 1_000  # late labels whose delays are known
 
 
 class Join:
@@ -84,6 +79,8 @@ class Join:
         Observations and labels that wait, and ids that are finished.
     learners
         The learners; None if observations bring their scores.
+    late_delays
+        How long after its observation each of the last late labels came; no part of the state.
     """
 
     def __init__(self, settings: Settings, task: Task, learner: Learner | None) -> None:
@@ -107,6 +104,7 @@ class Join:
         )
         self.store = self.empty_store()
         self._counters = dict.fromkeys(COUNTERS, 0)
+        self.late_delays: deque[int] = deque(maxlen=_LATE_DELAYS)
 
     def empty_store(self) -> PendingStore:
         """Return an empty pending store."""
@@ -195,12 +193,10 @@ class Join:
     # One event, which `EventValidator.known` knows, and the store has taken
 
     def count_one(self, *, is_label: bool, steps: int) -> None:
-        """Count an event that makes so many steps, the first of its kind; it has no dead letter."""
-        counters = self._counters
-        counters["labels_in" if is_label else "observations"] += 1
-        if steps:
-            counters["labels" if is_label else "predictions"] += 1
-            counters["labels"] += steps - 1
+        """Count an event that makes so many steps; it has no dead letter."""
+        self._counters["labels_in" if is_label else "observations"] += 1
+        if is_label and not steps:
+            self.late_delays += self.store.late_delays()
 
     def taken(self, event: Event, taken: tuple[int, list[str], list[Unknown], int]) -> JoinedBatch:
         """Join an event as a batch, from what the store returned of it."""
@@ -236,7 +232,7 @@ class Join:
             late.append(corrected)
             expired.append(gone)
             dead.extend((row, self.unmatched(label)) for label in unknown)
-            dead.extend(learners.learn(row, event, step, self.store.capacity()))
+            dead.extend(self._learned(learners, row, event, step))
 
         valid = self.validator.validate(events, accept)
         return JoinedBatch(
@@ -251,12 +247,20 @@ class Join:
         self, joined: JoinedBatch, learners: ModelLearners
     ) -> Iterator[tuple[int, DeadLetter]]:
         """Let learners learn what a batch settled, in the order in which they did."""
-        valid, steps, slots = joined.valid, joined.steps, self.store.capacity()
+        valid, steps = joined.valid, joined.steps
         ends = np.searchsorted(steps.rows, np.arange(len(valid.rows) + 1)).tolist()
         for event, row, (start, end) in zip(
             valid.events, valid.rows.tolist(), pairwise(ends), strict=True
         ):
-            yield from learners.learn(row, event, steps.take(slice(start, end)), slots)
+            yield from self._learned(learners, row, event, steps.take(slice(start, end)))
+
+    def _learned(
+        self, learners: ModelLearners, row: int, event: Event, steps: JoinedSteps
+    ) -> Iterator[tuple[int, DeadLetter]]:
+        """Let learners learn what an event settled, and count what they fail to learn."""
+        for failed in learners.learn(row, event, steps, self.store.capacity()):
+            self._counters["unlearned"] += 1
+            yield failed
 
     # With and without learners
 
@@ -283,6 +287,7 @@ class Join:
     ) -> tuple[JoinedSteps, JoinedSteps, list[Unknown], ExpiredObservations]:
         """Read what the store returned of events that it took last; see `_enter`."""
         count, assumed, unknown, gone = taken
+        self.late_delays += self.store.late_delays()
         columns, learned = np.empty((6, count), np.int64), np.empty(count)
         learns, names = np.empty(count, np.uint8), np.full(count, None)
         self.store.steps(columns, learns, learned)
@@ -305,11 +310,8 @@ class Join:
         if self.learners is not None:
             self.learners.drop(joined.expired.slots.tolist())
         counters, n_labels = self._counters, int(labels.sum())
-        learned = int(joined.steps.learns.sum())
         counters["labels_in"] += n_labels
         counters["observations"] += len(labels) - n_labels
-        counters["labels"] += learned
-        counters["predictions"] += len(joined.steps.learns) - learned
         for reason in (*(letter.reason for _, letter in dead), *rejected):
             counters[f"dead:{reason}"] += 1
         return joined._replace(dead_letters=in_causal_order(dead))

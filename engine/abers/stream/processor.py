@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError
 from abers.reference.pending_store import EARLY, FINISHED, PENDING
-from abers.stream import journal, journal_replay, snapshot
+from abers.stream import accounts, journal, journal_replay, snapshot
 from abers.stream.columns import Events
 from abers.stream.events import Label, Observation
 from abers.stream.retirement import retire_due
@@ -101,7 +101,7 @@ class Processor:
     def __repr__(self) -> str:
         """Return the calibrator, numbers of predictions and labels, and what waits."""
         name, counts, waits = self.settings.calibrator_name, self.counters, self.waiting[0]
-        made, known = counts["predictions"], counts["labels"]
+        made, known = counts["predictions"], counts["labels"] + counts["assumed"]
         return f"<Processor of {name!r}: {made:,} predictions, {known:,} labels, {waits:,} pending>"
 
     @property
@@ -119,6 +119,17 @@ class Processor:
         """Number of observations that wait for labels, and of labels that wait for observations."""
         store = self._state.join.store
         return store.count(PENDING), store.count(EARLY)
+
+    @property
+    def accounts(self) -> dict[str, int]:
+        """How all events and predictions ended, or wait; see `abers.stream.accounts`."""
+        store = self._state.join.store
+        return accounts.numbers(self.counters, store.undecided(), store.count(EARLY))
+
+    @property
+    def late_delays(self) -> Sequence[int]:
+        """Delays of the last 1,000 late labels, in milliseconds, since the processor was made."""
+        return [*self._state.join.late_delays]
 
     @property
     def held(self) -> tuple[int, int]:
@@ -158,17 +169,7 @@ class Processor:
         return self.process_many([event]) if outputs is None else outputs
 
     def process_many(self, events: Iterable[Event]) -> list[Output]:
-        """Process events in their order.
-
-        Parameters
-        ----------
-        events
-            Observations and labels, in order of arrival.
-
-        Returns
-        -------
-        list
-            Predictions, outcomes and dead letters, in the order of the events.
+        """Process events in order of arrival; return what they cause, in their order.
 
         Raises
         ------

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from abers.reference.clock import NO_CLOCK, QUORUM
-from abers.reference.pending_store import ASSUMED, EARLY, EXPIRED, PENDING, UNKNOWN_LABELS
+from abers.reference.pending_store import ASSUMED, EARLY, PENDING
+from abers.reference.store_counts import Count
 from abers.stream.saved_store import STORES, StoreColumns, parts
 
 if TYPE_CHECKING:
@@ -90,13 +91,14 @@ class _MovedStore:
         self._keys[keys] = np.arange(len(keys))
         self.store, old = join.empty_store(), join.store
         self.dead_letters: list[tuple[int, DeadLetter]] = []
-        self._expired = 0
+        self._dropped = 0  # observations that waited for their own label
         self.store.set_clocks([*compress(old.clocks(), stays.tolist())])
         counts = [*old.counts]
         slots = [self._move(kind) for kind in STORES]
         self.slots = slots[PENDING]
-        counts[EXPIRED] += self._expired
-        counts[UNKNOWN_LABELS] += len(self.dead_letters)
+        counts[Count.EXPIRED] += self._dropped
+        counts[Count.RETIRED_OBSERVATIONS] += self._dropped
+        counts[Count.UNKNOWN_LABELS] += len(self.dead_letters)
         self.store.counts = counts
 
     def _move(self, kind: int) -> NDArray[np.int64]:
@@ -110,7 +112,7 @@ class _MovedStore:
             some = columns.take(part)
             stay = self._stays[some.models]
             if kind == PENDING:
-                self._expired += int((~stay & (some.values != ASSUMED)).sum())
+                self._dropped += int((~stay & (some.values != ASSUMED)).sum())
             if kind == EARLY:
                 self._reject(ids, some, ~stay)
             kept = some.take(stay)

@@ -8,8 +8,8 @@ for.
 A snapshot is a seal (see `abers.serialization`) around MessagePack: the settings, the position, the
 state, the learners and the histories. Columns are little-endian bytes.
 
-In format 1 the predictions of all keys were numbered together. It is still read: each key then
-numbers on from there.
+In format 1 the predictions of all keys were numbered together, and fewer ends were counted. It is
+still read: each key then numbers on from there, and what was not counted begins with 0.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from abers.serialization import (
 from abers.stream import saved_learners
 from abers.stream.alarms import SavedEProcesses  # noqa: TC001 - msgspec reads the annotations
 from abers.stream.history import SavedHistory  # noqa: TC001 - as above
+from abers.stream.join import COUNTERS
 from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
 from abers.stream.pending_distributions import SavedDistributions  # noqa: TC001 - as above
 from abers.stream.saved_store import (
@@ -218,9 +219,11 @@ def _migrated(state: msgspec.Raw) -> msgspec.Raw:
     """Return a state of format 1 as one of format 2: each key numbers on from all predictions."""
     decode = msgspec.msgpack.decode
     fields = decode(state, type=dict[str, msgspec.Raw])
-    predictions = decode(fields["counters"], type=dict[str, int])["predictions"]
+    counters = dict.fromkeys(COUNTERS, 0) | decode(fields["counters"], type=dict[str, int])
+    predictions = counters["predictions"]
     keys = len(decode(fields["calibrators"], type=list[msgspec.Raw]))
     made = np.full(keys, count(predictions, "counter predictions"), "<i8")
+    fields["counters"] = msgspec.Raw(_encode_to_bytes(counters))
     fields["made"] = msgspec.Raw(_encode_to_bytes(made.tobytes()))
     if "e_processes" in fields:
         _, *rest = decode(fields["e_processes"], type=list[msgspec.Raw])

@@ -60,6 +60,7 @@ def test_what_a_state_says(path: Path, *, monitors: bool) -> None:
     assert found.position == {"source": {"records": 5}, "files": {}, "layout": 2}
     assert found.clock == 4_000
     assert found.counters == processor.counters
+    assert found.accounts == processor.accounts
     assert (found.waiting_for_labels, found.waiting_for_observations) == (1, 1)
     assert (found.remembered_ids, found.learner_bytes) == (1, 0)
     one: Any = {
@@ -162,6 +163,7 @@ def small(clock: int | None) -> Inspected:
         position={"source": {"records": 3}, "files": {"input.observations": "in.csv"}},
         clock=clock,
         counters={"observations": 3, "labels": 0},
+        accounts=Processor().accounts | {"observations": 3, "events": 3, "predictions": 2},
         waiting_for_labels=2,
         waiting_for_observations=1,
         remembered_ids=0,
@@ -180,6 +182,8 @@ def test_a_state_in_tables(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"setting max_age +1 hour *\n", out)
     assert "setting learner" not in out  # the default
     assert re.search(r"observations +3 *\n", out)
+    assert re.search(r"events +3 events: 2 predictions *\n", out)
+    assert re.search(r"does not add up +3 events: 2 predictions. These are 2, not 3", out)
     assert re.search(r"position +after 3 records of in.csv *\n", out)
     assert re.search(r"fraud +1,000 +0.5000 +0.2500 +- *\n", out)
     show_inspected(small(2**53 - 1))

@@ -235,7 +235,8 @@ def test_meaning() -> None:
         "predictions": "topic out",
         "outcomes": "topic settled",
         "alerts": "topic alarms",
-        "bad records": "topic abers.dead-letters; a ratio over 0.1 stops the run",
+        "bad records": "topic abers.dead-letters; 1,000 stop the service if no record was ever "
+        "decoded",
         "changelog": "topic abers.changelog",
         "waiting": "7 days for a label or an observation; "
         "at most 1,000,000 observations and 100,000 labels of a model",

@@ -14,6 +14,7 @@ from abers_connectors.dashboard.stream_pages import ServicePage
 from abers_connectors.runtime.status import Status
 
 NOW = 1_700_000_100.0
+SINCE = "2023-11-14 22:15:00 UTC"
 
 
 def test_what_was_committed() -> None:
@@ -47,6 +48,7 @@ def test_what_was_committed() -> None:
         assert tiles["Pending"][0] == "2"
         assert tiles["Lag"][:2] == ("17", "records")
         assert tiles["Lag"][2].endswith("old")
-        assert tiles["Dead letters"][::2] == ("1", "1 bad-json")
+        assert tiles["Dead letters"][::2] == ("1", f"since {SINCE}, 1 bad-json")
+        assert tiles["Events"][2] == f"since {SINCE}"
         assert "over 1 labels" in document["cards"][2]["description"]
         assert asked(url, "/livez").code == 200

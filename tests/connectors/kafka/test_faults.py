@@ -530,20 +530,46 @@ def test_sigterm_under_load(
 
 
 @on_each_client_at_length
-def test_too_many_dead_letters(
+def test_an_input_of_which_no_record_can_be_decoded(
     apply_: Callable[..., Application],
     worker: Callable[..., Worker],
 ) -> None:
-    """A worker whose input is wrong ends with 65; its outputs are committed."""
-    application = apply_(output={"max_dead_letter_ratio": 0.1})
+    """A worker whose input is wrong ends with 65, also if restarted; its outputs are committed."""
+    application = apply_()
     application.broker.produce(
         application.topics["observations"], [Message(b"nonsense", b"k")] * 1_500
     )
     one = worker(application)
     assert one.ended() == DATA
-    assert "output.max_dead_letter_ratio = 0.1" in one.said()
+    assert "no record could ever be decoded, and 1," in one.said()
     dead_letters = application.broker.consume(application.topics["dead_letters"])
     assert len(dead_letters) == committed(application)[application.topics["observations"], 0][0]
+    application.broker.produce(application.topics["observations"], [Message(b"nonsense", b"k")])
+    assert worker(application).ended() == DATA
+
+
+@on_each_client
+def test_junk_does_not_end_an_application_that_has_decoded_a_record(
+    client: str,  # noqa: ARG001 - of `apply_`
+    apply_: Callable[..., Application],
+    worker: Callable[..., Worker],
+    played: Callable[..., Traffic],
+) -> None:
+    """However much junk comes after one good record, also after a restart, the service goes on."""
+    application = apply_()
+    traffic = played(application, 300, 40)
+    one = worker(application)
+    drained(application)
+    one.stop()
+    junk = [Message(b"nonsense", b"k")] * 3_000
+    application.broker.produce(application.topics["observations"], junk)
+    two = worker(application)
+    drained(application)
+    assert two.process.poll() is None
+    traffic.play(100)
+    drained(application)
+    two.stop()
+    assert two.exits == [0]
 
 
 @on_each_client

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 from tests.connectors.kafka.applications import PARTITIONS, Served
-from tests.connectors.kafka.brokers import PATIENCE
+from tests.connectors.kafka.brokers import PATIENCE, Message
 from tests.connectors.kafka.streams import labels_of, observations, oracle
 
+from abers_connectors.runtime.checkpoint import RecordCounts
 from abers_connectors.runtime.snapshots import SnapshotStore
 
 if TYPE_CHECKING:
@@ -169,6 +170,63 @@ def test_inputs_without_their_beginning(served: Served, invoke: Invoke) -> None:
     assert "rebuilt from what is left" in ran.out
     served.produce(*_part(HALF, HALF + 10**9))
     served.serve()
+
+
+def verified(invoke: Invoke) -> dict[str, Any]:
+    """Return the sums of `abers state verify`, which must close."""
+    ran = invoke("state", "verify", "abers.toml", "--json")
+    assert ran.code == 0, ran.err
+    found: dict[str, Any] = json.loads(ran.out)
+    assert found["unbalanced"] == []
+    assert len(found["partitions"]) == PARTITIONS
+    total: dict[str, Any] = found["total"]
+    return total
+
+
+def test_every_record_is_accounted_for(served: Served, invoke: Invoke) -> None:
+    """Records, events and predictions add up, restored from snapshots, changelog or inputs."""
+    junk = [Message(b"{", b"k"), Message(None, b"k"), Message(b"{}", b"k"), Message(b"[]", b"k")]
+    served.broker.produce(served.topics["observations"], junk)
+    served.configure(snapshot_every=50)
+    served.serve()
+    first, labels = _part(0, HALF)
+    found = verified(invoke)
+    assert found["records"] == len(first) + len(labels) + len(junk)
+    assert (found["undecodable"], found["tombstones"]) == (3, 1)
+    assert (found["observations"], found["labels"]) == (len(first), len(labels))
+    assert found["predictions"] == len(first)
+    ran = invoke("state", "verify", "abers.toml", "--partition", "0")
+    assert [line.split(":")[0].split(" ")[1] for line in ran.out.splitlines()] == [
+        *("records", "events", "predictions")
+    ]
+    for number in range(PARTITIONS):
+        SnapshotStore(str(served.folder / "state"), served.app).remove(number)
+    assert verified(invoke) == found  # from the changelog alone
+    ran = invoke("state", "rebuild", "abers.toml", "--from-inputs")
+    assert ran.code == 0, ran.err
+    assert verified(invoke) == found
+    ran = invoke("state", "reset", "abers.toml", "--model", "m0", "--accept-data-loss")
+    assert ran.code == 0, ran.err
+    assert verified(invoke) == found
+    served.produce(*_part(HALF, HALF + 10**9))
+    served.serve()
+    assert verified(invoke)["records"] == len(OBSERVATIONS) + len(LABELS) + len(junk)
+    ran = invoke("state", "reset", "abers.toml", "--accept-data-loss")
+    assert ran.code == 0, ran.err
+    assert {*verified(invoke).values()} == {0}
+
+
+def test_accounts_that_do_not_add_up(
+    served: Served, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are named by partition, and the exit code is 78."""
+    served.serve()
+    counts = RecordCounts(records=(1, 0))
+    monkeypatch.setattr(RecordCounts, "plus", lambda *_: counts)
+    SnapshotStore(str(served.folder / "state"), served.app).remove(0)
+    ran = invoke("state", "verify", "abers.toml", "--partition", "0")
+    assert ran.code == 78
+    assert "partition 0: 1 records: " in ran.err
 
 
 def test_a_state_is_given_up(served: Served, invoke: Invoke) -> None:

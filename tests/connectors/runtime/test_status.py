@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from tests.connectors.kafka.reads import Read, turning
 from tests.connectors.kafka.works import Served
 
+from abers_connectors.runtime.checkpoint import RecordCounts
 from abers_connectors.runtime.counters import Counters, Histogram, TaskGauges
 from abers_connectors.runtime.status import Status
 
@@ -121,7 +124,7 @@ def test_a_batch_is_counted() -> None:
     assert counts.label_delay.cumulated()[:2] == [("1.0", 0), ("10.0", 1)]
     assert counts.label_delay.sum == 2.5
     assert status.median_label_delay() == 10.0
-    assert status.view().gauges == {3: TaskGauges(1, 1, 3500, 6)}
+    assert status.view().gauges == {3: TaskGauges(1, 1, 3500, 6, task.accounts)}
 
 
 def test_a_batch_without_events() -> None:
@@ -130,7 +133,48 @@ def test_a_batch_without_events() -> None:
     status.batch_committed(task, task.take(Read(b"{"), Read(None)))
     counts = status.view().counts
     assert (counts.records["observations"], counts.dead["bad-json"], counts.tombstones) == (2, 1, 1)
-    assert status.view().gauges == {0: TaskGauges(0, 0, None, 2)}
+    assert status.view().gauges == {0: TaskGauges(0, 0, None, 2, task.accounts)}
+
+
+def test_what_became_of_events_is_counted() -> None:
+    """Of what this process committed, whatever the state had before, also after a restore."""
+    status, task = Status(60.0), Served()
+    task.take(observed("a", 1000), observed("a", 1001))
+    status.restored(task)
+    status.batch_committed(task, task.take(observed("b", 1002), observed("a", 1003)))
+    task.take(observed("c", 1004))  # by another process
+    status.restored(task)
+    status.batch_committed(task, task.take(settled("a", 2000), settled("z", 2001), inputs=b"\1\1"))
+    ends = status.view().counts.ends
+    assert (ends["observations"], ends["predictions"], ends["duplicate_observations"]) == (2, 1, 1)
+    assert (ends["labels"], ends["learned"], ends["events"]) == (2, 1, 4)
+
+
+def test_accounts_that_do_not_add_up_are_a_hint() -> None:
+    """They are named by partition, and the process stays ready: a restart would not help."""
+    status, task = Status(60.0), Served(4)
+    status.assign([("in", 4)])
+    status.joined, status.last_heartbeat = True, math.inf
+    task.take(observed("a", 1000))
+    status.restored(task)
+    assert (status.view().unbalanced, status.view().hints) == ({}, [])
+    lost = RecordCounts(records=(3, 0))
+    task.checkpoint = msgspec.structs.replace(task.checkpoint, counts=lost)
+    status.restored(task)
+    view = status.view()
+    assert [*view.unbalanced] == [4]
+    assert view.hints == [f"partition 4: {one}" for one in view.unbalanced[4]]
+    assert view.hints[0].startswith("partition 4: 3 records: 1 events. These are 1, not 3")
+    assert view.ready
+
+
+def test_what_is_lost_is_a_hint_while_it_is_true() -> None:
+    """The sentences of the last check replace those before."""
+    status = Status(60.0)
+    status.update_losses(["3 of 1,000 labels"])
+    assert status.view().hints == ["3 of 1,000 labels"]
+    status.update_losses([])
+    assert status.view().hints == []
 
 
 def test_transactions_are_counted() -> None:
@@ -166,7 +210,7 @@ def test_gauges_of_a_restored_task() -> None:
     status, task = Status(60.0), Served(4)
     task.take(observed("a", 1000), settled("c", 2000))
     status.restored(task)
-    assert status.view().gauges == {4: TaskGauges(1, 1, 2000, 2)}
+    assert status.view().gauges == {4: TaskGauges(1, 1, 2000, 2, task.accounts)}
 
 
 def test_gauges_of_a_revoked_partition() -> None:

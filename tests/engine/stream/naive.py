@@ -85,9 +85,11 @@ REASONS = (
 COUNTERS = (
     "observations",
     "labels_in",
+    "unlearned",
+    "retired",
     "predictions",
     "labels",
-    "retired",
+    "assumed",
     "early_labels",
     "duplicate_observations",
     "duplicate_labels",
@@ -96,7 +98,9 @@ COUNTERS = (
     "ahead_events",
     "expired",
     "evicted",
+    "retired_observations",
     "unknown_labels",
+    "evicted_labels",
     "forgotten",
     *(f"dead:{reason}" for reason in REASONS),
 )
@@ -203,7 +207,6 @@ class Naive:
         self.finished: list[Finished] = []
         self.outputs: list[Output] = []
         self.row: int | None = None
-        self.assumed = 0  # labels
         self.numbers: dict[tuple[str, str], int] = {}  # predictions by model and segment
         self.score: Any = 0.0
 
@@ -250,6 +253,7 @@ class Naive:
             self.count("retired")
             for pending in [one for one in self.pending if one.model == model]:
                 self.counters["expired"] += not pending.assumed
+                self.counters["retired_observations"] += not pending.assumed
                 self.pending.remove(pending)
             self.finished = [one for one in self.finished if one.model != model]
             self.calibrators = [one for one in self.calibrators if one[0] != model]
@@ -468,14 +472,13 @@ class Naive:
                 self.finished.pop(0)
                 self.count("forgotten")
             elif self.early:
-                self.give_up(self.early[0])
+                self.evict(self.early[0])
             else:
                 self.drop(self.pending[0], "evicted")
 
     def assume(self, entry: Pending, value: Any) -> None:  # noqa: ANN401
         """Learn a label that did not come, and wait once more."""
-        self.count("expired")
-        self.assumed += 1
+        self.count("assumed")
         observation = entry.observation
         time = observation.time + self.settings.label_timeout
         self.learn(entry, Label(entry.id, time, entry.model, value), row=None, assumed=True)
@@ -503,6 +506,11 @@ class Naive:
             self.count(reason)
             self.calibrator(entry.observation).expire_one(entry.number)
         self.remember(entry.model, entry.id, labelled=False)
+
+    def evict(self, entry: Early) -> None:
+        """Stop waiting for an observation, for want of room."""
+        self.count("evicted_labels")
+        self.give_up(entry)
 
     def give_up(self, entry: Early) -> None:
         """Stop waiting for an observation."""
@@ -611,7 +619,7 @@ class Naive:
             self.early.append(Early(event.model, event.id, self.now(event.model), event))
             own = self.of(self.early, event.model)
             if len(own) > self.settings.max_early:
-                self.give_up(own[0])
+                self.evict(own[0])
 
     def settle(self, entry: Pending, event: Label) -> None:
         """Learn the label of an observation, unless one was assumed."""
@@ -636,7 +644,8 @@ class Naive:
             calibrator.learn_one(prediction.score, event.value, **given)
         else:
             calibrator.expire_one(entry.number)
-        self.count("labels")
+        if not assumed:
+            self.count("labels")
         if self.outcomes:
             outcome = self.outcome(prediction, event)
             of = {"assumed": True} if assumed else {}
@@ -646,6 +655,7 @@ class Naive:
             try:
                 self.learner.learn(observation.x, event.value)
             except Exception:  # noqa: BLE001 - a learner may raise anything
+                self.count("unlearned")
                 self.dead("learner-failed", event, row)
 
     def outcome(self, prediction: Any, label: Label) -> Any:  # noqa: ANN401

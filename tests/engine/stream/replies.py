@@ -76,9 +76,11 @@ def identities(p: Processor, waiting: int) -> None:
     """Check that every observation and label is accounted for; `waiting` early labels wait."""
     c = p.counters
     dead = sum(count for name, count in c.items() if name.startswith("dead:"))
+    dead -= c["unlearned"]  # calibrators learned these labels
     used = c["predictions"] + c["duplicate_observations"] + c["labels"]
     ignored = c["duplicate_labels"] + c["late_labels"]
     assert c["observations"] + c["labels_in"] == used + ignored + dead + waiting
     assert c["unknown_labels"] == c["dead:unknown-id"]
     assert c["early_labels"] >= c["unknown_labels"] + waiting
-    assert c["predictions"] >= c["labels"] + c["expired"] + c["evicted"]
+    ended = c["labels"] + c["assumed"] + c["expired"] + c["evicted"]
+    assert c["predictions"] == ended + p.accounts["waiting_observations"]

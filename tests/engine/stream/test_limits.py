@@ -62,7 +62,11 @@ def test_too_many_early_labels() -> None:
     dead_letter = only(outputs)
     assert (dead_letter.reason, dead_letter.event.id, dead_letter.row) == ("unknown-id", "a", None)
     assert counted(
-        p, **{"labels_in": 3, "early_labels": 3, "unknown_labels": 1, "dead:unknown-id": 1}
+        p,
+        labels_in=3,
+        early_labels=3,
+        evicted_labels=1,
+        **{"unknown_labels": 1, "dead:unknown-id": 1},
     )
 
 

@@ -100,6 +100,7 @@ def test_junk_goes() -> None:
         "predictions": 2,
         "retired": 3,
         "expired": 3,
+        "retired_observations": 3,
         "unknown_labels": 3,
         "dead:unknown-id": 3,
     }

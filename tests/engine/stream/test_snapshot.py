@@ -464,8 +464,9 @@ def test_golden(path: Path) -> None:
     assert restored.counters == dict.fromkeys(COUNTERS, 0) | expected["counters"]
     if path == released.present():
         assert released.digest(restored) == expected["state"]
-    *said, counters = expected["spoken"]
-    assert released.spoken(restored) == [*said, dict.fromkeys(COUNTERS, 0) | counters]
+    *outputs, counters = released.spoken(restored)
+    known = {name: counters[name] for name in expected["spoken"][-1]}  # an old format has fewer
+    assert [*outputs, known] == expected["spoken"]
 
 
 def test_format_1_numbers_on() -> None:

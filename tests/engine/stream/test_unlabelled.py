@@ -65,7 +65,7 @@ def test_an_observation_without_a_label_counts_as_the_class() -> None:
     oracle.learn_one(0.25, 0)
     interval = oracle.predict_one(0.5)
     assert (last.p0, last.p1, last.n_labels) == (interval.p0, interval.p1, 1)
-    assert (one.counters["labels"], one.counters["expired"]) == (1, 1)
+    assert (one.counters["labels"], one.counters["assumed"], one.counters["expired"]) == (0, 1, 0)
 
 
 def test_a_true_label_that_comes_later_is_not_learned() -> None:
@@ -77,7 +77,7 @@ def test_a_true_label_that_comes_later_is_not_learned() -> None:
     assert (outcome.label, outcome.time, outcome.late, outcome.assumed) == (1, 112, True, False)
     assert outcomes(one.process(late)) == []
     assert (one.counters["late_labels"], one.counters["duplicate_labels"]) == (1, 1)
-    assert one.counters["labels"] == 1
+    assert (one.counters["labels"], one.counters["assumed"]) == (0, 1)
     assert [one.histories[0].windowed.count, one.keys] == [1, [("default", "")]]
     predicted: Any = one.process(observed("c", 113))[0]
     assert predicted.n_labels == 1
@@ -104,7 +104,7 @@ def test_an_observation_removed_for_want_of_room_assumes_nothing() -> None:
     one = processor(max_pending=1)
     found = one.process_many([observed("a", 100), observed("b", 101), observed("c", 103)])
     assert outcomes(found) == []
-    assert (one.counters["evicted"], one.counters["labels"]) == (2, 0)
+    assert (one.counters["evicted"], one.counters["assumed"]) == (2, 0)
 
 
 def test_a_class_of_several() -> None:

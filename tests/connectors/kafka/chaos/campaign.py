@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,10 @@ from tests.connectors.kafka.chaos.results import Result, record
 from tests.connectors.kafka.chaos.tasks import BINARY
 from tests.connectors.kafka.chaos.traffic import Traffic
 from tests.connectors.kafka.clients import CLIENTS
+from typer.testing import CliRunner
 
+from abers.stream import accounts
+from abers_connectors.cli.main import app
 from abers_connectors.exit_codes import FAILURE, UNAVAILABLE
 
 if TYPE_CHECKING:
@@ -33,7 +37,6 @@ SECTIONS: dict[str, dict[str, Any]] = {
     **BINARY.sections,
     "input": {"max_record_bytes": 2_000},
     "limits": {"label_timeout": "30s", "max_pending": 5_000},
-    "output": {"max_dead_letter_ratio": 0.5},
 }
 """Sections with which observations time out, are evicted and are too many at times."""
 
@@ -139,10 +142,27 @@ def attacked(  # noqa: PLR0913 - an attack's parts
         )
     )
     assert found.records == traffic.count
+    _accounted(application, found.accounts)
     assert {*exits} <= {0, FAILURE, UNAVAILABLE, -9}
     assert exits.count(FAILURE) <= ended
     assert max(stopped.values()) < 10
     return found
+
+
+def _accounted(application: Application, of: dict[str, int]) -> None:
+    """Assert that `abers state verify` says the same, and that there was something to lose."""
+    deadline = time.monotonic() + PATIENCE
+    while True:  # until the sessions of the workers have ended
+        ran = CliRunner().invoke(app, ["state", "verify", str(application.written()), "--json"])
+        if "the group of" not in ran.stderr:
+            break
+        assert time.monotonic() < deadline, ran.stderr
+        time.sleep(0.5)
+    assert ran.exit_code == 0, ran.stderr
+    assert json.loads(ran.stdout)["total"] == of
+    kinds = ("duplicate_observations", "duplicate_labels", "late_labels", "undecodable")
+    assert min(of[name] for name in kinds) > 0, of
+    print(f"chaos: {', '.join(one.sentence(of) for one in accounts.ACCOUNTS)}")  # noqa: T201
 
 
 def _client(kafka: KafkaSection) -> str:

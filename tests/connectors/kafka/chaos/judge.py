@@ -20,7 +20,7 @@ import numpy as np
 from tests.connectors.kafka.brokers import PATIENCE
 from tests.connectors.kafka.chaos.tasks import BINARY
 
-from abers.stream import Events, Observation
+from abers.stream import Events, Observation, accounts
 from abers_connectors.kafka.reader import PartitionReader
 from abers_connectors.runtime.application import Application as ServiceApplication
 from abers_connectors.runtime.changelog import Assembler, ChangelogRecord
@@ -57,6 +57,7 @@ class CheckResult(NamedTuple):
     duplicates: int
     states_equal: bool
     restored_from_snapshots: int
+    accounts: dict[str, int]  # sums over the partitions, which close
 
 
 @contextmanager
@@ -229,7 +230,7 @@ def judge(
     unasked = predicted.keys() - ids
     assert (lost, duplicates, len(unasked)) == (0, 0, 0), (lost, duplicates, sorted(unasked)[:5])
     _poison_once(there["dead_letters"], poison)
-    from_snapshots = 0
+    from_snapshots, parts = 0, list[dict[str, int]]()
     for number in range(application.partitions):
         _each_once(changelog[number], inputs, number)
         records = [
@@ -247,9 +248,18 @@ def judge(
             if mixed and sink == "dead_letters":
                 found, expected = map(_without_sentences, (found, expected))
             _same(found, expected, f"{sink}[{number}]")
-        from_snapshots += _states_equal(
+        known, of = _states_equal(
             application, number, task, _State.of(replayed.processor, task), mixed=mixed
         )
+        from_snapshots += known
+        parts.append(of)
+    whole = accounts.total(parts)
+    assert accounts.unbalanced(whole) == []
+    assert whole["records"] == len(inputs.records)
+    assert whole["tombstones"] == [*poison.values()].count("tombstone")
+    assert whole["undecodable"] + whole["dead_letters"] == len(there["dead_letters"])
+    assert whole["predictions"] == len(there["predictions"])
+    assert whole["learned"] == len(there["outcomes"])
     return CheckResult(
         len(inputs.records),
         len(there["predictions"]),
@@ -258,6 +268,7 @@ def judge(
         duplicates,
         states_equal=True,
         restored_from_snapshots=from_snapshots,
+        accounts=whole,
     )
 
 
@@ -307,16 +318,23 @@ class _State(NamedTuple):
 
 def _states_equal(
     application: Application, number: int, task: Task, expected: _State, *, mixed: bool
-) -> int:
-    """Assert that each way to restore a task gives this state; count those with snapshots."""
+) -> tuple[int, dict[str, int]]:
+    """Assert that each way to restore a task gives this state, with accounts that close.
+
+    Return the number of ways that have snapshots, and the accounts.
+    """
     folders = sorted(application.folder.glob("snapshots-*"))
     kept = [one for one in folders if [*one.glob(f"{application.name}/{number}/*.abers")]]
+    of: dict[str, int] = {}
     for folder in (None, *kept):
-        found = _State.of(restored(application, number, folder).processor, task)
+        there = restored(application, number, folder)
+        assert accounts.unbalanced(there.accounts) == [], (number, folder)
+        assert (of or there.accounts) == there.accounts, (number, folder)
+        of, found = there.accounts, _State.of(there.processor, task)
         if mixed:
             found, expected = found.without_numbers(), expected.without_numbers()
         assert found == expected, (number, folder)
-    return len(kept)
+    return len(kept), of
 
 
 def _poison_once(records: Sequence[Record], poison: Mapping[tuple[str, int, int], str]) -> None:

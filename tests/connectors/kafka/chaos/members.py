@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tests.connectors.kafka.brokers import PATIENCE
 
-from abers_connectors.replay.run import DeadLetterLimit
 from abers_connectors.runtime.application import Application as ServiceApplication
 from abers_connectors.runtime.batch_buffer import BatchLimits
 from abers_connectors.runtime.deserializer import Deserializer
@@ -97,7 +96,6 @@ class Member(ExitStack):
             topics={key: topics[key] for key in ("predictions", "outcomes", "dead_letters")},
             limits=BatchLimits(section.max_records, section.max_bytes, 0.01, 0.05),
             stop_on_dead_letter=False,
-            require_few_dead=DeadLetterLimit().require,
             stall_timeout=60.0,
             status=Status(60.0),
         )
