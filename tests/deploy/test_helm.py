@@ -234,6 +234,7 @@ def test_two_releases() -> None:
         assert one["metadata"]["labels"]["app.kubernetes.io/instance"] == "two"
     selectors = text.count("app.kubernetes.io/name: abers\n")
     assert selectors == text.count("app.kubernetes.io/instance: two\n")
+    assert "jobLabel" not in text  # so the job of Prometheus is the namespace and the release
 
 
 @pytest.mark.long

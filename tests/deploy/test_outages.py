@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    Fired = dict[str, set[tuple[str, str]]]
-
 MINUTE, HOUR = 60, 3_600
 START = 20 * MINUTE
 """When something happens: before it all is well."""
@@ -31,6 +29,16 @@ class Alert(NamedTuple):
     application: str = "fraud"
     process: str = ""
 
+    def labels(self) -> str:
+        """Return its labels, as a selector has them."""
+        found = f'alertname="{self.name}", application="{self.application}"'
+        return f'{found}, process="{self.process}"'
+
+    def sample(self) -> dict[str, Any]:
+        """Return the sample of a query that says that it fires."""
+        labels = self.labels().replace(', process=""', "")
+        return {"labels": f"{{{labels}}}", "value": 1}
+
 
 def healthy(application: str, *names: str) -> list[Process]:
     """Return processes to which nothing happens."""
@@ -46,25 +54,25 @@ def require(
     until: float = END,
 ) -> None:
     """Require alerts of a story by their times, and no others but some that may fire, too."""
-    firing = 'ALERTS{alertstate="firing"}'
-    wanted = {(one.name, one.application, one.process) for one in alerts}
+    by, wanted = (
+        "group by (alertname, application, process)",
+        {one._replace(by=0) for one in alerts},
+    )
+    others = f'alertstate="firing", alertname!~"{"|".join(also)}"'
     tests: list[dict[str, Any]] = [
         {
-            "expr": "group by (alertname, application, process) (last_over_time("
-            + firing.replace("}", f', alertname!~"{"|".join(also)}"}}')
-            + f"[{until}s]))",
+            "expr": f"{by} (last_over_time(ALERTS{{{others}}}[{until}s]))",
             "eval_time": f"{until}s",
-            "exp_samples": [samples(*one) for one in sorted(wanted)],
+            "exp_samples": [one.sample() for one in sorted(wanted)],
         }
     ]
     for one in alerts:
-        labels = f'alertname="{one.name}", application="{one.application}"'
+        labels = f'{{alertstate="firing", {one.labels()}}}'
         tests.append(
             {
-                "expr": f"group by (alertname, application, process) (ALERTS{{{labels}, "
-                f'process="{one.process}", alertstate="firing"}})',
+                "expr": f"{by} (ALERTS{labels})",
                 "eval_time": f"{one.by:.0f}s",
-                "exp_samples": [samples(one.name, one.application, one.process)],
+                "exp_samples": [one.sample()],
             }
         )
     story = {
@@ -81,13 +89,6 @@ def require(
     path = folder / "story.yml"
     path.write_text(json.dumps(story))
     promtool("test", "rules", path)
-
-
-def samples(alert: str, application: str, process: str) -> dict[str, Any]:
-    """Return a sample that says that an alert fires."""
-    labels = {"alertname": alert, "application": application, "process": process}
-    written = ", ".join(f'{name}="{value}"' for name, value in labels.items() if value)
-    return {"labels": f"{{{written}}}", "value": 1}
 
 
 pytestmark = pytest.mark.prometheus

@@ -138,6 +138,24 @@ def test_two_workers_whose_errors_cancel(tmp_path: Path) -> None:
 
 
 @pytest.mark.prometheus
+def test_loss_saved(tmp_path: Path) -> None:
+    """What calibration saves is the share by which the mean log loss is lower than the raw one."""
+    minutes = [minute for seed in range(4) for minute in halves(HIGH, seed)]
+    worker = worked("a", minutes, {"task.scores": "probability"})
+    seen = [one for minute in worker.outcomes[-60:] for one in minute]
+    calibrated, raw = (
+        float(
+            np.mean([-math.log(p if one.label else 1 - p) for one, p in zip(seen, ps, strict=True)])
+        )
+        for ps in ([one.p for one in seen], [one.score for one in seen])
+    )
+    assert calibrated < raw
+    which = '{job="abers", application="abers", model="m"}'
+    saved = {f"job_application_model:abers_loss_saved_ratio:rate1h{which}": 1 - calibrated / raw}
+    recorded(tmp_path, [worker], saved)
+
+
+@pytest.mark.prometheus
 def test_losses_that_are_infinite(tmp_path: Path) -> None:
     """The mean log loss is that of the finite ones."""
     pairs = [(1.0, 0), (1.0, 1), (0.5, 0)]
