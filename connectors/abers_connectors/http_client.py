@@ -2,7 +2,7 @@
 
 A peer may answer slowly, byte after byte, or without end, at any point: nothing that it sends makes
 a request take longer, or its answer larger. What a request carries, such as a login, goes to the
-configured address only. The variables of a proxy count, such as `https_proxy`.
+configured address only.
 """
 
 from __future__ import annotations
@@ -53,17 +53,19 @@ def ask(  # noqa: PLR0913 - a request and its limits
     seconds: float,
     most: int,
     tls: ssl.SSLContext | None = None,
+    direct: bool = False,
 ) -> Answer:
     """Send a request, a POST if it has a body, and return its answer whatever the status is.
 
     Everything together ends within so many seconds once the name of the host is known: connections,
     TLS, the request, headers and body. Of the body no more than `most` bytes are read. An answer
     that is an error and whose body does not come has an empty one. Raises an OSError or an
-    HTTPException without an answer.
+    HTTPException without an answer. The variables of a proxy count, such as `https_proxy`, unless
+    the request is `direct`.
     """
     opener = OpenerDirector()  # with no other handlers: no redirections, files or cookies
     handler = _RequestHandler(time.monotonic() + seconds, most + _MAX_HEAD, tls)
-    for one in (handler, ProxyHandler(), UnknownHandler()):
+    for one in (handler, UnknownHandler(), *([] if direct else [ProxyHandler()])):
         opener.add_handler(one)
     try:
         response = opener.open(Request(url, body, dict(headers)), timeout=seconds)  # noqa: S310

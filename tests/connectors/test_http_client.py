@@ -140,11 +140,14 @@ def test_a_redirection_is_not_followed() -> None:
 
 
 def test_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables of a proxy count, and a tunnel that trickles ends at the deadline."""
+    """The variables of a proxy count if they may; a tunnel that trickles ends at the deadline."""
     with misbehaving(HEAD + b"Content-Length: 2\r\n\r\nok") as (url, asked):
         monkeypatch.setenv("http_proxy", url)
         assert ask("http://elsewhere.example/x", {}, seconds=60, most=9) == (200, b"ok")
         assert asked[0].startswith(b"GET http://elsewhere.example/x HTTP/1.1\r\n")
+        with pytest.raises(socket.gaierror):
+            ask("http://elsewhere.invalid/x", {}, seconds=60, most=9, direct=True)
+        assert len(asked) == 1
     with misbehaving(HEAD, drip=b"X-More: x\r\n") as (url, asked):
         monkeypatch.setenv("https_proxy", url)
         with pytest.raises((OSError, HTTPException)):

@@ -183,8 +183,15 @@ class SchemaRegistry:
         self, path: str, body: bytes | None, login: dict[str, str], seconds: float
     ) -> Answer:
         headers = self._headers | login | ({} if body is None else _CONTENT)
-        most, tls = _MAX_BYTES + 1, self._tls
-        return ask(self.name + path, headers, body, seconds=seconds, most=most, tls=tls)
+        return ask(
+            self.name + path,
+            headers,
+            body,
+            seconds=seconds,
+            most=_MAX_BYTES + 1,
+            tls=self._tls,
+            direct=True,
+        )
 
 
 def _path(subject: str) -> str:

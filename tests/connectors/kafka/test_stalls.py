@@ -44,9 +44,9 @@ def test_a_learner_that_locks_the_interpreter(client: str, broker: Broker, tmp_p
         try:
             seen = {"id": "a", "time": 1_700_000_000_000, "x": {"amount": 3.0}}
             label = {"id": "a", "time": 1_700_000_000_001, "label": 1}
+            began = time.monotonic()
             for name, one in ("observations", seen), ("labels", label):
                 broker.produce(served.topics[name], [Message(json.dumps(one).encode(), b"k")])
-            began = time.monotonic()
             said = process.communicate(timeout=PATIENCE)[1].decode()
             assert time.monotonic() - began >= STALL
         finally:
