@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _COORDINATOR_RETRY = 0.02  # seconds between two lookups of a transaction's coordinator
-_SENDER_POLL = 1000  # ms at most until a producer's thread looks for its next step
+_SENDER_POLL = 1000  # ms at most between two steps of a producer that waits
 _GROUP_RETRY = 0.1  # seconds between two lookups of a group's coordinator
 
 # Errors of requests that were not answered; for some of them the client gives up for good.
@@ -86,7 +86,7 @@ def patch_producer(producer: KafkaProducer) -> None:
 
 
 def _waking_up(poll: Callable[..., object]) -> Callable[..., object]:
-    """Make the sender look for its next step every second.
+    """Make the sender go on every second.
 
     When a batch is split and a record of it is refused, nothing else wakes it up: a commit would
     wait endlessly.
