@@ -37,7 +37,7 @@ class LossCheck:
     """
 
     def __init__(self) -> None:
-        self._partitions: frozenset[int] = frozenset()
+        self._partitions: frozenset[int] | None = None
         self._before: dict[str, dict[str, int]] = {}  # by kind
         self._found: dict[str, str] = {}  # by kind
         self._logged: set[str] = set()

@@ -136,12 +136,12 @@ class PendingStore {
   std::size_t undecided() const { return store(kPending).count() - assumed_waiting; }
 
   std::array<std::int64_t, kCounts> counts{};
-  std::size_t assumed_waiting = 0;       // pending observations whose label was assumed
-  std::vector<Clock> clocks;             // by number of the model
-  std::vector<Settled> steps;            // since they were cleared
-  std::vector<Unknown> unknowns;         // since they were cleared
-  std::vector<Dropped> dropped;          // since they were cleared
-  std::vector<std::string> assumed_ids;  // of steps that assume a label, since they were cleared
+  std::size_t assumed_waiting = 0;        // pending observations whose label was assumed
+  std::vector<Clock> clocks;              // by number of the model
+  std::vector<Settled> steps;             // since they were cleared
+  std::vector<Unknown> unknowns;          // since they were cleared
+  std::vector<Dropped> dropped;           // since they were cleared
+  std::vector<std::string> assumed_ids;   // of steps that assume a label, since they were cleared
   std::vector<std::int64_t> late_delays;  // of late labels, since they were cleared
 
  private:

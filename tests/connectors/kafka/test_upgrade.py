@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
 ROOT = Path(__file__).parents[3]
-BEFORE = "dd7bda280fd1a22f222b9113bb1253e1bc5f7d62"
-"""The version before: the last commit without the assignor that moves few partitions."""
+BEFORE = "a6484775f25face2cce25385fe7cfaa9c365d148"
+"""The version before: the first whose snapshots and changelogs count every end of events."""
 INSTANCES = ("a", "b")
 
 

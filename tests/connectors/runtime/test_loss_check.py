@@ -79,6 +79,14 @@ def test_few_say_nothing() -> None:
     assert check.check([task]) == []
 
 
+def test_a_process_without_partitions() -> None:
+    """It loses nothing, before the first assignment and after the last."""
+    check, (task,) = LossCheck(), tasks()
+    for assigned in ([], [], [task], []):
+        assert check.check(assigned) == []
+        assert check.check(assigned) == []
+
+
 def test_another_assignment_begins_anew() -> None:
     """What another process lost of a partition does not count as lost here."""
     check, (one, other) = LossCheck(), tasks(2)
