@@ -49,7 +49,7 @@ _COORDINATOR_RETRY = 0.02  # seconds between two lookups of a transaction's coor
 _SENDER_POLL = 1000  # ms at most between two steps of a producer that waits
 _GROUP_RETRY = 0.1  # seconds between two lookups of a group's coordinator
 
-# Errors of requests that were not answered; for some of them the client gives up for good.
+# Errors of requests that were not answered; for some of them the client gives up.
 _UNANSWERED = (errors.RequestTimedOutError, errors.NodeNotReadyError, errors.Cancelled)
 
 
