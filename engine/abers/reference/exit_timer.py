@@ -7,11 +7,12 @@ does.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from datetime import UTC, datetime
 
 __all__ = ["ExitTimer"]
+
+_STDERR = 2  # its descriptor
 
 
 class ExitTimer:
@@ -57,5 +58,5 @@ class ExitTimer:
 
     def _end(self) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        os.write(sys.__stderr__.fileno(), f"{self._before}{time}{self._after}".encode())
+        os.write(_STDERR, f"{self._before}{time}{self._after}".encode())
         os._exit(os.EX_TEMPFAIL)
