@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 
 __all__ = ["ExitTimer"]
 
+_STDERR = 2  # its descriptor
+
 
 class ExitTimer:
     """A timer whose thread wakes up once in `period` seconds.
@@ -56,5 +58,5 @@ class ExitTimer:
 
     def _end(self) -> None:
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        os.write(2, f"{self._before}{time}{self._after}".encode())
+        os.write(_STDERR, f"{self._before}{time}{self._after}".encode())
         os._exit(os.EX_TEMPFAIL)
