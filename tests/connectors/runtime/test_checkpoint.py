@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from abers_connectors.runtime.changelog import Assembler, encode
 from abers_connectors.runtime.checkpoint import Checkpoint, RecordCounts
 from abers_connectors.runtime.task import StreamTask
 
-KINDS = {
+KINDS: dict[str, Any] = {
     "a": lambda n: (observed(f"o{n}", 1_000 + n), 0),
     "b": lambda n: (observed(f"o{n // 2}", 1_000 + n), 0),
     "l": lambda n: (settled(f"o{n // 2}", 1_000 + n), 1),
