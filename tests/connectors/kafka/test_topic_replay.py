@@ -23,7 +23,7 @@ from abers_connectors.kafka.topic_history import TopicHistory
 from abers_connectors.replay.pace import Pace
 from abers_connectors.runtime.application import Application
 from abers_connectors.runtime.changelog import encode
-from abers_connectors.runtime.checkpoint import Checkpoint
+from abers_connectors.runtime.checkpoint import Checkpoint, RecordCounts
 from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.runtime.initial_state import InitialState
 from abers_connectors.runtime.reprocessor import InputReprocessor
@@ -251,7 +251,8 @@ def test_the_state_is_saved_for_a_service(
         assert restored.waiting[0] > 0
         at, label_at = (sum(one.partition == number for one in records) for records in part)
         assert Checkpoint.from_position(restored.position) == Checkpoint(
-            "abers", number, 0, 0, (at, label_at)
+            *("abers", number, 0, 0, (at, label_at)),
+            counts=RecordCounts(records=(at, label_at)),
         )
     ran = invoke(*words, "--save-state", "seed")
     assert (ran.code, "there is a state already" in ran.err) == (2, True)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from tests.connectors.kafka.applications import PARTITIONS, Served
 from tests.connectors.kafka.streams import labels_of, observations, oracle
 
+from abers.stream import accounts
+
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
@@ -56,7 +58,8 @@ def test_labels_are_assumed_once_through_a_kill_and_the_loss_of_all_snapshots(
     found = [json.loads(one.value) for one in written]
     learned = Counter(one["id"] for one in found)
     assert {*learned.values()} == {1}
-    assert len(learned) == sum(one.counters["labels"] for one in processors) > len(LABELS)
+    ends = accounts.total(one.accounts for one in processors)
+    assert len(learned) == ends["learned"] + ends["assumed"] > len(LABELS)
     true = {one.event.id for one in LABELS}
     assert all(one["label"] == 1 and one["id"] not in true for one in found if "assumed" in one)
     assert all(

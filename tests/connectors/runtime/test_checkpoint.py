@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 from hypothesis import given
@@ -16,10 +16,7 @@ from abers_connectors.runtime.changelog import Assembler, encode
 from abers_connectors.runtime.checkpoint import Checkpoint, RecordCounts
 from abers_connectors.runtime.task import StreamTask
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-KINDS: dict[str, Callable[[int], tuple[Read, int]]] = {
+KINDS: dict[str, Any] = {
     "a": lambda n: (observed(f"o{n}", 1_000 + n), 0),
     "b": lambda n: (observed(f"o{n // 2}", 1_000 + n), 0),
     "l": lambda n: (settled(f"o{n // 2}", 1_000 + n), 1),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 from typing import TYPE_CHECKING, cast
 
 import pytest
 from tests.connectors.kafka.works import Served
+from tests.connectors.runtime.test_status import observed
 
 from abers.stream import Settings
 from abers_connectors.runtime.application import Application
@@ -158,6 +160,25 @@ def test_not_ready_while_a_leader_is_missing(caplog: pytest.LogCaptureFixture) -
         cluster.without_leader = {TopicPartition("changelog", 4)}
         assert checked() == (True, [])
     assert caplog.messages == [SENTENCE, "all partitions have a leader again"]
+
+
+def test_losses_are_hints_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """What is lost has a hint with the remedy as long as it is true, and one line in the log."""
+    status, seconds = Status(60.0), count(start=10, step=10)
+    maintenance = maintenance_of(Cluster(), status, lambda: next(seconds))
+    task = Served(0)
+    with caplog.at_level(logging.WARNING):
+        maintenance([task])
+        for begin in (0, 2_000):
+            twice = [observed(f"a{(begin + n) // 2}", 1_000 + begin + n) for n in range(2_000)]
+            task.take(*twice)
+            maintenance([task])
+            (hint,) = status.view().hints
+            assert hint.startswith("1,000 of 2,000 observations had an id that was there before")
+        task.take(*(observed(f"b{n}", 9_000 + n) for n in range(1_000)))
+        maintenance([task])
+    assert status.view().hints == []
+    assert len(caplog.records) == 1
 
 
 def test_leaders_are_checked_once_a_second() -> None:
