@@ -251,7 +251,7 @@ def test_the_state_is_saved_for_a_service(
         assert restored.waiting[0] > 0
         at, label_at = (sum(one.partition == number for one in records) for records in part)
         assert Checkpoint.from_position(restored.position) == Checkpoint(
-            "abers", number, 0, 0, (at, label_at)
+            "abers", number, 0, 0, (at, label_at), partitions=PARTITIONS
         )
     ran = invoke(*words, "--save-state", "seed")
     assert (ran.code, "there is a state already" in ran.err) == (2, True)
