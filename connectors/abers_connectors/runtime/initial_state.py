@@ -104,7 +104,7 @@ class InitialState:
             processor = app.restore_processor(blob, initial_state_scope(initial.app, partition))
             found = Checkpoint.from_position(processor.position)
             found = found.require(initial.app, partition, 0)
-            if found.partitions != count:
+            if found.partitions not in {0, count}:
                 msg = (
                     f"the initial state is of {found.partitions} partitions, and {app.inputs[0]} "
                     f"has {count}; replay topics with as many"
