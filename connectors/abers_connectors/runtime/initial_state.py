@@ -48,7 +48,8 @@ class InitialState:
         cannot be read.
         """
         if self._initial is not None:
-            return self._from_initial(partition, self._initial)
+            count = self._reader.partition_count(self._application.inputs[0])
+            return self._from_initial(partition, count, self._initial)
         offsets = [self._offset(one) for one in self._application.input_partitions(partition)]
         first, second = [*offsets, NO_OFFSET][:2]
         return StreamTask.empty(self._application, partition, (first, second))
@@ -88,10 +89,10 @@ class InitialState:
                 )
                 raise StateError(msg)
         for partition in range(partitions):
-            yield snapshots, self._from_initial(partition, self._initial)
+            yield snapshots, self._from_initial(partition, partitions, self._initial)
 
-    def _from_initial(self, partition: int, initial: SnapshotStore) -> StreamTask:
-        """Return a task from the newest readable snapshot of the initial state."""
+    def _from_initial(self, partition: int, count: int, initial: SnapshotStore) -> StreamTask:
+        """Return the task of one of `count` partitions from the initial state."""
         app, unread = self._application, list[str]()
         for name, blob in initial.newest(partition, failed=unread.append):
             if SnapshotStore.offset(name):
@@ -103,7 +104,7 @@ class InitialState:
             processor = app.restore_processor(blob, initial_state_scope(initial.app, partition))
             found = Checkpoint.from_position(processor.position)
             found = found.require(initial.app, partition, 0)
-            if found.partitions != (count := self._reader.partition_count(app.inputs[0])):
+            if found.partitions not in {0, count}:
                 msg = (
                     f"the initial state is of {found.partitions} partitions, and {app.inputs[0]} "
                     f"has {count}; replay topics with as many"

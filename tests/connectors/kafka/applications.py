@@ -89,8 +89,8 @@ class Served:
         that even if no record is left.
         """
         with self.broker.admin() as admin, self.log() as log:
-            before = self._members(admin)
-            self._serve(words, lambda: log.drained() and self._members(admin) - before)
+            before = self.members(admin)
+            self._serve(words, lambda: log.drained() and self.members(admin) - before)
         self.broker.await_transactions(*self.topics.values())
 
     def _serve(self, words: Sequence[str], done: Callable[[], object]) -> None:
@@ -104,7 +104,7 @@ class Served:
             err = process.communicate(timeout=PATIENCE)[1]
             assert process.returncode == 0, err.decode()
 
-    def _members(self, admin: KafkaAdminClient) -> set[str]:
+    def members(self, admin: KafkaAdminClient) -> set[str]:
         """Return the ids of the group's members, which differ for each process."""
         group = admin.describe_groups([self.app])[self.app]
         return {one["member_id"] for one in group["members"]}

@@ -253,6 +253,7 @@ def test_the_state_is_saved_for_a_service(
         assert Checkpoint.from_position(restored.position) == Checkpoint(
             *("abers", number, 0, 0, (at, label_at)),
             counts=RecordCounts(records=(at, label_at)),
+            partitions=PARTITIONS,
         )
     ran = invoke(*words, "--save-state", "seed")
     assert (ran.code, "there is a state already" in ran.err) == (2, True)
