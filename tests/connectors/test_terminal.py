@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
 from abers_connectors.config.value_types import Lateness
@@ -141,6 +142,13 @@ def test_labels_that_never_came(capsys: pytest.CaptureFixture[str]) -> None:
     assert hint not in shown(capsys)
     show_summary(summary(observations=0), "abers.toml")
     assert hint not in shown(capsys)
+
+
+def test_what_is_lost_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sentences about losses stand below the table."""
+    said = "3 of 1,000 labels came within 7 days: set limits.label_timeout"
+    show_summary(msgspec.structs.replace(summary(), losses=[said]), "abers.toml")
+    assert said in shown(capsys)
 
 
 def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
