@@ -68,6 +68,7 @@ class TopicWatch:
         self._settings = client_settings(self._kafka)
         self._first: Mapping[str, Topic] = {}  # by role
         self._now: Mapping[str, Topic] = {}
+        self._gone: set[str] = set()  # roles of topics that were not there by the last answer
         self._error: AbersError | None = None
         self._found_at: float | None = None  # when the error was found
         self._closed = False
@@ -146,11 +147,13 @@ class TopicWatch:
 
     def _require_topics(self) -> None:
         """Require that all topics are there with as many partitions, and the changelog lasts."""
-        gone = {role: one for role, one in self._now.items() if one.error in _GONE}
-        if gone:
+        gone = {role for role, one in self._now.items() if one.error in _GONE}
+        lasting, self._gone = gone & self._gone, gone
+        if lasting:  # one answer says nothing: a broker that has just started may know no topic yet
             why = "it was there when the service started"
-            found = [*existence_findings(gone, self._config)]
-            raise ConfigError([f"{one}; {why}" for one in found])
+            topics = {role: self._now[role] for role in sorted(lasting)}
+            lines = existence_findings(topics, self._config)
+            raise ConfigError([f"{one}; {why}" for one in lines])
         counts = {one.name: one.partitions for one in self._stateful()}
         require_partitions(self._application, counts, self._partitions)
         if found := [*changelog_findings(self._now, self._config)]:

@@ -36,8 +36,12 @@ def partition_count(reader: Reader, application: Application) -> int:
 
 
 def require_same_partitions(reader: Reader, application: Application, expected: int) -> None:
-    """Ask the brokers, and raise a StateError if there are more or fewer partitions."""
-    counts = partition_counts(reader, [*application.inputs, application.changelog])
+    """Ask the brokers, and raise a StateError if there are more or fewer partitions.
+
+    A topic that the broker does not know may be one that it does not know yet.
+    """
+    topics = [*application.inputs, application.changelog]
+    counts = {topic: number for topic in topics if (number := reader.partition_count(topic))}
     require_partitions(application, counts, expected)
 
 
