@@ -92,7 +92,11 @@ class TopicWatch:
                 self._asked.set()
                 self._answered.wait(_PATIENCE)
             self.require()
-            if lines := [*self._causes(error)]:
+            lines = [*self._causes(error)]
+            if lines and isinstance(error, RefusedRecordError):
+                msg = f"{'; '.join(lines)}. Nothing was committed; ending, to be restarted"
+                raise BrokerError(msg) from error
+            if lines:
                 raise ConfigError(lines) from error
             raise
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, cast
 
-from abers.exceptions import BrokerError, ConfigError
+from abers.exceptions import BrokerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -53,15 +53,15 @@ class TransactionError(BrokerError):
     """A transaction was aborted: nothing of it was written, and the state in memory is invalid."""
 
 
-class RefusedRecordError(ConfigError):
-    """The brokers refuse a record by a setting of its topic, however often it is sent."""
+class RefusedRecordError(BrokerError):
+    """The brokers refuse a record as long as its topic has a setting; sending it again is vain."""
 
     def __init__(self, doing: str, why: object) -> None:
         msg = (
-            f"{doing}: the brokers refuse a record ({why}), so nothing was committed; compare the "
-            "settings of the topics by `abers check --connect`"
+            f"{doing}: the brokers refuse a record ({why}), so nothing was committed; ending, to "
+            "be restarted; compare the settings of the topics by `abers check --connect`"
         )
-        super().__init__([msg])
+        super().__init__(msg)
 
 
 class TopicPartition(NamedTuple):
