@@ -9,6 +9,7 @@ come.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -43,6 +44,7 @@ _log = logging.getLogger(__name__)
 
 _INTERVAL = 2.0  # seconds between two questions
 _STUCK = 10.0  # seconds after which a process that must end is ended
+_MISSING = 10.0  # seconds after which a topic is gone: a broker that starts may not know it yet
 _PATIENCE = 3.0  # seconds for an answer that explains an error
 _CONNECT_TIMEOUT = 5_000  # ms
 _WITH_STATE = ("observations", "labels", "changelog")
@@ -68,7 +70,7 @@ class TopicWatch:
         self._settings = client_settings(self._kafka)
         self._first: Mapping[str, Topic] = {}  # by role
         self._now: Mapping[str, Topic] = {}
-        self._gone: set[str] = set()  # roles of topics that were not there by the last answer
+        self._gone: dict[str, float] = {}  # roles of topics that are not there, and since when
         self._error: AbersError | None = None
         self._found_at: float | None = None  # when the error was found
         self._closed = False
@@ -111,8 +113,14 @@ class TopicWatch:
             try:
                 self._ask()
             except AbersError:  # no answer, of which the calls of the service tell
-                self._asked.wait(_INTERVAL)
-                self._asked.clear()
+                self._pause()
+            except Exception:  # noqa: BLE001 - such as of a file that is being replaced
+                _log.warning("the topics cannot be watched now; trying again", exc_info=True)
+                self._pause()
+
+    def _pause(self) -> None:
+        self._asked.wait(_INTERVAL)
+        self._asked.clear()
 
     def _ask(self) -> None:
         """Ask until there is no answer; each time by a client that is connected."""
@@ -151,17 +159,21 @@ class TopicWatch:
 
     def _require_topics(self) -> None:
         """Require that all topics are there with as many partitions, and the changelog lasts."""
-        gone = {role for role, one in self._now.items() if one.error in _GONE}
-        lasting, self._gone = gone & self._gone, gone
-        if lasting:  # one answer says nothing: a broker that has just started may know no topic yet
-            why = "it was there when the service started"
-            topics = {role: self._now[role] for role in sorted(lasting)}
-            lines = existence_findings(topics, self._config)
-            raise ConfigError([f"{one}; {why}" for one in lines])
+        now = time.monotonic()
+        gone = [role for role, one in self._now.items() if one.error in _GONE]
+        self._gone = {role: self._gone.get(role, now) for role in gone}
+        if lines := [*self._missing(now - _MISSING)]:
+            raise ConfigError(lines)
         counts = {one.name: one.partitions for one in self._stateful()}
         require_partitions(self._application, counts, self._partitions)
         if found := [*changelog_findings(self._now, self._config)]:
             raise ConfigError([f"{one}; {_LOST}" for one in found])
+
+    def _missing(self, by: float) -> Iterator[str]:
+        """Yield a sentence for each topic that has been gone since a moment, or longer."""
+        topics = {role: self._now[role] for role, since in self._gone.items() if since <= by}
+        for one in existence_findings(topics, self._config):
+            yield f"{one}; it was there when the service started"
 
     def _require_identity(self) -> None:
         """Require that no topic on whose offsets the state depends was made anew."""
@@ -182,6 +194,7 @@ class TopicWatch:
 
     def _causes(self, error: AbersError) -> Iterator[str]:
         """Find why a client was refused what it asked for, by the topics as they are now."""
+        yield from self._missing(math.inf)
         if isinstance(error, RefusedRecordError):
             yield from self._refusing()
         elif isinstance(error, ConfigError):

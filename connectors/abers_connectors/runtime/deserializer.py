@@ -39,6 +39,8 @@ __all__ = ["DecodedBatch", "Deserializer"]
 
 _KEY, _TIMESTAMP, _HEADER = "record:key", "record:timestamp", "record:header:"
 
+_AT_ONCE = 1 << 19  # bytes of records that are decoded together: a byte may take 400 of memory
+
 _DeadRow: TypeAlias = tuple[int, str, str]  # row, reason, and a sentence
 _NO_KEY = BadRecordError(
     "null-key",
@@ -177,18 +179,26 @@ class _InputReader:
             except BadRecordError as error:
                 dead.append(_row_of_error(rows[0], error))
             return
+        events = self._all([records[row] for row in rows])
+        if events is not None:
+            yield rows, events
+            return
+        half = len(rows) // 2
+        yield from self.read(records, rows[:half], dead)
+        yield from self.read(records, rows[half:], dead)
+
+    def _all(self, records: list[Record]) -> Events | None:
+        """Decode records; None if they are too large for one decoding, or it fails."""
+        if sum(len(record.value or b"") for record in records) > _AT_ONCE:
+            return None
         try:
-            events = self._all([records[row] for row in rows])
+            return self._decoded(records)
         except NO_FAULT_OF_A_RECORD:
             raise
         except Exception:  # noqa: BLE001 - what it means is known once it is of a single record
-            half = len(rows) // 2
-            yield from self.read(records, rows[:half], dead)
-            yield from self.read(records, rows[half:], dead)
-        else:
-            yield rows, events
+            return None
 
-    def _all(self, records: list[Record]) -> Events:
+    def _decoded(self, records: list[Record]) -> Events:
         parts = {path: [*map(part, records)] for path, part in self._parts.items()}
         raws: list[Any] = [record.value for record in records]
         return self._reader.read(raws, self._mapper, map(attrgetter("offset"), records), parts)

@@ -86,14 +86,14 @@ class PoisonSearch:
             self._failed(partition, batch, error)
             count, first = len(batch.records), _name(batch.records[0])
             records = "a batch of one record" if count == 1 else f"a batch of {count:,} records"
-            msg = f"{records} from {first} failed: {_sentence(error)}"
+            msg = f"{records} from {first} failed: {_place(error)}"
             raise SuspectedError(msg) from error
 
     def _failed(self, partition: int, batch: MergedRecords, error: Exception) -> None:
         count, first = len(batch.records), batch.records[0]
         found = self._searches.setdefault(partition, _Search(count))
         found.left, found.most = count, max(1, count // 2)
-        found.unexplained = _sentence(error)
+        found.unexplained = _place(error)
         if count > 1:
             return
         name = _name(first)
@@ -134,7 +134,7 @@ def rejection(record: Record, error: Exception) -> str:
         extra={"topic": record.topic, "partition": record.partition, "offset": record.offset},
     )
     return (
-        f"abers failed on it: {_sentence(error)}; the log has the traceback; "
+        f"abers failed on it ({_place(error)}): {shown(error)}; the log has the traceback; "
         "report it, and write the record again once that is fixed"
     )
 
@@ -143,7 +143,7 @@ def _name(record: Record) -> str:
     return TopicPartition(record.topic, record.partition).at(record.offset)
 
 
-def _sentence(error: Exception) -> str:
-    """Return an error, and where it was raised."""
+def _place(error: Exception) -> str:
+    """Return the type of an error and where it was raised, without what it says of a record."""
     last = extract_tb(error.__traceback__)[-1]
-    return f"{shown(error)} in {Path(last.filename).name}:{last.lineno}"
+    return f"{type(error).__name__} in {Path(last.filename).name}:{last.lineno}"

@@ -1,19 +1,19 @@
 """Avro schemas as abers decodes with them: self-contained, bounded, and with logical types of ours.
 
 A few bytes must not become a great many values, nor a value that is nested without bound. So types
-that take no bytes, types that contain themselves, and records that only wrap others are refused.
+that take no bytes, types that contain themselves, and records that are mostly records are refused.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import msgspec
 
 from abers_connectors.schemas.schema_cache import UnusableSchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 __all__ = ["expanded"]
 
@@ -21,7 +21,9 @@ _PRIMITIVES = {"null", "boolean", "int", "long", "float", "double", "bytes", "st
 _NAMED = {"record", "error", "enum", "fixed"}
 _MAX_SCALE = 400
 _MAX_DEPTH = 100  # as deep as Protobuf's parsers go
-_MAX_WRAPPERS = 4  # records within each other that have one field: each is a value of no own bytes
+_FEW = 100  # records within each other, of which no more are made however few bytes they have
+_RECORDS_A_BYTE = 2  # elsewhere: each record is a dictionary of 200 bytes
+_BYTES = {"null": 0, "float": 4, "double": 8}  # of a value at least; of other types 1
 _OURS = {
     "date",
     "time-millis",
@@ -59,7 +61,7 @@ class _Expansion:
         self._known: dict[str, tuple[Any, str]] = {}  # definition and enclosing namespace, by name
         self._defined: set[str] = set()
         self._open: list[str] = []  # records that are being defined, outermost first
-        self._wrappers: dict[str, int] = {}  # records of one field: how many are within each other
+        self._weights: dict[str, _Weight] = {}  # of named types
         self._depth = 0
         for text in imported.values():
             self._collect(msgspec.json.decode(text), "")
@@ -100,7 +102,11 @@ class _Expansion:
             return self._named(schema, space)
         if kind in ("array", "map"):
             key = "items" if kind == "array" else "values"
-            return {"type": kind, key: self.expand(schema[key], space)}
+            part = self.expand(schema[key], space)
+            weight = self._weight(part)
+            # Each value of a map has a key.
+            _bound(weight.plus(_Weight(0, kind == "map")), f"the {key} of one {kind}", few=0)
+            return {"type": kind, key: part}
         if isinstance(kind, str) and kind in _PRIMITIVES:
             return _primitive(kind, schema, within_union=within_union)
         return self.expand(kind, space, within_union=within_union)
@@ -142,23 +148,42 @@ class _Expansion:
                 for one in schema["fields"]
             ]
             self._open.pop()
-            self._bound_wrappers(name, found["fields"])
+            parts = [self._weight(one["type"]) for one in found["fields"]]
+            self._weights[name] = _Weight(1, 0).plus(*parts)
+            _bound(self._weights[name], f"record {name}", few=_FEW)
         self._defined.add(name)
         return found
 
-    def _bound_wrappers(self, name: str, fields: Sequence[Mapping[str, Any]]) -> None:
-        if len(fields) > 1:
-            return
-        inner = fields[0]["type"]
-        if isinstance(inner, dict):
-            inner = inner.get("name")
-        self._wrappers[name] = 1 + (self._wrappers.get(inner, 0) if isinstance(inner, str) else 0)
-        if self._wrappers[name] > _MAX_WRAPPERS:
-            msg = (
-                f"has more than {_MAX_WRAPPERS} records of one field within each other ({name}), "
-                "so that a few bytes may be a great many values; give one of them another field"
-            )
-            raise UnusableSchemaError(msg)
+    def _weight(self, kind: Any) -> _Weight:  # noqa: ANN401 - JSON
+        """Return the weight of an expanded type, of a union that of its heaviest type."""
+        if isinstance(kind, list):
+            several = [self._weight(one).plus(_Weight(0, 1)) for one in kind]
+            return max(several, key=lambda one: one.records / one.bytes, default=_Weight(0, 1))
+        if isinstance(kind, dict):
+            kind = kind.get("name", kind["type"])
+        return self._weights.get(kind, _Weight(0, _BYTES.get(kind, 1)))
+
+
+class _Weight(NamedTuple):
+    """The records in a value, and its bytes at least; what repeats counts as none of it."""
+
+    records: int
+    bytes: int
+
+    def plus(self, *others: _Weight) -> _Weight:
+        """Return the sum."""
+        together = (self, *others)
+        return _Weight(sum(one.records for one in together), sum(one.bytes for one in together))
+
+
+def _bound(weight: _Weight, what: str, *, few: int) -> None:
+    """Refuse what makes many records of few bytes."""
+    if weight.records > max(few, _RECORDS_A_BYTE * weight.bytes):
+        msg = (
+            f"has {weight.records:,} records for {weight.bytes:,} of its bytes ({what}), so that a "
+            "few bytes may be a great many values; let records have more fields that are no records"
+        )
+        raise UnusableSchemaError(msg)
 
 
 def _is_named(kind: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +25,10 @@ from tests.connectors.kafka.clients import (
     on_each_client_at_length,
 )
 from tests.connectors.kafka.streams import labels_of, observations
+
+from abers_connectors.kafka import topic_watch
+from abers_connectors.kafka.topics import NO_TOPIC, describe_topics
+from abers_connectors.runtime.application import Application
 
 if TYPE_CHECKING:
     import subprocess
@@ -215,6 +219,31 @@ def test_an_output_that_refuses_records(client: str, changed: Changed) -> None:
     with ExitStack() as stack:
         changed.running(stack).terminate()
     assert changed.predictions() == len(OBSERVATIONS)
+
+
+def test_a_single_wrong_answer_ends_nothing(
+    changed: Changed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has just started may know no topic, and an error of the client may pass."""
+    answers = list[Any]()
+
+    def describe(*given: Any) -> Any:  # noqa: ANN401 - as the real one
+        found = describe_topics(*given)
+        answers.append(found)
+        if len(answers) == 2:
+            return found | {"labels": found["labels"]._replace(error=NO_TOPIC)}
+        if len(answers) == 3:
+            raise KeyError
+        return found
+
+    monkeypatch.setattr(topic_watch, "describe_topics", describe)
+    monkeypatch.setattr(topic_watch, "_INTERVAL", 0.05)
+    config = changed.config()
+    watch = topic_watch.TopicWatch(config, Application.of(config), PARTITIONS)
+    with closing(watch):
+        while len(answers) < 5:
+            watch.require()
+            time.sleep(0.01)
 
 
 @on_each_client_at_length

@@ -329,7 +329,10 @@ def test_a_record_on_which_abers_fails(
         (3, "internal-error"),
         (8, "internal-error"),
     ]
-    assert f"abers failed on it: {error!r} in test_deserializer.py:" in found.dead[0][2]
+    assert (
+        f"abers failed on it ({type(error).__name__} in test_deserializer.py:" in found.dead[0][2]
+    )
+    assert f": {error!r}; the log" in found.dead[0][2]
     said = [one for one in caplog.records if one.levelno == logging.ERROR]
     assert [one.offset for one in said] == [3, 8]  # type: ignore[attr-defined] # from `extra`
     assert all(one.exc_info and one.exc_info[1] is error for one in said)

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import re
+import tracemalloc
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -17,9 +18,19 @@ from fastavro.utils import generate_one
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.connectors.kafka.brokers import unique
-from tests.connectors.schemas.registries import NOWHERE, avro, avro_schema, client, registered
+from tests.connectors.kafka.reads import Read
+from tests.connectors.schemas.registries import (
+    NOWHERE,
+    avro,
+    avro_schema,
+    client,
+    configured,
+    misbehaving,
+    registered,
+)
 
 from abers_connectors.mapping.bad_record import BadRecordError
+from abers_connectors.runtime.deserializer import Deserializer
 from abers_connectors.schemas.avro import avro_decoder
 from abers_connectors.schemas.registry_client import RegisteredSchema, SchemaReference
 from abers_connectors.schemas.schema_cache import UnusableSchemaError
@@ -157,6 +168,17 @@ def wrapped(depth: int) -> dict[str, Any]:
     return avro_schema(("id", "string"), ("many", {"type": "array", "items": kind}))
 
 
+def tree(levels: int, wrappers: int) -> dict[str, Any]:
+    """Return the schema of records that branch, each of them within some that have one field."""
+    kind: Any = "boolean"
+    for level in range(levels):
+        for n in range(wrappers):
+            kind = avro_schema(("in", kind), name=f"W{level}_{n}")
+        again = kind if isinstance(kind, str) else kind["name"]
+        kind = avro_schema(("left", kind), ("right", again), name=f"T{level}")
+    return avro_schema(("id", "string"), ("all", kind))
+
+
 NESTED = avro_schema(("next", ["null", "Event"]))
 
 
@@ -173,13 +195,42 @@ NESTED = avro_schema(("next", ["null", "Event"]))
         (json.dumps(avro_schema(("a", {"type": "array", "items": "null"}))), "takes no bytes"),
         (json.dumps(avro_schema(("a", {"type": "fixed", "name": "F", "size": 0}))), "no bytes"),
         (json.dumps(avro_schema(("a", avro_schema(name="Empty")))), "takes no bytes .record Empty"),
-        (json.dumps(wrapped(5)), "more than 4 records of one field within each other .W4"),
+        (json.dumps(wrapped(3)), "has 3 records for 1 of its bytes .the items of one array"),
+        (json.dumps(tree(6, 4)), "has 135 records for 16 of its bytes .record T3"),
+        (json.dumps(tree(20, 3)), "of its bytes .record"),
     ],
 )
 def test_a_schema_that_cannot_be_used(schema: str, why: str) -> None:
     """It is refused before any record is decoded."""
     with pytest.raises(UnusableSchemaError, match=why):
         avro_decoder(RegisteredSchema(schema), client(NOWHERE), frozenset("a"))
+
+
+def test_large_records_are_decoded_one_after_the_other() -> None:
+    """A batch of them takes no more memory than one, also where none of them can be used."""
+    schema = wrapped(2)
+    schema["fields"][1]["name"] = "score"
+    record = Read(avro(7, schema, {"id": "a", "score": [{"in": {"in": True}}] * 270_000}))
+    answer = json.dumps({"schema": json.dumps(schema)}).encode()
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer)
+    peaks = []
+    with misbehaving(head + answer) as (url, _):
+        deserializer = Deserializer(configured(url), partitions=1, environ={})
+        for count in (1, 2):
+            tracemalloc.start()
+            dead = deserializer.decode([record] * count, [0] * count).dead
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            assert [reason for _, reason, _ in dead] == ["bad-score"] * count
+    assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_records_within_records() -> None:
+    """A few are read, also where they repeat."""
+    schema = wrapped(2)
+    value = {"id": "a", "many": [{"in": {"in": True}}, {"in": {"in": False}}]}
+    decode = avro_decoder(RegisteredSchema(json.dumps(schema)), client(NOWHERE), frozenset(value))
+    assert decode(avro(7, schema, value)) == value
 
 
 SCHEMA = avro_schema(
