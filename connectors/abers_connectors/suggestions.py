@@ -5,10 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from abers_connectors.regular_files import irregular
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-__all__ = ["closest", "did_you_mean"]
+__all__ = ["closest", "did_you_mean", "no_such_file"]
 
 _CUTOFF = 0.75  # with a lower one, two files are close because both end in .csv
 
@@ -38,3 +41,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     close = closest(word, known)
     return f"; did you mean {close}?" if close else ""
+
+
+def no_such_file(path: Path) -> str:
+    """Say that there is no file at a path, with the closest name beside it."""
+    if what := irregular(path):  # a link to a missing file
+        return what
+    beside = path.parent.iterdir() if path.parent.is_dir() else []
+    return f"no such file{did_you_mean(path.name, [one.name for one in beside])}"

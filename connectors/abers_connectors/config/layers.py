@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from abers.exceptions import ConfigError
 from abers_connectors.printable import printable
 from abers_connectors.regular_files import open_regular
-from abers_connectors.suggestions import did_you_mean
+from abers_connectors.suggestions import no_such_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,8 +145,7 @@ def _parsed(path: Path, name: str) -> dict[str, Any]:
         with open_regular(path) as file:
             return tomllib.load(file)
     except FileNotFoundError:
-        beside = path.parent.iterdir() if path.parent.is_dir() else []
-        problem = f"no such file{did_you_mean(path.name, [one.name for one in beside])}"
+        problem = no_such_file(path)
     except IsADirectoryError:
         problem = "is a directory; name a TOML file in it"
     except OSError as error:

@@ -26,7 +26,7 @@ from abers_connectors.sources.data_files import is_table
 from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.registry import SOURCES, is_dataset, is_rereadable, open_source
 from abers_connectors.sources.river_datasets import RiverDataset
-from abers_connectors.suggestions import did_you_mean
+from abers_connectors.suggestions import did_you_mean, no_such_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -204,8 +204,7 @@ def as_option(problem: str) -> str:
 def _require_file(name: str) -> None:
     path = Path(name)
     if not path.exists():
-        siblings = path.parent.iterdir() if path.parent.is_dir() else []
-        msg = f"{name}: no such file{did_you_mean(path.name, [one.name for one in siblings])}"
+        msg = f"{name}: {no_such_file(path)}"
         raise ParameterError(msg)
 
 

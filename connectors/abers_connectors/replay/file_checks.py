@@ -17,7 +17,7 @@ from abers_connectors.replay.inputs import open_input
 from abers_connectors.replay.state_file import StateFile, orphaned
 from abers_connectors.sources.data_files import files_of_name, is_table
 from abers_connectors.state_key import KEYLESS, state_key
-from abers_connectors.suggestions import did_you_mean
+from abers_connectors.suggestions import no_such_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -102,8 +102,7 @@ def unreadable(path: str) -> str | None:
         if stat.S_ISREG(file.stat().st_mode):  # opening a pipe would wait for its writer
             file.open("rb").close()
     except FileNotFoundError:
-        siblings = file.parent.iterdir() if file.parent.is_dir() else []
-        return f"{path}: no such file{did_you_mean(file.name, [one.name for one in siblings])}"
+        return f"{path}: {no_such_file(file)}"
     except OSError as error:
         return f"{path} cannot be read ({error.strerror})"
     return f"{path} is a directory; name a file in it" if file.is_dir() else None

@@ -137,6 +137,7 @@ def test_version_names_the_backend(invoke: Invoke) -> None:
         (["replay", "scores.csv", "--since", "noon"], 2, r"--since: time 'noon' is not a time"),
         (["replay", "scores.csv", "--from", "x.csv"], 2, r"--from goes with a configuration"),
         (["replay", "scores.csv", "-o", "no/out.jsonl"], 2, r"no directory .*/no; create it first"),
+        (["replay", "gone.csv"], 2, r"gone.csv: is a link to a missing file; remove it"),
         (["replay", "nan.csv"], 1, r"nan.csv line 3: score 'nan' is not a finite number"),
         (["replay", "word.csv"], 1, r"word.csv line 2: score 'high' is not a finite number"),
         (["replay", "label.csv"], 1, r"label.csv line 2: 'yes' is not a label; write 0"),
@@ -163,6 +164,7 @@ def test_a_mistake_gives_one_sentence(
         "bad.jsonl": '{"score": 0.5, "label": 1',
     }.items():
         file.with_name(name).write_text(content)
+    file.with_name("gone.csv").symlink_to("nothing")
     lines = b'{"score": 0.5, "label": 1}\n' * 3000
     file.with_name("cut.jsonl.gz").write_bytes(gzip.compress(lines)[:-20])
     ran = invoke(*words)
