@@ -44,7 +44,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def no_such_file(path: Path) -> str:
-    """Say that there is no file at a path, with the closest name beside it."""
+    """Describe why there is no file at a path, with the closest name beside it."""
     if what := irregular(path):  # a link to a missing file
         return what
     beside = path.parent.iterdir() if path.parent.is_dir() else []
