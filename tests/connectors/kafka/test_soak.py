@@ -38,7 +38,7 @@ def test_scaled_rules() -> None:
     assert rules["AbersLag"]["for"] == "15000ms"
     assert "> 100000 and" in rules["AbersLag"]["expr"]
     assert "[15000ms:1000ms]" in rules["AbersLag"]["expr"]
-    assert "[5000ms]" in rules["job_model_view:abers_ece:rate5m"]["expr"]
+    assert "[5000ms]" in rules["job_application_model_view:abers_ece:rate5m"]["expr"]
 
 
 def test_slope_of_memory() -> None:

@@ -129,7 +129,7 @@ def test_a_registry_that_repeats_the_password(status: str, said: str) -> None:
         with misbehaving(answer) as (url, _):
             asked = client(url, timeout="300ms", environ={REGISTRY_PASSWORD: SECRET})
             with pytest.raises((ConfigError, BrokerError)) as found:
-                asked.schema(7)
+                asked.require()
         assert said not in str(found.value)
 
 

@@ -23,7 +23,8 @@ def test_names_sizes_and_partitions(tmp_path: Path) -> None:
     files, version = files_of_name(str(tmp_path))
     assert [one.partition for one in files] == [{"model": "a c"}, {"model": "b", "day": "2"}]
     assert [one.size for one in files] == [5, 5]
-    assert files[0].open().read() == b"12345"
+    with files[0].open() as file:
+        assert file.read() == b"12345"
     (tmp_path / "model=b/day=2/x.parquet").write_bytes(b"123456")
     assert files_of_name(str(tmp_path)).version != version
 
