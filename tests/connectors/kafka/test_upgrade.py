@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tests.connectors.kafka.brokers import Broker
 
 ROOT = Path(__file__).parents[3]
-BEFORE = "a6484775f25face2cce25385fe7cfaa9c365d148"
-"""The version before: the first whose snapshots and changelogs count every end of events."""
+BEFORE = "947a0c24b2a5d0a6d60b9de19ef71b24462e1f7c"
+"""The version before: states count every end, and know how many partitions there are."""
 INSTANCES = ("a", "b")
 
 
