@@ -55,7 +55,9 @@ def ask(  # noqa: PLR0913 - a request and its limits
     tls: ssl.SSLContext | None = None,
     direct: bool = False,
 ) -> Answer:
-    """Send a request, a POST if it has a body, and return its answer whatever the status is.
+    """Send a request and return the answer, also one with the status of an error.
+
+    A request with a body is a POST.
 
     Everything together ends within so many seconds once the name of the host is known: connections,
     TLS, the request, headers and body. Of the body no more than `most` bytes are read. An answer
@@ -110,7 +112,7 @@ class _RequestHandler(AbstractHTTPHandler):
 
 
 class _RequestConnection(HTTPConnection):
-    """A connection of which all together ends by a moment of the monotonic clock."""
+    """A connection with one deadline, by the monotonic clock, for everything that it does."""
 
     def __init__(self, *args: Any, until: float, most: int, **kwargs: Any) -> None:  # noqa: ANN401
         super().__init__(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Regular files, and nothing else: whoever opens one never waits.
+"""Opening of files that never waits: it takes regular files only.
 
 Opening a named pipe waits for its writer, and a device may never end. A stream is read only where
 one is asked for: as the input of a format of lines, or under a name of an open descriptor.

@@ -121,7 +121,7 @@ def _accounts(position: Any, state: snapshot.SavedState) -> dict[str, int]:  # n
     of = accounts.numbers(state.counters, undecided, len(early.ids.lengths) // 4)
     try:
         return of | Checkpoint.from_position(position).counts.numbers()
-    except StateError:  # of files, a record of which may be two events
+    except StateError:  # a run over files has no account of records
         return of
 
 

@@ -1,8 +1,8 @@
-"""The end of a process by a signal, whatever it waits for.
+"""A limit of time for a process that got a signal to end.
 
-Python runs a handler of a signal only when the main thread comes back to it, and an exception of
-the handler still passes whatever is closed on the way. Either may wait for a disk, a broker or a
-thread without end. So the first signal also starts a clock, in a thread of its own.
+Python runs the handler of a signal in the main thread, which may wait for a disk, a broker or
+another thread without end. So may the code that closes things after the handler has raised. So the
+first signal also starts a clock, in a thread of its own.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class TopicWatch:
         while not self._closed:
             try:
                 self._ask()
-            except AbersError:  # no answer, of which the calls of the service tell
+            except AbersError:  # no answer: the service's own calls report that
                 self._pause()
             except Exception:  # noqa: BLE001 - such as of a file that is being replaced
                 _log.warning("the topics cannot be watched now; trying again", exc_info=True)

@@ -174,7 +174,7 @@ class _Decodable(bytes):
 
 
 class _DecodableBuffer:
-    """The buffer of a batch, whose texts can be decoded whatever they are."""
+    """The buffer of a batch; its texts decode even if they are not UTF-8."""
 
     def __init__(self, buffer: bytearray) -> None:
         self._buffer = buffer

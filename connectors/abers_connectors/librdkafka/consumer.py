@@ -55,7 +55,7 @@ _SETTINGS: dict[str, Any] = {
     # What is fetched waits in one queue. By default fetching rests for a second when it is full.
     "fetch.queue.backoff.ms": 10,
     # The client does not count headers in the bytes of its queue, so the number of messages is the
-    # limit. More of them make nothing faster: what is there is taken at once.
+    # limit. A bare loop reads up to a third slower than with 20,000; the service takes no more CPU.
     "queued.min.messages": 200,
     "queued.max.messages.kbytes": 32 << 10,
     "fetch.message.max.bytes": 1 << 18,  # of a partition, so that the two inputs come in turns

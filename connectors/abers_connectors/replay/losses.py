@@ -19,8 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["LOSSES", "Loss", "loss_sentences"]
 
 LEAST = 1_000
-"""Least number of records, events or predictions of which a share says something."""
-_ROUND = (86_400_000, 3_600_000, 60_000, 1_000)  # units of which a delay has at least two
+"""The fewest records, events or predictions for which a share is shown."""
+_ROUND = (
+    86_400_000,
+    3_600_000,
+    60_000,
+    1_000,
+)  # in ms: a delay is shown in the largest unit that it has two of
 
 _LABELS = ("labels",)
 _ENDED = ("learned", "assumed", "expired", "evicted", "retired")
