@@ -1,8 +1,8 @@
 """The loop of `abers run`: poll, process a batch, commit it in one transaction.
 
 The state in memory is valid only while commits succeed and the partitions stay assigned. After an
-aborted transaction the worker discards all tasks, and restores them from what is committed. So it
-does after an unexpected error on a batch (see `poison`). After a
+aborted transaction the worker discards all tasks, and restores them from what is committed. It does
+the same after an unexpected error on a batch (see `poison`). After a
 rebalance it restores the tasks that are assigned then, one after the other; the restored ones go on
 while the others are restored. It never retries a batch in memory.
 """

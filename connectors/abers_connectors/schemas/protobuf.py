@@ -160,9 +160,8 @@ class _Converters:
 
 
 def _text(value: str | bytes) -> str:
-    return (
-        value if isinstance(value, str) else value.decode()
-    )  # as proto2 has it if it is not UTF-8
+    """Return a text, which proto2 has as bytes if it is not UTF-8."""
+    return value if isinstance(value, str) else value.decode()
 
 
 def _key(key: object) -> str:
