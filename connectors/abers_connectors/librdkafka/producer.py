@@ -156,7 +156,15 @@ class LibrdkafkaProducer:
     def abort(self) -> None:
         """Abort the open transaction."""
         with translated_errors("aborting"):
-            self._repeated("abort", self._producer.abort_transaction)
+            try:
+                self._repeated("abort", self._producer.abort_transaction)
+            except KafkaException as error:
+                if error_of(error).name() != "INVALID_TXN_STATE":
+                    raise
+                # The coordinator does not know yet of the first partition: librdkafka has asked for
+                # its end before that (github.com/confluentinc/librdkafka/issues/4849), and is of no
+                # more use. A new client aborts what is open.
+                self._replace()
 
     def leaderless(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions without a leader, and request metadata for the next call."""

@@ -108,6 +108,29 @@ def test_a_partition_without_a_leader(
 
 
 @on_each_client
+def test_aborts_right_after_a_record(
+    client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
+) -> None:
+    """A transaction can be aborted before the coordinator knows of its first partition."""
+    topic = topics()
+    group = member(broker, watchdog, "a", topic, client=client)
+    (owner,) = settled(group, owned=1)
+    producer = writer(broker, watchdog, topic, client=client)
+    to = TopicPartition(topic, 0)
+    for number in range(30):
+        producer.begin()
+        producer.send(to, None, b"kept %d" % number)
+        producer.commit({to: number + 1}, owner.group_metadata)
+        producer.begin()
+        producer.send(to, None, b"aborted")
+        time.sleep(number / 5000)  # the request that adds the partition is sent after 1 ms or so
+        producer.abort()
+    assert [one.value for one in broker.consume(topic)] == [b"kept %d" % one for one in range(30)]
+    for one in (producer, group):
+        one.close()
+
+
+@on_each_client
 def test_namesake_fences(
     client: str, broker: Broker, topics: Callable[..., str], watchdog: Watchdog
 ) -> None:
