@@ -186,6 +186,19 @@ def test_a_file_that_is_damaged(tmp_path: Path) -> None:
             list(open_source(str(path), SourceOptions()).batches())
 
 
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    """Two columns, or two fields of a struct, with one name are an error; case makes two names."""
+    columns = [pa.array(["a"]), pa.array([TIME]), pa.array([0.25]), pa.array([0.75])]
+    inner = pa.StructArray.from_arrays(columns[2:], ["x", "x"])
+    for last, name, message in ((columns[3], "score", "name score;"), (inner, "p", r"name p\.x;")):
+        table = pa.table([*columns[:3], last], names=["id", "time", "score", name])
+        pq.write_table(table, tmp_path / "x.parquet")
+        with pytest.raises(RecordError, match=f"two columns have the {message} rename"):
+            list(open_source(str(tmp_path / "x.parquet"), SourceOptions()).batches())
+    (batch,) = read(tmp_path, {"id": ["a"], "time": [TIME], "score": [0.25], "Score": [0.75]})
+    assert [event.score for event in batch.events] == [0.25]  # type: ignore[union-attr]
+
+
 def test_pandas_is_not_imported(tmp_path: Path) -> None:
     """A replay from Parquet to Parquet does without pandas, which takes long to import."""
     size = 10
