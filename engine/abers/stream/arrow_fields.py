@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from abers.exceptions import ParameterError
-from abers.stream.arrow_columns import ArrowColumn, is_text, numpy_column, require_pyarrow
+from abers.stream.arrow_buffers import require_pyarrow
+from abers.stream.arrow_columns import ArrowColumn, is_text, numpy_column
 from abers.stream.column_types import objects, repeated
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class _Table:
     def __init__(self, data: object, fields: FieldNames) -> None:
         arrow = require_pyarrow()
         try:
-            self._table = arrow.table(data)
+            self._table = _table(data)
         except (TypeError, ValueError, arrow.ArrowException) as error:
             msg = (
                 f"{type(data).__name__} is not a table of Arrow ({error}); pass a record batch, a "
@@ -283,6 +284,14 @@ class _Table:
             return compute.struct_field(self._table.column(first), rest)
         except require_pyarrow().ArrowException:  # no struct, or one without this field
             return None
+
+
+def _table(data: Any) -> pa.Table:  # noqa: ANN401
+    """Return a table of what is one; pyarrow's own conversion of a batch would import pandas."""
+    arrow = require_pyarrow()
+    if isinstance(data, arrow.RecordBatch):
+        return arrow.Table.from_batches([data])
+    return data if isinstance(data, arrow.Table) else arrow.table(data)
 
 
 def _values(array: pa.Array) -> ArrowColumn:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -182,3 +184,23 @@ def test_a_file_that_is_damaged(tmp_path: Path) -> None:
         path.write_bytes(data)
         with pytest.raises(RecordError, match=r"x\.parquet after row \d+: "):
             list(open_source(str(path), SourceOptions()).batches())
+
+
+def test_pandas_is_not_imported(tmp_path: Path) -> None:
+    """A replay from Parquet to Parquet does without pandas, which takes long to import."""
+    size = 10
+    columns = {
+        "id": [f"a{row}" for row in range(size)],
+        "time": pa.array([TIME + row for row in range(size)], pa.timestamp("ms", "UTC")),
+        "model": ["m", None] * (size // 2),
+        "score": np.arange(size) / size,
+        "label": np.arange(size) % 2,
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    words = ["replay", "x.parquet", "--delay=3", "--output=y.parquet"]
+    run = [sys.executable, "-X", "importtime", "-m", "abers_connectors", *words]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pyarrow.lib" in imported
+    assert "pandas" not in imported
+    assert pq.ParquetFile(tmp_path / "y.parquet").metadata.num_rows == size
