@@ -157,6 +157,21 @@ def test_going_on_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert ids == [f"a{n}" for n in range(skip, 50)]
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_model_in_another_case(tmp_path: Path, suffix: str) -> None:
+    """A model whose column has a name in another case is an error, and not the default model."""
+    path = tmp_path / f"s.{suffix}"
+    row = {"id": "a", "time": 5, "Model": "m", "score": 0.5}
+    if suffix == "csv":
+        path.write_text(f"{','.join(row)}\n{','.join(map(str, row.values()))}\n")
+    else:
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    with pytest.raises(ParameterError, match="has no column model, but Model; name the right one"):
+        list(open_source(str(path), SourceOptions()).batches())
+    (batch,) = open_source(str(path), SourceOptions(Fields(model="Model"))).batches()
+    assert batch.events.models.tolist() == ["m"]
+
+
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     """A missing column is a mistake in the configuration."""
     with pytest.raises(ParameterError, match=r"no column score or label; .* did you mean scores\?"):
