@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import RecordError
+from abers.stream.arrow_buffers import repeated_array
 from abers.stream.arrow_columns import is_text
 from abers_connectors.extras import extra
 from abers_connectors.sources.parquet_bounds import Memory
@@ -100,8 +101,7 @@ class DataFileSource:
         for table in parquet.record_batches(group, self._plan.kinds):
             columns = table.columns
             for name in added:
-                value = arrow.scalar(partition[name], arrow.string())
-                columns.append(arrow.repeat(value, table.num_rows))
+                columns.append(repeated_array(partition[name], arrow.string(), table.num_rows))
             yield arrow.RecordBatch.from_arrays(columns, [*table.schema.names, *added])
 
 
