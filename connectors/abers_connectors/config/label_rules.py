@@ -9,7 +9,7 @@ from abers_connectors.config.value_types import DROP, shown
 from abers_connectors.mapping.bad_record import BadRecordError
 
 if TYPE_CHECKING:
-    from abers.stream.readers import Reader
+    from abers.stream.readers import CellReader
     from abers_connectors.config.raw_values import Found, RawValues
 
 __all__ = ["unlabelled"]
@@ -35,7 +35,7 @@ def unlabelled(values: RawValues) -> Found:
         yield _KEY, f'{error}; or write "{DROP}"'
 
 
-def _reader(values: RawValues, kind: object) -> Reader | None:
+def _reader(values: RawValues, kind: object) -> CellReader | None:
     """Return the reader of labels; None if the keys that it depends on are wrong."""
     if kind == "multiclass":
         names = values.strings("task.classes")

@@ -16,7 +16,7 @@ from pydantic import ValidationError, model_validator
 from abers import registry
 from abers.exceptions import ConfigError
 from abers.learners.river_adapters import USUAL
-from abers.stream.schema import Readers
+from abers.stream.schema_columns import Readers
 from abers.stream.settings import Settings
 from abers.stream.times import TimeReader
 from abers_connectors.config import sections

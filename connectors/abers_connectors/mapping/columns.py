@@ -18,13 +18,13 @@ import numpy.typing as npt
 from abers.stream import Events
 from abers.stream.column_types import Column, column, objects, repeated
 from abers.stream.readers import ClassScoresReader
-from abers.stream.schema import DEFAULT_MODEL
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers.stream.times import TimeReader
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.fields import constant, is_plain
 
 if TYPE_CHECKING:
-    from abers.stream.schema import Readers
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.fields import Fields
 
 __all__ = [

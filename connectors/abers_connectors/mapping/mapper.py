@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from abers.exceptions import ParameterError
 from abers.stream import Label, Observation
 from abers.stream.readers import (
+    CellReader,
     ExtraReader,
     FeaturesReader,
     IdReader,
     NameReader,
     PlainReader,
-    Reader,
     ScoreReader,
 )
-from abers.stream.schema import DEFAULT_MODEL, Readers, Schema, label_before_observation
+from abers.stream.schema import Schema
+from abers.stream.schema_columns import DEFAULT_MODEL, Readers, label_before_observation
 from abers_connectors.mapping import columns
 from abers_connectors.mapping.fields import Fields, missing, optional, required, root
 from abers_connectors.mapping.rows import LabelledObservation, Row
@@ -231,7 +232,7 @@ def _features(fields: Fields, *, text: bool) -> FromRecord[dict[str, Any] | None
 
 def _present(paths: Sequence[str], *, text: bool) -> FromRecord[dict[str, Any] | None]:
     """Compile a reader of the fields that have a value; it returns None if none has."""
-    read: Reader = ExtraReader() if text else PlainReader()
+    read: CellReader = ExtraReader() if text else PlainReader()
     found = [(path, optional(path, read.one)) for path in paths]
 
     def present(record: Record, number: int) -> dict[str, Any] | None:

@@ -10,14 +10,14 @@ import numpy as np
 
 from abers.stream.columns import column, objects
 from abers.stream.readers import ClassScoresReader, FoldScoresReader
-from abers.stream.schema import DEFAULT_MODEL
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.fields import constant, is_of_record, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from abers.stream.schema import Readers
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.columns import FieldColumns
     from abers_connectors.mapping.fields import Fields, Record
 

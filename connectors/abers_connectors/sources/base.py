@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from abers.stream import Events
-    from abers.stream.schema import Readers
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.mapper import Mapper, MapperFactory
     from abers_connectors.mapping.rows import Row
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError, RecordError
-from abers.stream.schema import DEFAULT_MODEL
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import scheme_of
 from abers_connectors.regular_files import irregular

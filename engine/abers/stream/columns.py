@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import msgspec
 import numpy as np
@@ -22,12 +22,9 @@ from abers.stream.events import Event, Label, Observation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from abers.arrays import Integers
     from abers.stream.arrow_fields import FieldNames
-    from abers.stream.cells import RawColumns, Refused
-    from abers.stream.schema import Schema
 
-__all__ = ["Column", "Events", "Reading", "Rows", "by_key", "column", "objects"]
+__all__ = ["Column", "Events", "Rows", "by_key", "column", "objects"]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -149,23 +146,6 @@ class Events(Sequence[Event]):
         events = cls(*fields_of_arrow(data, fields))
         return events if events.awaited is None else events.released()
 
-    @classmethod
-    def read(cls, schema: Schema, raw: RawColumns, numbers: Sequence[int]) -> Reading:
-        """Return the events of records, which have these numbers, as a schema reads their columns.
-
-        Examples
-        --------
-        >>> from abers.stream.cells import Cells
-        >>> from abers.stream.schema import Fields, Schema
-        >>> raw = {"id": Cells(np.array(["a", "b"], object)), "time": Cells(np.array([1, 2]))}
-        >>> raw["score"] = Cells(np.array(["0.5", "high"], object))
-        >>> events, rows, refused = Events.read(Schema(Fields()), raw, [1, 2])
-        >>> events.scores, rows, refused[0].reason
-        (array([0.5]), array([0]), 'bad-score')
-        """
-        columns, rows, refused = schema.columns(raw, numbers)
-        return Reading(cls(*columns), rows, refused)
-
     def by_time(self) -> Events:
         """Return the events by time, labels first at equal times, otherwise in their order.
 
@@ -248,14 +228,6 @@ class Events(Sequence[Event]):
                 if label
                 else Observation(id_, time, model, score, x, segment, recorded, extra)
             )
-
-
-class Reading(NamedTuple):
-    """What records become."""
-
-    events: Events
-    rows: Integers  # row of the record of each event
-    refused: Sequence[Refused]  # the other rows, in order
 
 
 _NAMES = tuple(field.name for field in fields(Events))  # slow to find

@@ -1,6 +1,6 @@
 """Readers of the cells of a field: ids, names, scores, labels and features.
 
-`Reader.one` is the meaning of a cell. A text that parses as the value is the value, so that CSV,
+`CellReader.one` is the meaning of a cell. A text that parses as the value is the value, so that CSV,
 JSON and Parquet accept the same records. Everything else raises a BadRecordError that says what is
 accepted.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "CellReader",
     "ClassReader",
     "ClassScoresReader",
     "ExtraReader",
@@ -34,7 +35,6 @@ __all__ = [
     "NameReader",
     "NumberReader",
     "PlainReader",
-    "Reader",
     "ScoreReader",
     "dense",
     "number",
@@ -48,7 +48,7 @@ _BOOLEANS = {"true": "1", "false": "0"}
 _ONE_MEANING = frozenset([str, int, bool])  # equal values of one of these types are the same
 
 
-class Reader(ABC):
+class CellReader(ABC):
     """Reads the cells of a field, none of which is None or ""."""
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Reader(ABC):
         return column(values), refused
 
 
-class RepeatedReader(Reader):
+class RepeatedReader(CellReader):
     """Reads cells of which many are equal: each different one is read once."""
 
     def many(self, cells: Column) -> tuple[Column, list[Refused]]:
@@ -98,7 +98,7 @@ class RepeatedReader(Reader):
         return column([*map(known.__getitem__, given)]), []
 
 
-class IdReader(Reader):
+class IdReader(CellReader):
     """Reads an id: a string, or an integer, which becomes its digits.
 
     Examples
@@ -146,7 +146,7 @@ class NameReader(RepeatedReader, IdReader):
         return repeated(names[0], len(names)) if names.count(names[0]) == len(names) else found
 
 
-class NumberReader(Reader):
+class NumberReader(CellReader):
     """Reads a score, or a label that is a number: any finite number."""
 
     def __init__(self, name: str, remedy: str) -> None:
@@ -280,7 +280,7 @@ class ClassReader(RepeatedReader):
         return found
 
 
-class FeaturesReader(Reader):
+class FeaturesReader(CellReader):
     """Reads features: an object of names and values."""
 
     def one(self, cell: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -294,7 +294,7 @@ class FeaturesReader(Reader):
         raise BadRecordError("bad-features", detail)
 
 
-class PlainReader(Reader):
+class PlainReader(CellReader):
     """Reads any cell, as the plain Python value that it equals."""
 
     def one(self, cell: Any) -> Any:  # noqa: ANN401
@@ -305,7 +305,7 @@ class PlainReader(Reader):
         return None if cells.dtype == object else cells
 
 
-class ExtraReader(Reader):
+class ExtraReader(CellReader):
     """Reads a field of text: a finite number if it parses as one, otherwise the text."""
 
     def one(self, cell: Any) -> Any:  # noqa: ANN401

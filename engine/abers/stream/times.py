@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from abers.stream.cells import BadRecordError, plain
-from abers.stream.readers import Reader, number, shown, text_numbers
+from abers.stream.readers import CellReader, number, shown, text_numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ _MOST_LENGTHS = 8  # of texts that are parsed as columns
 _NOT_A_TIME = np.iinfo(np.int64).min
 
 
-class TimeReader(Reader):
+class TimeReader(CellReader):
     """Reads an event time as whole milliseconds since 1970.
 
     Parameters

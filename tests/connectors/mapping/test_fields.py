@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream import Events, Label, Observation
-from abers.stream.schema import Readers
+from abers.stream.schema_columns import Readers
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.fields import Fields

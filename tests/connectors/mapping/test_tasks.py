@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from abers.stream import Label, Observation
 from abers.stream.readers import ClassReader, ClassScoresReader
-from abers.stream.schema import Readers
+from abers.stream.schema_columns import Readers
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.fields import Fields

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from abers.stream.cells import BadRecordError
 from abers.stream.column_types import column, objects
 from abers.stream.readers import (
+    CellReader,
     ClassReader,
     ClassScoresReader,
     ExtraReader,
@@ -24,12 +25,11 @@ from abers.stream.readers import (
     NameReader,
     NumberReader,
     PlainReader,
-    Reader,
     ScoreReader,
 )
 from abers.stream.times import TimeReader
 
-READERS: dict[str, Reader] = {
+READERS: dict[str, CellReader] = {
     "id": IdReader(),
     "name": NameReader("model"),
     "time": TimeReader(),
@@ -91,7 +91,7 @@ COLUMNS = st.one_of(
 )
 
 
-def outcome(reader: Reader, cell: object) -> tuple[type, str]:
+def outcome(reader: CellReader, cell: object) -> tuple[type, str]:
     """Return type and text of what a reader makes of a cell, or of its error."""
     try:
         found = reader.one(cell)

@@ -1,4 +1,4 @@
-"""A reading in progress: the cells of some records, and the rows that are refused so far."""
+"""Records as they are read: their cells, and the rows that are refused so far."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from abers.arrays import Integers
     from abers.stream.cells import BadRecordError, Mask, RawColumns
     from abers.stream.column_types import Column
-    from abers.stream.readers import Reader
+    from abers.stream.readers import CellReader
 
-__all__ = ["RowReading"]
+__all__ = ["RawRows"]
 
 
-class RowReading:
+class RawRows:
     """Records that become events.
 
     Parameters
@@ -52,13 +52,15 @@ class RowReading:
             found |= self._at(path)[1]
         return found
 
-    def required(self, path: str, reader: Reader, rows: Mask | None = None) -> Column:
+    def required(self, path: str, reader: CellReader, rows: Mask | None = None) -> Column:
         """Return the values at a path, by default of all rows; refuse a row that has none."""
         wanted = self.all if rows is None else rows
         self.refuse(wanted & ~self._at(path)[1], missing(path))
         return self.optional(path, reader, wanted, None)
 
-    def optional(self, path: str | None, reader: Reader, rows: Mask, default: str | None) -> Column:
+    def optional(
+        self, path: str | None, reader: CellReader, rows: Mask, default: str | None
+    ) -> Column:
         """Return the values at a path in some rows, a default where there is none, 0 in others."""
         if path is None:
             return self.filled(default, rows)
@@ -73,13 +75,13 @@ class RowReading:
                 self._refused.setdefault(at, Refused(at, reason, detail))
         return found if whole else self._spread(found, wanted, rows, default)
 
-    def optional_or_none(self, path: str | None, reader: Reader, rows: Mask) -> Column | None:
+    def optional_or_none(self, path: str | None, reader: CellReader, rows: Mask) -> Column | None:
         """Return the values at a path in some rows; None if none has any."""
         if path is None or not (self._at(path)[1] & rows).any():
             return None
         return self.optional(path, reader, rows, None)
 
-    def dicts(self, paths: Mapping[str, str], reader: Reader, rows: Mask) -> Column | None:
+    def dicts(self, paths: Mapping[str, str], reader: CellReader, rows: Mask) -> Column | None:
         """Return the values at some paths by name, a dict a row; None if no row has any."""
         if not (self.any_present(paths.values()) & rows).any():
             return None
