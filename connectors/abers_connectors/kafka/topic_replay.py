@@ -18,6 +18,7 @@ import typer
 from abers.exceptions import ConfigError, DeadLettersError, ParameterError, RecordError
 from abers.stream import make_task
 from abers.stream.dead_letter_record import DeadLetterRecord
+from abers.stream.times import TimeReader
 from abers_connectors import terminal
 from abers_connectors.config.model import load
 from abers_connectors.config.sections import dead_letters_beside
@@ -27,7 +28,6 @@ from abers_connectors.files.formats import STANDARD
 from abers_connectors.kafka.replay_target import FileTarget, TopicTarget, require_unused
 from abers_connectors.kafka.settings import client_settings
 from abers_connectors.kafka.topic_history import TimeOrOffset, TopicHistory
-from abers_connectors.mapping import values
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.replay.options import given, require_in_file
 from abers_connectors.replay.pace import Pace, parse_speed
@@ -289,7 +289,7 @@ def _bound(option: str, text: str | None) -> TimeOrOffset | None:
         msg = f"--{option}: {text!r} is not an offset; write @ and a whole number"
         raise ParameterError(msg)
     try:
-        return TimeOrOffset(time=values.time(values.number_or_text(text)))
+        return TimeOrOffset(time=TimeReader().one(text))
     except BadRecordError as error:
         msg = f"--{option}: {error}"
         raise ParameterError(msg) from None

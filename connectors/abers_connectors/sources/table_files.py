@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError, RecordError
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import scheme_of
-from abers_connectors.mapping.values import DEFAULT_MODEL
 from abers_connectors.regular_files import irregular
 from abers_connectors.sources.data_files import DataFile, FileList, files_of_name, is_folder
 
