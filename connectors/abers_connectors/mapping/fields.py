@@ -6,6 +6,7 @@ null and the empty string mean no value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,6 +16,7 @@ from abers.stream.fields import (
     Fields,
     constant,
     is_of_record,
+    label_without_time,
     missing,
     root,
 )
@@ -26,6 +28,8 @@ __all__ = [
     "getter",
     "is_of_record",
     "is_plain",
+    "known",
+    "label_without_time",
     "missing",
     "optional",
     "required",
@@ -90,3 +94,20 @@ def required(path: str, read: Callable[[Any], T]) -> Callable[[Record, int], T]:
         return read(value)
 
     return found
+
+
+def known(path: str, read: Callable[[Any], T]) -> Callable[[Record, int], T | None]:
+    """Compile a reader of a label that may not be known yet; NaN is no label, as in a data frame.
+
+    >>> label = known("label", str)
+    >>> label({"label": 1}, 1), label({"label": float("nan")}, 2), label({}, 3)
+    ('1', None, None)
+    """
+    get, found = getter(path), optional(path, read)
+
+    def label(record: Record, number: int) -> T | None:
+        value = get(record, number)
+        missing = isinstance(value, float) and math.isnan(value)
+        return None if missing else found(record, number)
+
+    return label

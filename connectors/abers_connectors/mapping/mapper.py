@@ -25,7 +25,15 @@ from abers.stream.readers import (
 from abers.stream.schema import Schema
 from abers.stream.schema_columns import DEFAULT_MODEL, Readers, label_before_observation
 from abers_connectors.mapping import columns
-from abers_connectors.mapping.fields import Fields, missing, optional, required, root
+from abers_connectors.mapping.fields import (
+    Fields,
+    known,
+    label_without_time,
+    missing,
+    optional,
+    required,
+    root,
+)
 from abers_connectors.mapping.rows import LabelledObservation, Row
 from abers_connectors.mapping.typed_record import TypedRecord, typed_record
 from abers_connectors.suggestions import did_you_mean
@@ -119,17 +127,26 @@ def labels(fields: Fields, readers: Readers | None = None, *, text: bool = False
 
 
 def labelled(fields: Fields, readers: Readers | None = None, *, text: bool = False) -> Mapper:
-    """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
+    """Compile the mapping of an input whose records are observations with labels; see `mixed`.
+
+    A record without a label is an observation whose label is not known yet.
+    """
     readers = readers or Readers.binary()
     observation = _observation_reader(fields, readers, text=text)
-    value, timed = required(fields.label, readers.label.one), fields.label_time
-    time = (lambda *_: None) if timed is None else required(timed, readers.time.one)
+    value, timed = known(fields.label, readers.label.one), fields.label_time
+    time = (lambda *_: None) if timed is None else optional(timed, readers.time.one)
 
     def row(record: Record, number: int) -> Row:
-        observed, at = observation(record, number), time(record, number)
-        if at is not None and at < observed.time:
+        observed, label = observation(record, number), value(record, number)
+        if timed is None:
+            return LabelledObservation(observed, label)
+        if label is None:
+            return LabelledObservation(observed, None, observed.time)
+        if (at := time(record, number)) is None:
+            raise label_without_time(fields.label, timed)
+        if at < observed.time:
             raise label_before_observation(at, observed.time)
-        return LabelledObservation(observed, value(record, number), at)
+        return LabelledObservation(observed, label, at)
 
     needs = (fields.scored, (fields.label,), *([] if timed is None else [(timed,)]))
     schema = Schema(fields, readers, "labelled", text=text)

@@ -58,7 +58,7 @@ class ArrowFields(NamedTuple):
 def fields_of_arrow(data: object, fields: FieldNames | None = None) -> ArrowFields:
     """Return the columns of the events of a table; see `Events.from_arrow`."""
     table = _Table(data, fields or {})
-    scores, x, values = table.scores(), table.features(), table.column("label")
+    scores, x, values = table.scores(), table.features(), _without_nan(table.column("label"))
     if scores is None and x is None and values is None:
         msg = f"no column is a score, features or a label; the columns are {table.listed}; "
         msg += "name one of them in fields"
@@ -111,6 +111,14 @@ def needed_columns(
             columns = [*columns.values()] if isinstance(columns, Mapping) else columns
             wanted.update(one if one in names else one.partition(".")[0] for one in columns)
     return [name for name in names if name in wanted]
+
+
+def _without_nan(labels: ArrowColumn | None) -> ArrowColumn | None:
+    """Return labels without those that are NaN: these are not known yet, as in a data frame."""
+    if labels is None or labels.values.dtype != np.float64:
+        return labels
+    known = _given(labels, len(labels.values)) & ~np.isnan(labels.values)
+    return labels if known.all() else labels._replace(valid=known)
 
 
 def _given(one: ArrowColumn | None, rows: int) -> Mask:

@@ -21,6 +21,7 @@ __all__ = [
     "cells_at",
     "constant",
     "is_of_record",
+    "label_without_time",
     "missing",
     "root",
 ]
@@ -116,6 +117,21 @@ def cells_at(path: str, raw: RawColumns, numbers: Sequence[int]) -> Cells:
     if _is_nested(path):
         return _nested(path, found, raw.get(path.split(".", 1)[0]), len(numbers))
     return Cells.none(len(numbers))
+
+
+def label_without_time(label: str, time: str) -> BadRecordError:
+    """Return the error for a record with a label whose time is missing.
+
+    Examples
+    --------
+    >>> print(label_without_time("y", "seen"))
+    the record has a "y", but no "seen"; fill it in, or leave "y" empty until it is known
+    """
+    detail = (
+        f'the record has a "{label}", but no "{time}"; fill it in, or leave "{label}" empty until '
+        "it is known"
+    )
+    return BadRecordError("missing-field", detail)
 
 
 def missing(*paths: str) -> BadRecordError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,16 +65,36 @@ class RawRows:
         """Return the values at a path in some rows, a default where there is none, 0 in others."""
         if path is None:
             return self.filled(default, rows)
-        cells, present = self._at(path)
-        wanted = present & rows
+        return self.values(path, reader, rows & self._at(path)[1], rows, default)
+
+    def values(
+        self,
+        path: str,
+        reader: CellReader,
+        wanted: Mask,
+        rows: Mask,
+        default: str | None = None,
+    ) -> Column:
+        """Return the values at a path in wanted rows, and a default in the rest of `rows`."""
+        cells = self._at(path)[0].values
         whole = bool(wanted.all())
-        found, refused = reader.many(cells.values if whole else cells.values[wanted])
+        found, refused = reader.many(cells if whole else cells[wanted])
         if refused and not self._keep:
             numbers = np.flatnonzero(wanted)
             for row, reason, detail in refused:
                 at = int(numbers[row])
                 self._refused.setdefault(at, Refused(at, reason, detail))
         return found if whole else self._spread(found, wanted, rows, default)
+
+    def nan(self, path: str) -> Mask:
+        """Return the rows whose cell at a path is NaN."""
+        cells = self._at(path)[0].values
+        if cells.dtype == np.float64:
+            return np.isnan(cells)
+        if cells.dtype != object:
+            return ~self.all
+        found = (isinstance(one, float) and math.isnan(one) for one in cells.tolist())
+        return np.fromiter(found, bool, len(cells))
 
     def optional_or_none(self, path: str | None, reader: CellReader, rows: Mask) -> Column | None:
         """Return the values at a path in some rows; None if none has any."""

@@ -1,8 +1,8 @@
 """Readers of the cells of a field: ids, names, scores, labels and features.
 
-`CellReader.one` is the meaning of a cell. A text that parses as the value is the value, so that CSV,
-JSON and Parquet accept the same records. Everything else raises a BadRecordError that says what is
-accepted.
+`CellReader.one` is the meaning of a cell. A text that parses as the value is the value, so that
+CSV, JSON and Parquet accept the same records. Everything else raises a BadRecordError that says
+what is accepted.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import numpy as np
 
 from abers.stream.cells import BadRecordError, Refused
 from abers.stream.column_types import column
-from abers.stream.fields import Fields, missing, root
+from abers.stream.fields import Fields, label_without_time, missing, root
 from abers.stream.raw_rows import RawRows
 from abers.stream.readers import (
     CellReader,
@@ -176,12 +176,7 @@ class ColumnSchema:
         models = rows.optional(fields.model, _MODEL, rows.all, DEFAULT_MODEL)
         segments = rows.optional(fields.segment, _SEGMENT, observed, "")
         extra = rows.dicts({path: path for path in fields.passthrough}, self._field, observed)
-        due = self._due(rows, observed, times)
-        awaited = None
-        if self.kind == "labelled":
-            awaited = rows.required(fields.label, label)
-        elif due is not None:
-            awaited = rows.optional(fields.label, label, observed, None)
+        awaited, due = self._awaited(rows, observed, times)
         values = rows.required(fields.label, label, labels) if labels.any() else None
         recorded = rows.optional_or_none(fields.recorded, time, rows.all)
         columns = (ids, times, models, segments, scores, values, x, extra, recorded, awaited, due)
@@ -216,19 +211,32 @@ class ColumnSchema:
         rows.refuse_partial(paths or (), observed, lambda first, *_: missing(first))
         return x
 
-    def _due(self, rows: RawRows, observed: Mask, times: Column) -> Column | None:
-        """Return the times of the labels of observations; None if records have none."""
-        path, time = self.fields.label_time, self.readers.time
-        if path is None or not (self.keep or self.kind == "labelled"):
-            return None
+    def _awaited(
+        self, rows: RawRows, observed: Mask, times: Column
+    ) -> tuple[Column | None, Column | None]:
+        """Return the labels of observations, None where none is known yet, and their times."""
+        fields, readers = self.fields, self.readers
+        timed = fields.label_time
+        if self.kind != "labelled" and not (self.keep and timed):
+            return None, None
+        known = observed & rows.any_present([fields.label]) & ~rows.nan(fields.label)
+        awaited = rows.values(fields.label, readers.label, known, observed)
+        if timed is None:
+            return awaited, None
         if self.keep:
-            return rows.optional(path, time, observed, None)
-        due = rows.required(path, time)
+            return awaited, rows.optional(timed, readers.time, observed, None)
+        rows.refuse(known & ~rows.any_present([timed]), label_without_time(fields.label, timed))
+        given = rows.optional(timed, readers.time, known, None)
+        due = np.where(known, given, times) if known.any() else times
+        self._refuse_early(rows, due, times)
+        return awaited, due
+
+    @staticmethod
+    def _refuse_early(rows: RawRows, due: Column, times: Column) -> None:
         good = rows.good()
-        at, known = due[good].astype(np.int64), times[good].astype(np.int64)
-        for row in np.flatnonzero(at < known).tolist():
-            rows.refuse(int(good[row]), label_before_observation(at[row], known[row]))
-        return due
+        at, own = due[good].astype(np.int64), times[good].astype(np.int64)
+        for row in np.flatnonzero(at < own).tolist():
+            rows.refuse(int(good[row]), label_before_observation(at[row], own[row]))
 
 
 def label_before_observation(label: int, observation: int) -> BadRecordError:

@@ -132,6 +132,29 @@ def test_a_row_that_is_no_event_is_a_dead_letter() -> None:
     assert outputs.to_arrow().dead_letters.num_rows == 5
 
 
+@pytest.mark.parametrize("frame", [True, False])
+def test_labels_that_are_not_known_yet(frame: bool) -> None:  # noqa: FBT001
+    """NaN, NaT and None of a data frame, and NaN of a table, are labels that are not known yet."""
+    columns: Any = {
+        "id": ["a", "b"],
+        "time": [1, 2],
+        "score": [0.5, 0.25],
+        "label": [1.0, np.nan],
+        "known": np.array([5, "NaT"], "datetime64[ms]"),
+    }
+    if frame:
+        data = pytest.importorskip("pandas").DataFrame(columns)
+        data["known"] = data["known"].dt.tz_localize("UTC")
+    else:
+        known = pa.array(columns["known"], pa.timestamp("ms", "UTC"))
+        data = pa.table({**columns, "label": pa.array([1.0, np.nan]), "known": known})
+    assert list(Events.from_arrow(data, {"label_time": "known"})) == [
+        Observation("a", 1, score=0.5),
+        Observation("b", 2, score=0.25),
+        Label("a", 5, value=1.0),
+    ]
+
+
 def test_rows_with_their_labels() -> None:
     """With label times a row is an observation and a label, released in the order of time."""
     table = pa.table(
