@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from abers.exceptions import ParameterError
+from abers.stream.times import TimeReader
 from abers_connectors.config import model as configuration
 from abers_connectors.config.sections import StateSection, dead_letters_beside
 from abers_connectors.files.aliases import FileUse, is_same
-from abers_connectors.mapping import values
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.replay.assumptions import assumptions, lateness_of
 from abers_connectors.replay.defaults import job_of_input
@@ -102,7 +102,7 @@ def _reference(options: ReplayOptions) -> Period | None:
 
 def _time(option: str, text: str | None) -> int | None:
     try:
-        return None if text is None else values.time(values.number_or_text(text))
+        return None if text is None else TimeReader().one(text)
     except BadRecordError as error:
         msg = f"--{option}: {error}"
         raise ParameterError(msg) from None

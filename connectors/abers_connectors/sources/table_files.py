@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import ParameterError, RecordError
 from abers.stream.arrow_columns import is_text
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import local_path, scheme_of
-from abers_connectors.mapping.values import DEFAULT_MODEL
 from abers_connectors.regular_files import irregular
 from abers_connectors.sources.data_files import DataFile, FileList, files_of_name, is_folder
 from abers_connectors.sources.file_columns import NamedColumns

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from abers.exceptions import RecordError
 from abers.stream import Observation
+from abers.stream.fields import Fields
+from abers.stream.schema import Schema
 from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import STANDARD, file_format
 from abers_connectors.mapping.bad_record import BadRecordError, checked, too_large
@@ -45,6 +47,7 @@ _BATCH_RECORDS = 5000
 _UNMAPPED = Mapper(
     row=lambda record, number: Observation("", number, x=dict(record)),
     columns=lambda _columns: None,
+    schema=Schema(Fields()),
     typed=None,
     reads=frozenset(),
     needs=(),
