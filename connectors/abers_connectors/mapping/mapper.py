@@ -59,9 +59,13 @@ class Mapper:
     typed: TypedRecord | None  # type that plain JSON is decoded into, if the mapping is plain
     reads: frozenset[str]  # top-level fields
     needs: tuple[tuple[str, ...], ...]  # a record has at least one path of each group
+    names: tuple[str, ...] = ()  # paths of model and segment, which a record may lack
 
     def require_columns(self, name: str, columns: Sequence[str]) -> None:
-        """Raise a ParameterError for an input without a column that the mapping needs."""
+        """Raise a ParameterError for an input without a column that the mapping needs.
+
+        A model or a segment may be missing, but not be there under a name in another case.
+        """
         for paths in self.needs:
             roots = [root(path) for path in paths]
             if any(not names or not set(names).isdisjoint(columns) for names in roots):
@@ -72,6 +76,14 @@ class Mapper:
                 f"{', '.join(columns)}; name the right one in [input.fields]{hint}"
             )
             raise ParameterError(msg)
+        for path in self.names:
+            same = [one for one in columns if one.casefold() == path.casefold()]
+            if same and path not in same:
+                msg = (
+                    f"{name} has no column {path}, but {' and '.join(same)}; name the right one in "
+                    "[input.fields], or rename it"
+                )
+                raise ParameterError(msg)
 
 
 class MapperFactory(Protocol):
@@ -164,9 +176,10 @@ def _new_mapper(
     given = [fields.model, *fields.passthrough, *([fields.segment] if fields.segment else [])]
     needs = ((fields.id,), (fields.time,), *needs)
     reads = frozenset(name for path in chain(given, *needs) for name in root(path))
+    names = (fields.model, *([fields.segment] if fields.segment else []))
     readers = schema.readers
     typed = typed_record(fields, readers)
-    return Mapper(row, build(fields, readers), schema, typed, reads, needs)
+    return Mapper(row, build(fields, readers), schema, typed, reads, needs, names)
 
 
 def _observation_reader(fields: Fields, readers: Readers, *, text: bool) -> FromRecord[Observation]:
