@@ -11,22 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.walkthroughs import BLOCK, ROOT, SECTIONS
 
 import abers
 import abers_connectors
 from abers import _core
 
-ROOT = Path(__file__).parents[1]
-SECTIONS = dict(
-    re.findall(
-        r"^### (.+?)\n(.+?)(?=^##|\Z)",
-        (ROOT / "CONTRIBUTING.md").read_text(),
-        re.MULTILINE | re.DOTALL,
-    )
-)
-BLOCK = re.compile(
-    r"(?:`([\w./]+)`:\n\n)?^```(python|diff|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL
-)
 WRAPPER = '#!/bin/sh\nexec "{python}" -S {words} "$@"\n'
 COMMAND = "from abers_connectors.cli.main import main; main()"
 

@@ -293,6 +293,7 @@ def _batch(record: ChangelogRecord, settings: Settings) -> Flat:
     entry = record.entry
     if entry is None:
         return found
+    counters = dict(zip(COUNTERS, entry.counters, strict=True))
     return found | {
         "labels": _column(entry.labels, "u1"),
         "refused": [row for row, _ in entry.rejected],
@@ -309,7 +310,7 @@ def _batch(record: ChangelogRecord, settings: Settings) -> Flat:
         "held": _column(entry.n_labels, "<i8"),
         "features": entry.features,
         "extra": msgspec.json.decode(entry.extra) if entry.extra else None,
-        "counters": _known_before(entry.counters),
+        "counters": [counters[name] for name in Names.read().known["counters"]],
         "retired": entry.retired,
     }
 
@@ -320,13 +321,6 @@ def _answers(entry: JournalEntry, settings: Settings) -> bytes:
     if able.answer != "interval":
         return entry.predictions
     return np.frombuffer(entry.predictions, "<f8").reshape(-1, 3)[:, :2].tobytes()
-
-
-def _known_before(counters: list[int]) -> list[int]:
-    """Return the counters that there were when the golden files were written."""
-    added = Names.read().known["added"]["counters"]
-    pairs = zip(COUNTERS, counters, strict=True)
-    return [number for name, number in pairs if name not in added]
 
 
 def _column(raw: bytes, kind: str) -> list[Any]:

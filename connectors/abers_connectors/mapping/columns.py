@@ -93,15 +93,16 @@ def labelled_builder(fields: Fields, readers: ValueReaders) -> EventBuilder:
     """Return the builder for rows with a score and its label, which is released later."""
 
     def build(head: Events, columns: FieldColumns) -> Events | None:
-        every = np.ones(len(head), bool)
-        scores = _scores(columns, fields.score, every, readers)
-        awaited = _read_labels(columns.get(fields.label), every, readers.label)
+        scores = _scores(columns, fields.score, np.ones(len(head), bool), readers)
+        given = columns.get(fields.label)
+        known = _labelled(given, len(head))
+        awaited = _awaited(given, known, readers.label)
         if scores is None or awaited is None:
             return None
         if fields.label_time is None:
             return replace(head, scores=scores, awaited=awaited)
-        times = _times(columns.get(fields.label_time))
-        if times is None or (times < head.times).any():
+        times = _label_times(columns.get(fields.label_time), known, head.times)
+        if times is None:
             return None
         return replace(head, scores=scores, awaited=awaited, awaited_times=times)
 
@@ -164,6 +165,36 @@ def _valid(given: FieldColumn | None, size: int) -> Mask:
     if given.values.dtype == object and "" in (texts := given.values.tolist()):
         valid = valid & np.fromiter((text != "" for text in texts), bool, size)
     return valid
+
+
+def _labelled(given: FieldColumn | None, size: int) -> Mask:
+    """Return which rows have a label; NaN is none."""
+    known = _valid(given, size)
+    if given is not None and given.values.dtype == np.float64:
+        return known & ~np.isnan(given.values)
+    return known
+
+
+def _awaited(given: FieldColumn | None, known: Mask, read: Callable[[Any], Any]) -> Column | None:
+    """Return labels, None where none is known yet; None if one of them is not a label."""
+    if not known.any():
+        return repeated(None, len(known))
+    found = _read_labels(given, known, read)
+    return found if found is None or known.all() else np.where(known, found.astype(object), None)
+
+
+def _label_times(given: FieldColumn | None, known: Mask, own: Column) -> Column | None:
+    """Return the times of labels, that of the observation where none is known yet."""
+    if not known.any():
+        return own
+    if given is None or not _valid(given, len(known))[known].all():
+        return None
+    found = _times(FieldColumn(given.values[known]))
+    if found is None or (found < own[known]).any():
+        return None
+    times = own.copy()
+    times[known] = found
+    return times
 
 
 def _scores(

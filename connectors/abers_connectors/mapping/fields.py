@@ -6,6 +6,7 @@ null and the empty string mean no value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -19,6 +20,8 @@ __all__ = [
     "getter",
     "is_of_record",
     "is_plain",
+    "known",
+    "label_without_time",
     "missing",
     "optional",
     "required",
@@ -149,6 +152,36 @@ def required(path: str, read: Callable[[Any], T]) -> Callable[[Record, int], T]:
         return read(value)
 
     return found
+
+
+def known(path: str, read: Callable[[Any], T]) -> Callable[[Record, int], T | None]:
+    """Compile a reader of a label that may not be known yet; NaN is no label, as in a data frame.
+
+    >>> label = known("label", str)
+    >>> label({"label": 1}, 1), label({"label": float("nan")}, 2), label({}, 3)
+    ('1', None, None)
+    """
+    get, found = getter(path), optional(path, read)
+
+    def label(record: Record, number: int) -> T | None:
+        value = get(record, number)
+        missing = isinstance(value, float) and math.isnan(value)
+        return None if missing else found(record, number)
+
+    return label
+
+
+def label_without_time(label: str, time: str) -> BadRecordError:
+    """Return the error for a record with a label whose time is missing.
+
+    >>> print(label_without_time("y", "seen"))
+    the record has a "y", but no "seen"; fill it in, or leave "y" empty until it is known
+    """
+    detail = (
+        f'the record has a "{label}", but no "{time}"; fill it in, or leave "{label}" empty until '
+        "it is known"
+    )
+    return BadRecordError("missing-field", detail)
 
 
 def missing(*paths: str) -> BadRecordError:

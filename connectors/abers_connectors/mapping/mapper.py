@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from abers.exceptions import ParameterError
 from abers.stream import Label, Observation
 from abers_connectors.mapping import columns, values
-from abers_connectors.mapping.fields import Fields, missing, optional, required, root
+from abers_connectors.mapping.fields import (
+    Fields,
+    known,
+    label_without_time,
+    missing,
+    optional,
+    required,
+    root,
+)
 from abers_connectors.mapping.rows import LabelledObservation, Row
 from abers_connectors.mapping.typed_record import TypedRecord, typed_record
 from abers_connectors.suggestions import did_you_mean
@@ -40,9 +48,13 @@ class Mapper:
     typed: TypedRecord | None  # type that plain JSON is decoded into, if the mapping is plain
     reads: frozenset[str]  # top-level fields
     needs: tuple[tuple[str, ...], ...]  # a record has at least one path of each group
+    names: tuple[str, ...] = ()  # paths of model and segment, which a record may lack
 
     def require_columns(self, name: str, columns: Sequence[str]) -> None:
-        """Raise a ParameterError for an input without a column that the mapping needs."""
+        """Raise a ParameterError for an input without a column that the mapping needs.
+
+        A model or a segment may be missing, but not be there under a name in another case.
+        """
         for paths in self.needs:
             roots = [root(path) for path in paths]
             if any(not names or not set(names).isdisjoint(columns) for names in roots):
@@ -53,6 +65,14 @@ class Mapper:
                 f"{', '.join(columns)}; name the right one in [input.fields]{hint}"
             )
             raise ParameterError(msg)
+        for path in self.names:
+            same = [one for one in columns if one.casefold() == path.casefold()]
+            if same and path not in same:
+                msg = (
+                    f"{name} has no column {path}, but {' and '.join(same)}; name the right one in "
+                    "[input.fields], or rename it"
+                )
+                raise ParameterError(msg)
 
 
 class MapperFactory(Protocol):
@@ -108,17 +128,26 @@ def labels(fields: Fields, readers: ValueReaders | None = None, *, text: bool = 
 
 
 def labelled(fields: Fields, readers: ValueReaders | None = None, *, text: bool = False) -> Mapper:
-    """Compile the mapping of an input whose records are observations with labels; see `mixed`."""
+    """Compile the mapping of an input whose records are observations with labels; see `mixed`.
+
+    A record without a label is an observation whose label is not known yet.
+    """
     readers = readers or values.binary()
     observation = _observation_reader(fields, readers, text=text)
-    value, timed = required(fields.label, readers.label), fields.label_time
-    time = (lambda *_: None) if timed is None else required(timed, readers.time)
+    value, timed = known(fields.label, readers.label), fields.label_time
+    time = (lambda *_: None) if timed is None else optional(timed, readers.time)
 
     def row(record: Record, number: int) -> Row:
-        observed, at = observation(record, number), time(record, number)
-        if at is not None and at < observed.time:
+        observed, label = observation(record, number), value(record, number)
+        if timed is None:
+            return LabelledObservation(observed, label)
+        if label is None:
+            return LabelledObservation(observed, None, observed.time)
+        if (at := time(record, number)) is None:
+            raise label_without_time(fields.label, timed)
+        if at < observed.time:
             raise values.label_before_observation(at, observed.time)
-        return LabelledObservation(observed, value(record, number), at)
+        return LabelledObservation(observed, label, at)
 
     needs = (fields.scored, (fields.label,), *([] if timed is None else [(timed,)]))
     return _new_mapper(fields, readers, row, columns.labelled_builder, *needs)
@@ -135,7 +164,8 @@ def _new_mapper(
     given = [fields.model, *fields.passthrough, *([fields.segment] if fields.segment else [])]
     needs = ((fields.id,), (fields.time,), *needs)
     reads = frozenset(name for path in chain(given, *needs) for name in root(path))
-    return Mapper(row, build(fields, readers), typed_record(fields, readers), reads, needs)
+    names = (fields.model, *([fields.segment] if fields.segment else []))
+    return Mapper(row, build(fields, readers), typed_record(fields, readers), reads, needs, names)
 
 
 def _observation_reader(

@@ -70,7 +70,7 @@ _READ: Mapping[str, Callable[[Sequence[Any]], FieldColumn]] = {
     "model": lambda records: FieldColumn(objects([r.model for r in records])),
     "label": lambda records: FieldColumn.of([r.label for r in records]),
     "segment": lambda records: FieldColumn(objects([r.segment for r in records])),
-    "label_time": lambda records: FieldColumn(column([r.label_time for r in records])),
+    "label_time": lambda records: FieldColumn.of([r.label_time for r in records]),
 }
 
 
@@ -85,7 +85,7 @@ def typed_record(fields: Fields, readers: ValueReaders) -> TypedRecord | None:
     types: dict[str, tuple[Any, ...]] = {
         "id": (str,),
         "time": (int,),
-        "label_time": (int,),  # with those that have no default
+        "label_time": (int | None, None),
         "model": (str, values.DEFAULT_MODEL),
         "score": (readers.type | None, math.nan if numbers else None),
         "label": (_Value | None, None),

@@ -71,11 +71,12 @@ class BadRecord(NamedTuple):
 class Batch:
     """Consecutive events of a source, in its order."""
 
-    events: Events  # the labels of historical observations are `awaited`
+    events: Events  # the labels of historical observations are `awaited`, None if not known yet
     bad: Sequence[BadRecord]  # those among the events, in order
     position: Position  # after the batch
     records: int  # number of records read for the batch, without blank lines
     origin: Callable[[int], Origin]  # of the event of a row; it keeps the texts in memory
+    unlabelled: int = 0  # historical observations whose labels are not known yet
 
 
 class Source(Protocol):

@@ -17,9 +17,14 @@ from abers.exceptions import MissingExtraError, ParameterError, RecordError
 from abers_connectors.extras import extra
 from abers_connectors.files.formats import SUFFIXES, scheme_of
 from abers_connectors.regular_files import irregular, open_regular
+from abers_connectors.sources.file_columns import path_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import pyarrow as pa
+
+    from abers_connectors.sources.file_columns import FileColumns
 
 __all__ = ["DataFile", "FileList", "files_of_name", "is_folder", "is_table", "partition_of"]
 
@@ -32,6 +37,7 @@ class DataFile(NamedTuple):
 
     name: str  # for messages
     open: Callable[[], Any]  # returns a file that can be read and sought in
+    columns: Callable[[pa.Schema], FileColumns]  # of the table, by the columns of the file
     partition: Mapping[str, str | None] = {}  # values of columns by its path
     size: int = 0
 
@@ -71,15 +77,12 @@ def files_of_name(name: str) -> FileList:
             msg = f"{one} {problem}"
             raise RecordError(msg)
     prefix = f"{scheme}://" if (scheme := scheme_of(name)) not in {None, "file"} else ""
-    listed = [
-        DataFile(
-            f"{prefix}{one}",
-            partial(open_regular, one) if local else _opener(files, one),
-            partition_of(one.split("/")[:-1]),
-            size,
-        )
-        for one, size in sorted(found.items())
-    ]
+    listed = []
+    for one, size in sorted(found.items()):
+        opener = partial(open_regular, one) if local else _opener(files, one)
+        partition = partition_of(one.split("/")[:-1])
+        columns = partial(path_columns, partition=partition)
+        listed.append(DataFile(f"{prefix}{one}", opener, columns, partition, size))
     return FileList(listed, _digest(f"{one} {size}" for one, size in sorted(found.items())))
 
 
@@ -115,13 +118,22 @@ def is_folder(name: str, below: str) -> bool:
 def partition_of(folders: Iterable[str]) -> dict[str, str | None]:
     """Return the values of columns that folders such as "model=fraud" have.
 
+    Two values of one column are a RecordError.
+
     Examples
     --------
     >>> partition_of(["data", "model=card%20fraud", "day=__HIVE_DEFAULT_PARTITION__"])
     {'model': 'card fraud', 'day': None}
     """
-    pairs = [folder.split("=", 1) for folder in folders if "=" in folder]
-    return {unquote(key): None if value == _NULL else unquote(value) for key, value in pairs}
+    found: dict[str, str | None] = {}
+    for folder in folders:
+        name, given, value = folder.partition("=")
+        if (key := unquote(name)) in found and given:
+            msg = f"two folders of a path have the name {key}, the second one {folder}; rename one"
+            raise RecordError(msg)
+        if given:
+            found[key] = None if value == _NULL else unquote(value)
+    return found
 
 
 def _filesystem(name: str) -> tuple[Any, str]:

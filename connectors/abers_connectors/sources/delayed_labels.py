@@ -15,7 +15,7 @@ import numpy as np
 
 from abers.exceptions import ParameterError
 from abers_connectors.sources.base import Batch, Origin, resume_point
-from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount
+from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount, labelled
 from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class DelayedLabels:
     one, so that it does not depend on other models; or `span` milliseconds of event time after its
     observation, with that time; or without either at its own time, which each record has. Labels
     that are pending at the end are released there. If the stream has grown when it is resumed, the
-    others follow.
+    others follow. An observation whose label is not known yet has none.
     """
 
     def __init__(
@@ -99,7 +99,8 @@ class DelayedLabels:
 
         after = [0, *(rows + 1).tolist()]
         moved = [one._replace(row=after[max(one.row - again, 0)]) for one in bad]
-        return Batch(found, moved, position, len(rows) + len(bad), origin)
+        unknown = int((~labelled(batch.events[again:])).sum())
+        return Batch(found, moved, position, len(rows) + len(bad), origin, unknown)
 
     def _origin_of_label(self, events: Events) -> Callable[[int], Origin]:
         """Return the origins of labels; the texts of their observations are no longer held."""

@@ -16,6 +16,7 @@ from abers.monitoring.verdict import Words
 from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.notebook.forecast_report import ForecastReport
 from abers.notebook.forecast_rows import forecast_rows, grouped
+from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,7 +32,7 @@ __all__ = ["ForecastMonitor", "monitor", "report"]
 _WORDS = Words("forecasts")
 
 
-class ForecastMonitor:
+class ForecastMonitor(CopiedWhole):
     """Verdict and scores of forecasts that come one after the other; see `monitor`.
 
     Parameters

@@ -53,8 +53,8 @@ class Events(Sequence[Event]):
         Times of the records: int64 if every row has one, otherwise objects; None if no row has
         one.
     awaited
-        Labels of observations that are not yet released: nothing may read them before. None if
-        there are none.
+        Labels of observations that are not yet released: nothing may read them before; None where
+        none is known yet. None if there are none.
     awaited_times
         Event times of these labels; None if a delay decides.
 

@@ -1,4 +1,8 @@
-"""The names of models and segments in a batch, and their numbers."""
+"""Names and ids as text; the names of models and segments in a batch, and their numbers.
+
+A text has exactly the type `str` and can be encoded as UTF-8, unlike half of a surrogate pair. Its
+length is that of its UTF-8, in bytes.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.uint32]
 
-__all__ = ["BatchNames", "names_of", "numbers_of"]
+__all__ = ["BatchNames", "fits", "is_text", "names_of", "numbers_of"]
 
 
 class BatchNames(NamedTuple):
@@ -60,3 +64,19 @@ def _distinct(texts: Column, most: int) -> tuple[Numbers, list[str]] | None:
 def numbers_of(names: Sequence[Hashable], known: dict[Any, int]) -> Numbers:
     """Return the numbers of names; new names get the next numbers."""
     return np.array([known.setdefault(name, len(known)) for name in names], np.uint32)
+
+
+def fits(text: str, most: int) -> bool:
+    """Return whether a text takes at most `most` bytes."""
+    return len(text) <= most and len(text.encode()) <= most
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a text."""
+    if type(value) is not str:
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -17,6 +17,7 @@ from abers.reference.pending_store import EARLY, FINISHED, PENDING
 from abers.stream import accounts, journal, journal_replay, snapshot
 from abers.stream.columns import Events
 from abers.stream.events import Label, Observation
+from abers.stream.pickled_snapshot import PickledSnapshot
 from abers.stream.retirement import retire_due
 from abers.stream.settings import Settings
 from abers.stream.state import ProcessorState
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Processor"]
 
 
-class Processor:
+class Processor(PickledSnapshot):
     """Predict observations, and learn their labels whenever they arrive.
 
     Parameters

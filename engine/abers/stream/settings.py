@@ -13,8 +13,8 @@ import msgspec
 
 from abers import registry
 from abers.exceptions import ParameterError
-from abers.reference.text_columns import fits
 from abers.stream.distribution_settings import require_distribution, require_support
+from abers.stream.name_columns import fits
 from abers.stream.setting_values import ascend, checked_real, text
 from abers.validation import shown
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from abers.backends import core
 from abers.exceptions import InputError, LabelError, ScoreError, SettingsError
-from abers.reference.text_columns import fits, is_text
 from abers.stream.events import DeadLetter, Label, Observation
-from abers.stream.name_columns import names_of, numbers_of
+from abers.stream.name_columns import fits, is_text, names_of, numbers_of
 from abers.stream.settings import LARGEST_TIME
 from abers.validation import shown
 

@@ -24,6 +24,7 @@ from abers_connectors.mapping.fields import Fields
 from abers_connectors.mapping.mapper import labelled, labels, mixed
 from abers_connectors.mapping.rows import events_of
 from abers_connectors.mapping.values import (
+    binary,
     class_reader,
     class_scores,
     multiclass,
@@ -143,7 +144,11 @@ def test_a_score_that_is_missing_is_named() -> None:
     )
 
 
-READS: dict[str, ValueReaders] = {"multiclass": multiclass(CLASSES), "regression": regression()}
+READS: dict[str, ValueReaders] = {
+    "binary": binary(),
+    "multiclass": multiclass(CLASSES),
+    "regression": regression(),
+}
 VALUES: Any = st.one_of(
     st.none(),
     st.booleans(),
@@ -206,6 +211,50 @@ STREAMS: dict[str, tuple[Any, ValueReaders, Fields, list[dict[str, Any]]]] = {
         READS["multiclass"],
         Fields(),
         [{**ROW, "id": f"a{i}", "score": {"cat": 0.5, "7": 0.5}, "label": "7"} for i in range(3)],
+    ),
+    "labels of which some are not known yet": (
+        labelled,
+        READS["binary"],
+        Fields(label_time="seen"),
+        [
+            {**ROW, "id": "a", "score": 0.5, "label": 1, "seen": TIME + 5},
+            {**ROW, "id": "b", "score": 0.25, "label": None, "seen": None},
+            {**ROW, "id": "c", "score": 0.75, "label": None, "seen": TIME + 9},
+            {**ROW, "id": "d", "score": 0.75, "label": 0, "seen": TIME},
+        ],
+    ),
+    "labels of which one has no time": (
+        labelled,
+        READS["binary"],
+        Fields(label_time="seen"),
+        [
+            {**ROW, "id": "a", "score": 0.5, "label": 1, "seen": None},
+            {**ROW, "id": "b", "score": 0.25, "label": None, "seen": TIME},
+        ],
+    ),
+    "labels that are not known yet": (
+        labelled,
+        READS["binary"],
+        Fields(label_time="seen"),
+        [{**ROW, "id": f"a{i}", "score": 0.5, "label": None, "seen": None} for i in range(3)],
+    ),
+    "classes of which some are not known yet": (
+        labelled,
+        READS["multiclass"],
+        Fields(score=PATHS),
+        [
+            {**ROW, "id": "a", "p_cat": 0.5, "p_7": 0.5, "label": "cat"},
+            {**ROW, "id": "b", "p_cat": 0.25, "p_7": 0.75, "label": None},
+        ],
+    ),
+    "numbers of which some are not known yet": (
+        labelled,
+        READS["regression"],
+        Fields(),
+        [
+            {**ROW, "id": "a", "score": 17.5, "label": None},
+            {**ROW, "id": "b", "score": -3.0, "label": 4.0},
+        ],
     ),
     "fields by class": (
         mixed,
@@ -287,6 +336,7 @@ def test_files_say_what_their_records_say(name: str, form: str, tmp_path: Path) 
     expected = events_of(rows)
     assert repr([*batch.events]) == repr([*expected])
     assert repr(batch.events.awaited) == repr(expected.awaited)
+    assert repr(batch.events.awaited_times) == repr(expected.awaited_times)
     assert [(one.reason, one.detail) for one in batch.bad] == bad
 
 

@@ -53,6 +53,39 @@ def test_hive_partitions(tmp_path: Path, zoned: bool) -> None:  # noqa: FBT001
     assert {*ids(str(tmp_path), part)} == {f"a{row}" for row in range(60) if row % 3 == 1}
 
 
+def test_the_path_has_the_values_of_its_columns(tmp_path: Path) -> None:
+    """A column that is in the path and in the files is that of the path, in every part."""
+    table = history().drop_columns("model")
+    for name, model in (("m1", "other"), ("m2", "m1"), ("__HIVE_DEFAULT_PARTITION__", "m1")):
+        one = table.append_column("model", pa.array([model] * 60))
+        write_parts(tmp_path / f"model={name}", [one])
+    models = [event.model for event in events_of(str(tmp_path))]
+    assert {name: models.count(name) for name in models} == {"m1": 60, "m2": 60, "default": 60}
+    for name, there in (("m1", 60), ("other", 0), ("default", 60)):
+        part = TimeRange(open_source(str(tmp_path), SourceOptions()), models=(name,))
+        assert sum(len(batch.events) for batch in part.batches()) == there
+    within = events_of(str(tmp_path), Part(START, START + 5_000))
+    assert len(within) == 3 * 5  # the statistics of times hold as without the path
+
+
+def test_a_path_that_names_a_column_twice(tmp_path: Path) -> None:
+    """Two values of a column in one path are an error, which names it."""
+    name = write_parts(tmp_path / "model=a" / "day=1" / "model=b", [history()])
+    with pytest.raises(RecordError, match="two folders of a path have the name model"):
+        ids(name)
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    """Two columns of one name in a file are an error that names both, read or not."""
+    table = history()
+    double = pa.table([*table.columns, table["id"]], names=[*table.column_names, "note"])
+    name = write_parts(tmp_path, [double, double.rename_columns([*table.column_names, "score"])])
+    with pytest.raises(
+        RecordError, match=r"part-1.parquet: two columns have the name score; rename"
+    ):
+        ids(name)
+
+
 def test_row_groups_outside_are_not_read(tmp_path: Path) -> None:
     """Of files that are sorted by time only the row groups within the part are read."""
     name = write_parts(tmp_path, [history().slice(0, 30), history().slice(30)])
