@@ -21,7 +21,6 @@ import numpy as np
 
 from abers.arrays import raw
 from abers.exceptions import AbersError, SettingsError, StateError
-from abers.reference.pending_store import PENDING
 from abers.serialization import (
     MAX_COUNT,
     REMEDY,
@@ -38,6 +37,7 @@ from abers.stream.history import SavedHistory  # noqa: TC001 - as above
 from abers.stream.join import COUNTERS
 from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
 from abers.stream.pending_distributions import SavedDistributions  # noqa: TC001 - as above
+from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import (
     STORES,
     SavedClock,
