@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from abers.exceptions import ParameterError
-from abers.reference.pending_store import EARLY, FINISHED, PENDING
 from abers.stream import accounts, journal, journal_replay, snapshot
 from abers.stream.columns import Events, as_events
 from abers.stream.events import Label, Observation
+from abers.stream.pending_store import EARLY, FINISHED, PENDING
 from abers.stream.pickled_snapshot import PickledSnapshot
 from abers.stream.retirement import retire_due
 from abers.stream.settings import Settings
