@@ -135,7 +135,9 @@ class Deserializer:
         """Decode records in the order of processing; inputs are 0 (observations) or 1 (labels)."""
         values = [one.value for one in records]
         refused = self._refused(records, values)
-        tombstones = [row for row, one in enumerate(values) if one is None]
+        tombstones = []
+        if None in values:
+            tombstones = [row for row, one in enumerate(values) if one is None]
         dead = [_row_of_error(row, error) for row, error in refused.items()]
         skipped = {*refused, *tombstones}
         parts: list[tuple[Sequence[int], Events]] = []
@@ -151,7 +153,8 @@ class Deserializer:
                 )
             parts.extend(self._inputs[number].read(some, dead))
         events, order = _in_order(parts)
-        stamps = np.fromiter([records[row].timestamp for row in order], np.int64, len(order))
+        kept = records if len(order) == len(records) else [records[row] for row in order]
+        stamps = np.fromiter([one.timestamp for one in kept], np.int64, len(kept))
         if self._now is not None:
             arrived = self._now()
             stamps = np.where(stamps < 0, arrived, np.minimum(stamps, arrived))

@@ -5,7 +5,7 @@ A cell may be any object. None and the empty string are no value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
@@ -19,15 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abers.exceptions import RecordError
+from abers.stream.column_types import numbers, objects
 
 if TYPE_CHECKING:
     from abers.stream.column_types import Column
 
-__all__ = ["BadRecordError", "Cells", "Mask", "RawColumns", "Refused", "plain"]
+__all__ = ["PLAIN", "BadRecordError", "Cells", "Mask", "RawColumns", "Refused", "plain"]
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-_PLAIN = frozenset([str, int, float, bool, NoneType, dict, list, datetime])
+PLAIN = frozenset([str, int, float, bool, NoneType, dict, list, datetime])
 
 
 class BadRecordError(RecordError):
@@ -62,6 +63,23 @@ class Cells(NamedTuple):
     valid: Mask | None = None
 
     @classmethod
+    def of(cls, cells: Sequence[Any]) -> Cells:
+        """Return the cells that a decoder lists, None where a row has no value.
+
+        Examples
+        --------
+        >>> Cells.of([0.5, None])
+        Cells(values=array([0.5, nan]), valid=array([ True, False]))
+        """
+        kinds = {*map(type, cells)}
+        if len(kinds) == 1:
+            found = numbers(cells, next(iter(kinds)))
+            return cls(objects(cells) if found is None else found)
+        if kinds == {float, NoneType}:
+            return cls(np.array(cells, np.float64), _are_given(cells))
+        return cls(objects(cells))
+
+    @classmethod
     def none(cls, size: int) -> Cells:
         """Return the cells of a field that no row has."""
         return cls(np.zeros(size, bool), np.zeros(size, bool))
@@ -77,13 +95,14 @@ class Cells(NamedTuple):
         if self.values.dtype != object:
             return self.valid
         cells = self.values.tolist()
+        with suppress(ValueError, TypeError):  # of an array, or NA of pandas
+            if all(cells):
+                return self.valid
         kinds = {*map(type, cells)}
-        if kinds <= _PLAIN and NoneType not in kinds and not (str in kinds and "" in cells):
-            return self.valid
         if kinds <= {str, NoneType}:
             found = np.fromiter(map(bool, cells), bool, len(cells))
         else:
-            found = np.fromiter(map(is_not, cells, repeat(None)), bool, len(cells))
+            found = _are_given(cells)
             for row in np.flatnonzero(found).tolist() if _has_texts(kinds) else ():
                 found[row] = not (isinstance(cells[row], str) and not cells[row])
         return found if self.valid is None else found & self.valid
@@ -106,7 +125,7 @@ def plain(cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
     >>> plain(np.int64(5)), plain(np.str_("a")), plain(Decimal("0.1")), plain([1])
     (5, 'a', 0.1, [1])
     """
-    if type(cell) in _PLAIN:
+    if type(cell) in PLAIN:
         return cell
     if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):
         cell = cell.item()
@@ -120,6 +139,10 @@ def plain(cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
         if isinstance(cell, datetime):  # such as a timestamp of pandas
             return datetime.combine(cell.date(), cell.timetz())
     return cell
+
+
+def _are_given(cells: Sequence[Any]) -> Mask:
+    return np.fromiter(map(is_not, cells, repeat(None)), bool, len(cells))
 
 
 def _has_texts(kinds: set[type]) -> bool:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["RawRows"]
 
 
+_NOTHING = objects([])
+
+
 class RawRows:
     """Records that become events.
 
@@ -48,15 +51,15 @@ class RawRows:
 
     def any_present(self, paths: Iterable[str]) -> Mask:
         """Return which rows have a value at one of some paths."""
-        found = np.zeros(len(self.all), bool)
-        for path in paths:
-            found |= self._at(path)[1]
-        return found
+        first, *rest = [self._at(path)[1] for path in paths] or [~self.all]
+        for one in rest:
+            first = first | one
+        return first
 
     def required(self, path: str, reader: CellReader, rows: Mask | None = None) -> Column:
         """Return the values at a path, by default of all rows; refuse a row that has none."""
         wanted = self.all if rows is None else rows
-        self.refuse(wanted & ~self._at(path)[1], missing(path))
+        self.refuse(wanted & ~self._at(path)[1], lambda: missing(path))
         return self.optional(path, reader, wanted, None)
 
     def optional(
@@ -129,13 +132,16 @@ class RawRows:
         for row in np.flatnonzero(partial).tolist():
             there = present[:, row].tolist()
             absent = [path for path, has in zip(paths, there, strict=True) if not has]
-            self.refuse(row, error(*absent))
+            self.refuse_one(row, error(*absent))
 
-    def refuse(self, rows: Mask | int, error: BadRecordError) -> None:
-        """Refuse rows, a mask or one, that are not refused yet."""
-        if self._keep:
-            return
-        for row in np.flatnonzero(rows).tolist() if isinstance(rows, np.ndarray) else [rows]:
+    def refuse(self, rows: Mask, error: Callable[[], BadRecordError]) -> None:
+        """Refuse rows that are not refused yet, all with one error."""
+        for row in np.flatnonzero(rows).tolist() if rows.any() else ():
+            self.refuse_one(row, error())
+
+    def refuse_one(self, row: int, error: BadRecordError) -> None:
+        """Refuse a row if it is not refused yet."""
+        if not self._keep:
             self._refused.setdefault(row, Refused(row, error.reason, error.detail))
 
     def refused(self) -> list[Refused]:
@@ -144,13 +150,12 @@ class RawRows:
 
     def good(self) -> Integers:
         """Return the rows that are not refused, in order."""
-        good = self.all.copy()
-        good[[*self._refused]] = False
-        return np.flatnonzero(good)
+        rows = np.arange(len(self.all))
+        return np.delete(rows, [*self._refused]) if self._refused else rows
 
     def filled(self, default: str | None, rows: Mask) -> Column:
         """Return a column of a default in some rows, and 0 in others."""
-        return self._spread(objects([]), ~self.all, rows, default)
+        return self._spread(_NOTHING, ~self.all, rows, default)
 
     def _at(self, path: str) -> tuple[Cells, Mask]:
         """Return the cells at a path, and the rows that have a value."""

@@ -15,8 +15,8 @@ from uuid import UUID
 
 import numpy as np
 
-from abers.stream.cells import BadRecordError, Refused, plain
-from abers.stream.column_types import Column, column, objects, repeated
+from abers.stream.cells import PLAIN, BadRecordError, Refused, plain
+from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -36,7 +36,6 @@ __all__ = [
     "NumberReader",
     "PlainReader",
     "ScoreReader",
-    "dense",
     "number",
     "shown",
     "text_numbers",
@@ -45,7 +44,6 @@ __all__ = [
 _INT_BOUND = 2**63
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
 _BOOLEANS = {"true": "1", "false": "0"}
-_ONE_MEANING = frozenset([str, int, bool])  # equal values of one of these types are the same
 
 
 class CellReader(ABC):
@@ -60,13 +58,16 @@ class CellReader(ABC):
 
         A refused cell stays as it is.
         """
-        cells = dense(cells)
-        found = self._whole(cells)
+        cells, kind = _uniform(cells)
+        found = self._whole(cells, kind)
         return self._each(cells) if found is None else (found, [])
 
-    def _whole(self, cells: Column) -> Column | None:
-        """Return the values of a column at once; None if a cell needs a closer look."""
-        del cells
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        """Return the values of a column at once; None if a cell needs a closer look.
+
+        The cells are an array of numbers, or objects, all of one kind unless that is None.
+        """
+        del cells, kind
         return None
 
     def _each(self, cells: Column) -> tuple[Column, list[Refused]]:
@@ -85,12 +86,12 @@ class RepeatedReader(CellReader):
 
     def many(self, cells: Column) -> tuple[Column, list[Refused]]:
         """Return what `one` returns of each cell, and the rows that it refuses."""
-        cells = dense(cells)
-        if (found := self._whole(cells)) is not None:
+        cells, kind = _uniform(cells)
+        if (found := self._whole(cells, kind)) is not None:
             return found, []
-        given = _listed(cells)
-        if len(kinds := {*map(type, given)}) > 1 or not kinds <= _ONE_MEANING:
+        if kind not in {str, int} and cells.dtype.kind not in "bi":
             return self._each(cells)
+        given = cells.tolist()
         try:
             known = {cell: self.one(cell) for cell in dict.fromkeys(given)}
         except BadRecordError:
@@ -125,11 +126,10 @@ class IdReader(CellReader):
         detail = f"{shown(cell)} is not a valid {self._name}; write a string or a whole number"
         raise BadRecordError(self._reason, detail)
 
-    def _whole(self, cells: Column) -> Column | None:
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
         if cells.dtype == np.int64:
             return objects([*map(str, cells.tolist())])
-        are_texts = cells.dtype == object and {*map(type, cells.tolist())} == {str}
-        return cells if are_texts else None
+        return cells if kind is str else None
 
 
 class NameReader(RepeatedReader, IdReader):
@@ -138,9 +138,8 @@ class NameReader(RepeatedReader, IdReader):
     def __init__(self, name: str) -> None:
         super().__init__(name, "bad-model")
 
-    def _whole(self, cells: Column) -> Column | None:
-        found = super()._whole(cells)
-        if found is None or not len(found):
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if (found := super()._whole(cells, kind)) is None or not len(found):
             return found
         names = found.tolist()
         return repeated(names[0], len(names)) if names.count(names[0]) == len(names) else found
@@ -162,11 +161,12 @@ class NumberReader(CellReader):
         detail = f"{self._name} {shown(cell)} is not a finite number; {remedy}"
         raise BadRecordError(self._reason, detail)
 
-    def _whole(self, cells: Column) -> Column | None:
-        if cells.dtype == object:
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        found: Column | None = None
+        if kind is str:
             found = text_numbers(cells.tolist(), np.float64)
-        else:
-            found = cells.astype(np.float64, copy=False) if cells.dtype.kind in "if" else None
+        elif cells.dtype.kind in "if":
+            found = cells.astype(np.float64, copy=False)
         return found if found is not None and np.isfinite(found).all() else None
 
 
@@ -187,11 +187,10 @@ class FoldScoresReader(ScoreReader):
         read = super().one
         return [*map(read, cell)] if type(cell) is list else read(cell)
 
-    def _whole(self, cells: Column) -> Column | None:
-        given = cells.tolist() if cells.dtype == object else ()
-        if {*map(type, given)} != {list}:
-            return super()._whole(cells)
-        return cells if _are_finite(chain.from_iterable(given)) else None
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if kind is not list:
+            return super()._whole(cells, kind)
+        return cells if _are_finite(chain.from_iterable(cells.tolist())) else None
 
 
 class ClassScoresReader(ScoreReader):
@@ -205,11 +204,11 @@ class ClassScoresReader(ScoreReader):
         read = super().one
         return {name: read(found) for name, found in cell.items()}
 
-    def _whole(self, cells: Column) -> Column | None:
-        given = cells.tolist()
-        if {*map(type, given)} != {dict}:
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        if kind is not dict:
             return None
-        return cells if _are_finite(chain.from_iterable(map(dict.values, given))) else None
+        values = map(dict.values, cells.tolist())
+        return cells if _are_finite(chain.from_iterable(values)) else None
 
 
 class LabelReader(RepeatedReader):
@@ -246,7 +245,8 @@ class LabelReader(RepeatedReader):
         detail = f"{shown(plain(cell))} is not a label; write {allowed}{hint}"
         raise BadRecordError("bad-label", detail)
 
-    def _whole(self, cells: Column) -> Column | None:
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        del kind
         if self._named or cells.dtype == object or not ((cells == 0) | (cells == 1)).all():
             return None
         return cells.astype(np.int64, copy=False)
@@ -301,8 +301,8 @@ class PlainReader(CellReader):
         """Return the value."""
         return plain(cell)
 
-    def _whole(self, cells: Column) -> Column | None:
-        return None if cells.dtype == object else cells
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
+        return cells if cells.dtype != object or kind in PLAIN else None
 
 
 class ExtraReader(CellReader):
@@ -314,9 +314,14 @@ class ExtraReader(CellReader):
         return found if math.isfinite(found) else cell
 
 
-def dense(cells: Column) -> Column:
-    """Return a column of numbers if all objects of a column are numbers of one type."""
-    return column(cells.tolist()) if cells.dtype == object else cells
+def _uniform(cells: Column) -> tuple[Column, type | None]:
+    """Return a column, and the type of its objects if they have one; of numbers an array."""
+    if cells.dtype != object:
+        return cells, None
+    given = cells.tolist()
+    kind = kind_of(given)
+    found = numbers(given, kind)
+    return (cells if found is None else found), kind
 
 
 def number(cell: Any) -> float:  # noqa: ANN401

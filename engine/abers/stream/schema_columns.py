@@ -171,7 +171,7 @@ class ColumnSchema:
         labels = ~observed
         scores, x = self._scores(rows, observed), self._features(rows, observed)
         if self.kind == "labelled":
-            rows.refuse(~rows.any_present(fields.scored), missing(*fields.scored))
+            rows.refuse(~rows.any_present(fields.scored), lambda: missing(*fields.scored))
         ids, times = rows.required(fields.id, _ID), rows.required(fields.time, time)
         models = rows.optional(fields.model, _MODEL, rows.all, DEFAULT_MODEL)
         segments = rows.optional(fields.segment, _SEGMENT, observed, "")
@@ -190,7 +190,7 @@ class ColumnSchema:
         scored, label = self.fields.scored, self.fields.label
         observed, labelled = rows.any_present(scored), rows.any_present([label])
         neither = ~(observed | labelled)
-        rows.refuse(neither, missing(*scored, label))
+        rows.refuse(neither, lambda: missing(*scored, label))
         return observed | neither
 
     def _scores(self, rows: RawRows, observed: Mask) -> Column | None:
@@ -207,8 +207,10 @@ class ColumnSchema:
         paths = self.fields.x
         if isinstance(paths, str):
             return rows.optional_or_none(paths, _FEATURES, observed)
-        x = rows.dicts({path: path for path in paths or ()}, self._field, observed)
-        rows.refuse_partial(paths or (), observed, lambda first, *_: missing(first))
+        if not paths:
+            return None
+        x = rows.dicts({path: path for path in paths}, self._field, observed)
+        rows.refuse_partial(paths, observed, lambda first, *_: missing(first))
         return x
 
     def _awaited(
@@ -225,7 +227,8 @@ class ColumnSchema:
             return awaited, None
         if self.keep:
             return awaited, rows.optional(timed, readers.time, observed, None)
-        rows.refuse(known & ~rows.any_present([timed]), label_without_time(fields.label, timed))
+        late = known & ~rows.any_present([timed])
+        rows.refuse(late, lambda: label_without_time(fields.label, timed))
         given = rows.optional(timed, readers.time, known, None)
         due = np.where(known, given, times) if known.any() else times
         self._refuse_early(rows, due, times)
@@ -236,7 +239,7 @@ class ColumnSchema:
         good = rows.good()
         at, own = due[good].astype(np.int64), times[good].astype(np.int64)
         for row in np.flatnonzero(at < own).tolist():
-            rows.refuse(int(good[row]), label_before_observation(at[row], own[row]))
+            rows.refuse_one(int(good[row]), label_before_observation(at[row], own[row]))
 
 
 def label_before_observation(label: int, observation: int) -> BadRecordError:

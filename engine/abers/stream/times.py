@@ -97,14 +97,12 @@ class TimeReader(CellReader):
         )
         raise BadRecordError("bad-time", detail)
 
-    def _whole(self, cells: Column) -> Column | None:
+    def _whole(self, cells: Column, kind: type | None) -> Column | None:
         if cells.dtype.kind == "M":
             found = cells.astype("datetime64[ms]").astype(np.int64)
             return None if (found == _NOT_A_TIME).any() else found
-        if cells.dtype == object:
+        if kind is str:
             texts = cells.tolist()
-            if {*map(type, texts)} != {str}:
-                return None
             numbers = text_numbers(texts, np.int64)
             if numbers is None:
                 return _milliseconds(texts)

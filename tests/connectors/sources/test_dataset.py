@@ -179,21 +179,6 @@ def test_a_file_that_comes_later(tmp_path: Path) -> None:
     assert len(first.events) + sum(len(batch.events) for batch in batches) == 60
 
 
-def test_rows_out_of_order(tmp_path: Path) -> None:
-    """Rows of a file that go back in time, beside other files, are an error that names the row."""
-    table = history()
-    mixed = table.take(pa.array([0, 1, 5, 2, *range(6, 30)]))
-    message = r"part-0.parquet row 4: the event is 3000 ms behind an earlier one of its input; .*"
-    with pytest.raises(RecordError, match=message + "sorted by time"):
-        ids(write_parts(tmp_path, [mixed, table.slice(30)]))
-
-
-def test_one_file_may_be_out_of_order(tmp_path: Path) -> None:
-    """A data set of one file is read as the file by itself is."""
-    table = history().take(pa.array([3, 1, 2]))
-    assert ids(write_parts(tmp_path, [table])) == ["a3", "a1", "a2"]
-
-
 def test_too_many_files_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that overlap in time are open together, and only as many as memory has room for."""
     monkeypatch.setattr(lazy_merge, "MAX_OPEN", 2)
