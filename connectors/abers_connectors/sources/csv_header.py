@@ -41,6 +41,8 @@ def require_separator(name: str, line: str, header: Sequence[str], separator: st
 def require_fit(name: str, line: str, header: Sequence[str], sizes: Iterable[int | None]) -> None:
     """Raise a RecordError if all records have the same number of fields, and the header another.
 
+    Records of one field are junk, which says nothing of the header.
+
     Parameters
     ----------
     name
@@ -51,7 +53,7 @@ def require_fit(name: str, line: str, header: Sequence[str], sizes: Iterable[int
         Numbers of fields of the first records; None of one that is unreadable.
     """
     found = [*sizes]
-    if len(found) < _ENOUGH or len({*found}) > 1 or found[0] in {None, len(header)}:
+    if len(found) < _ENOUGH or len({*found}) > 1 or found[0] in {None, 1, len(header)}:
         return
     size = found[0] or 0
     if line.startswith("#") or len(header) == 1:
