@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +117,20 @@ def test_patterns_and_urls(tmp_path: Path) -> None:
     (tmp_path / "day" / "_SUCCESS").touch()
     for one in (name, f"{name}/part-*.parquet", f"file://{name}", f"{tmp_path}/d*"):
         assert ids(one) == history()["id"].to_pylist()
+
+
+@pytest.mark.parametrize("folder", ["run [1]", "a*b", "what?", "100 %", "x::y"])
+def test_a_name_that_exists_is_no_pattern(tmp_path: Path, folder: str) -> None:
+    """Folders and files have the names that they have, alone, in a pattern and in a URL."""
+    name = write_parts(tmp_path / folder, [history().slice(0, 30), history().slice(30)])
+    (tmp_path / "run 1").mkdir()  # what the pattern would name
+    for one in (name, f"{name}/*-*.parquet", f"file://{quote(name)}", f"{name}/"):
+        assert ids(one) == history()["id"].to_pylist()
+    (tmp_path / folder / "part-[0].parquet").write_bytes(
+        (tmp_path / folder / "part-0.parquet").read_bytes()
+    )
+    for one in (f"{name}/part-[0].parquet", f"file://{quote(name)}/part-[0].parquet"):
+        assert len(ids(one)) == 30
 
 
 def test_the_same_id_in_two_files_is_a_duplicate(tmp_path: Path) -> None:
