@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.monitoring.base import BAND_LEVEL, Figure
-from abers.reference.tally import PARTS
+from abers.monitoring.reliability import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

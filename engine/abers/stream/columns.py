@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from abers.stream.arrow_fields import FieldNames
 
-__all__ = ["Column", "Events", "Rows", "by_key", "column", "objects"]
+__all__ = ["Column", "Events", "Rows", "as_events", "by_key", "column", "objects"]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -307,6 +307,11 @@ class Rows(Sequence[T], Generic[T]):
         """Yield the objects."""
         names = self.kind.__struct_fields__[: len(self.columns)]
         return map(self.kind, *(self.columns[name].tolist() for name in names))
+
+
+def as_events(data: Events | object) -> Events:
+    """Return events as they are, and those of a table of Arrow or a data frame."""
+    return data if isinstance(data, Events) else Events.from_arrow(data)
 
 
 def by_key(keys: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:

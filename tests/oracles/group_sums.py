@@ -9,9 +9,8 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from abers.reference.elementary import logit
-from abers.reference.tally import BINS, EDGES
+from tests.oracles.elementary import logit
+from tests.oracles.tally import BINS, EDGES
 
 if TYPE_CHECKING:
     from abers.arrays import Floats

@@ -11,9 +11,9 @@ from __future__ import annotations
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from abers.reference.elementary import exponential
-from abers.reference.lanes import Lanes
-from abers.reference.mixture import ExpertLanes
+from tests.oracles.elementary import exponential
+from tests.oracles.lanes import Lanes
+from tests.oracles.mixture import ExpertLanes
 
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers

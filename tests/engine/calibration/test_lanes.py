@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tests.oracles.experts import mixed
+from tests.oracles.lanes import Lanes
 
 from abers.arrays import EXPIRE, LEARN, PREDICT, REMOVE
 from abers.backends import core
-from abers.reference.experts import mixed
-from abers.reference.lanes import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from abers._core import Aggregation
+
+pytestmark = pytest.mark.native
 
 PRIOR = (0.25, 0.125, 0.125, 0.125, 0.375)  # of a mixture with one shrunk probability
 
@@ -86,7 +88,6 @@ def test_lanes_without_a_label_are_dropped() -> None:
     assert saved(mixture)["weights"][5:].tolist() == [[*PRIOR]] * 5
 
 
-@pytest.mark.native
 def test_dropped_lanes_give_back_their_memory() -> None:
     """After a burst whose labels never come, a mixture is as small as before, within a page."""
     mixture = core.Aggregation(1)
@@ -98,7 +99,6 @@ def test_dropped_lanes_give_back_their_memory() -> None:
     assert mixture.__sizeof__() - before <= 32_768
 
 
-@pytest.mark.native
 def test_lanes_stay_within_the_formula() -> None:
     """Pending observations and lanes take no more memory than docs/operations.md says."""
     for n in (10_000, 70_000, 150_000):

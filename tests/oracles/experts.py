@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from abers.reference.elementary import logistic, logit
+from tests.oracles.elementary import logistic, logit
 
 __all__ = ["CLIP", "FixedShare", "Jumper", "OnlinePlatt", "clipped", "mean", "mixed", "scale"]
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from abers.reference.experts import Jumper, OnlinePlatt, clipped, mixed
-from abers.reference.mixture import BaseAggregation
+from tests.oracles.experts import Jumper, OnlinePlatt, clipped, mixed
+from tests.oracles.mixture import BaseAggregation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.oracles.lanes import Awaiting
+
     from abers.arrays import Bytes, Floats, Integers
-    from abers.reference.lanes import Awaiting
 
 __all__ = ["Aggregation"]
 

@@ -1,8 +1,4 @@
-"""The native pending store against its specification, class to class.
-
-Both take the same events, and after each batch everything that can be read is equal. Slots may
-differ, but not what they refer to.
-"""
+"""The native pending store, as far as a processor does not show it; `naive.py` has its rules."""
 
 from __future__ import annotations
 
@@ -13,36 +9,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.cases import native_exists
 
-from abers.reference.clock import FOREVER
-from abers.reference.pending_store import EARLY, FINISHED, PENDING, PendingStore
-from abers.reference.store_counts import Count
+from abers.backends import core
+from abers.stream.pending_store import EARLY, FINISHED, PENDING, Count
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-if not native_exists():
-    pytest.skip("needs the native core", allow_module_level=True)
+    from abers._core import PendingStore
 
-from abers import _core
-
-pytestmark = pytest.mark.native
-
-Either = _core.PendingStore | PendingStore
 Events = list[tuple[str, int, int, int, float]]  # id, kind, model, time, value
 
-LIMITS = st.tuples(
-    st.integers(0, 3),  # lateness
-    st.integers(0, 12),  # wait
-    st.integers(0, 12),  # memory
-    st.sampled_from([0, 1, 5, 5, 20, FOREVER]),  # jump
-    st.integers(1, 4),  # max_pending
-    st.integers(1, 3),  # max_early
-    st.integers(0, 4),  # max_finished
-    st.sampled_from([0, 200, 350, 600, 3000]),  # max_bytes
-    st.sampled_from([None, 0.0, 7.0]),  # assumed
-)
+FOREVER = 1 << 53
+"""A jump from which no time is too far ahead."""
 EVENTS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", "ä", "a much longer name than the others", "\0", "日本"]),
@@ -66,7 +45,7 @@ class Done(NamedTuple):
     dropped: NDArray[np.int64]
 
 
-def done(held: Either, events: Events) -> Done:
+def done(held: PendingStore, events: Events) -> Done:
     """Process a batch."""
     held.recycle()
     ids = [event[0] for event in events]
@@ -86,7 +65,7 @@ def done(held: Either, events: Events) -> Done:
     return Done(steps, found, learned, assumed, unknown, dropped)
 
 
-def take(held: Either, events: Events) -> tuple[list[Any], ...]:
+def take(held: PendingStore, events: Events) -> tuple[list[Any], ...]:
     """Process a batch: return all but the slots of steps and dropped observations."""
     taken = done(held, events)
     rows = np.vstack([taken.steps[[0, 2, 3, 4, 5]], taken.kinds, taken.values])
@@ -94,7 +73,7 @@ def take(held: Either, events: Events) -> tuple[list[Any], ...]:
 
 
 def entries(
-    held: Either, store: int, most: int = 10**6
+    held: PendingStore, store: int, most: int = 10**6
 ) -> tuple[list[str], list[list[Any]], NDArray[np.int64]]:
     """Read a store, `most` entries at a time: ids, columns, slots."""
     count = held.count(store)
@@ -114,9 +93,9 @@ def entries(
 ROOMY = (1, 5, 5, 2, 10**6, 10**6, 10**6, 10**6, 1.0)
 
 
-def restored(held: Either, most: int) -> Either:
-    """Make another store of the same kind with the same entries, `most` at a time."""
-    other = type(held)(*ROOMY)
+def restored(held: PendingStore, most: int) -> PendingStore:
+    """Make another store with the same entries, `most` at a time."""
+    other: PendingStore = core.PendingStore(*ROOMY)
     other.set_clocks(held.clocks())
     for store in (PENDING, EARLY, FINISHED):
         ids, columns, _ = entries(held, store)
@@ -128,33 +107,9 @@ def restored(held: Either, most: int) -> Either:
     return other
 
 
-@given(
-    limits=LIMITS,
-    batches=st.lists(EVENTS, max_size=6),
-    restart=st.sampled_from([None, None, 0, 1]),
-)
-def test_same_lives(limits: tuple[Any, ...], batches: list[Events], restart: int | None) -> None:
-    """Steps, unknown labels, counts, clocks and all entries are equal after every batch."""
-    native, plain = _core.PendingStore(*limits), PendingStore(*limits)
-    for events in batches:
-        assert take(native, events) == take(plain, events)
-        assert (native.clock, native.clocks(), native.counts) == (
-            plain.clock,
-            plain.clocks(),
-            plain.counts,
-        )
-        for store in (PENDING, EARLY, FINISHED):
-            ours, theirs = entries(native, store), entries(plain, store)
-            assert ours[:2] == theirs[:2]
-        if restart is not None and restart < len(plain.clocks()):
-            native.restart(restart)
-            plain.restart(restart)
-
-
-@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
-def test_a_label_that_does_not_come_is_assumed_once(kind: type[Either]) -> None:
+def test_a_label_that_does_not_come_is_assumed_once() -> None:
     """An observation that expires learns the assumed label; the next one of its id is late."""
-    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6, 7.0)
+    held = core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6, 7.0)
     steps, assumed, _, dropped = take(held, [("a", 0, 0, 1, 3.0), ("b", 0, 0, 7, 0.0)])
     # Row, key, times of observation and label, clock, kind, value.
     assert steps == [[0, 0, 1, 0, 1, 0, 0], [1, 0, 1, 6, 7, 2, 7], [1, 1, 7, 0, 7, 0, 0]]
@@ -164,10 +119,9 @@ def test_a_label_that_does_not_come_is_assumed_once(kind: type[Either]) -> None:
     assert held.count(PENDING) == 1
 
 
-@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
-def test_an_assumed_observation_waits_once_more(kind: type[Either]) -> None:
+def test_an_assumed_observation_waits_once_more() -> None:
     """After a second wait an observation is finished, and nothing counts as lost."""
-    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6, 7.0)
+    held = core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6, 7.0)
     take(held, [("a", 0, 0, 1, 3.0), ("b", 0, 0, 7, 0.0)])
     steps, assumed, _, dropped = take(held, [("c", 0, 0, 13, 0.0)])
     assert ([step[5] for step in steps], assumed, dropped) == ([2, 0], ["b"], [])
@@ -178,7 +132,7 @@ def test_an_assumed_observation_waits_once_more(kind: type[Either]) -> None:
 @given(batches=st.lists(EVENTS, max_size=6))
 def test_slots_of_pending_observations_differ(batches: list[Events]) -> None:
     """Pending observations have distinct slots below the capacity; slot 0 is never used."""
-    held = _core.PendingStore(0, 20, 5, FOREVER, 10, 10, 5, 10**6)
+    held = core.PendingStore(0, 20, 5, FOREVER, 10, 10, 5, 10**6)
     for events in batches:
         take(held, events)
         slots = entries(held, PENDING)[2].tolist()
@@ -186,11 +140,10 @@ def test_slots_of_pending_observations_differ(batches: list[Events]) -> None:
         assert all(slot < held.capacity() for slot in slots)
 
 
-@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
 @given(batches=st.lists(EVENTS, max_size=6))
-def test_what_was_dropped_is_no_longer_pending(kind: type[Either], batches: list[Events]) -> None:
+def test_what_was_dropped_is_no_longer_pending(batches: list[Events]) -> None:
     """A dropped observation was pending or came in the batch, and keeps its slot and key."""
-    held = kind(0, 20, 5, FOREVER, 2, 10, 5, 10**6)
+    held = core.PendingStore(0, 20, 5, FOREVER, 2, 10, 5, 10**6)
     for events in batches:
         _, columns, slots = entries(held, PENDING)
         taken = done(held, events)
@@ -206,23 +159,21 @@ def test_what_was_dropped_is_no_longer_pending(kind: type[Either], batches: list
 @given(events=EVENTS, more=EVENTS, most=st.integers(1, 9))
 def test_what_is_loaded_is_what_was_written(events: Events, more: Events, most: int) -> None:
     """A store loaded with another's entries continues as the other does."""
-    for kind in (_core.PendingStore, PendingStore):
-        held = kind(*ROOMY)
-        take(held, events)
-        other = restored(held, most)
-        for store in (PENDING, EARLY, FINISHED):
-            whole = entries(held, store)
-            assert entries(other, store)[:2] == entries(held, store, most)[:2] == whole[:2]
-        assert entries(other, PENDING)[2].tolist() == [*range(1, other.count(PENDING) + 1)]
-        assert take(other, more) == take(held, more)
-        for store in (PENDING, EARLY, FINISHED):
-            assert entries(other, store)[:2] == entries(held, store)[:2]
+    held = core.PendingStore(*ROOMY)
+    take(held, events)
+    other = restored(held, most)
+    for store in (PENDING, EARLY, FINISHED):
+        whole = entries(held, store)
+        assert entries(other, store)[:2] == entries(held, store, most)[:2] == whole[:2]
+    assert entries(other, PENDING)[2].tolist() == [*range(1, other.count(PENDING) + 1)]
+    assert take(other, more) == take(held, more)
+    for store in (PENDING, EARLY, FINISHED):
+        assert entries(other, store)[:2] == entries(held, store)[:2]
 
 
-@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
-def test_more_entries_than_there_are(kind: type[Either]) -> None:
+def test_more_entries_than_there_are() -> None:
     """More entries than there are after a position raise an error, as does a wrong position."""
-    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    held = core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     take(held, [("a", 0, 0, 1, 0.0)])
     numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
     for behind in (0, 1, 7):
@@ -230,10 +181,9 @@ def test_more_entries_than_there_are(kind: type[Either]) -> None:
             held.entries(PENDING, behind, times, numbers, numbers, times, times, np.zeros(2))
 
 
-@pytest.mark.parametrize("kind", [_core.PendingStore, PendingStore])
-def test_an_id_that_is_there_twice(kind: type[Either]) -> None:
+def test_an_id_that_is_there_twice() -> None:
     """Entries that no store could have written are refused."""
-    held = kind(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    held = core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     numbers, times = np.zeros(2, np.uint32), np.zeros(2, np.int64)
     with pytest.raises(ValueError, match="twice"):
         held.load(PENDING, ["a", "a"], numbers, numbers, times, times, np.zeros(2))
@@ -241,7 +191,7 @@ def test_an_id_that_is_there_twice(kind: type[Either]) -> None:
 
 def test_an_invalid_id_changes_nothing() -> None:
     """An id that UTF-8 cannot encode is an error before any event is processed."""
-    held = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    held = core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     with pytest.raises(UnicodeEncodeError):
         take(held, [("a", 0, 0, 1, 0.0), ("\ud800", 0, 0, 2, 0.0)])
     assert (held.clock, held.count(PENDING), sum(held.counts)) == (None, 0, 0)
@@ -249,7 +199,7 @@ def test_an_invalid_id_changes_nothing() -> None:
 
 def test_columns_of_different_lengths() -> None:
     """The native store reads nothing beyond a column that is too short."""
-    held = _core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
+    held = core.PendingStore(0, 5, 5, FOREVER, 10, 10, 10, 10**6)
     short, numbers = np.zeros(1, np.int64), np.zeros(2, np.uint32)
     kinds = np.zeros(2, np.uint8)
     with pytest.raises(ValueError, match="length"):
@@ -262,10 +212,10 @@ def test_columns_of_different_lengths() -> None:
         held.count(3)
 
 
-@pytest.mark.large(1_000_000, reference=1)
+@pytest.mark.large(1_000_000)
 def test_a_million_pending_observations_are_small(size: int) -> None:
     """An entry with an id of 16 characters takes at most 120 bytes of the store."""
-    held = _core.PendingStore(0, 10**9, 5, FOREVER, 10**7, 10, 10, 10**9)
+    held = core.PendingStore(0, 10**9, 5, FOREVER, 10**7, 10, 10, 10**9)
     for first in range(0, size, 10_000):
         take(held, [(f"{i:016d}", 0, 0, i, 0.0) for i in range(first, first + 10_000)])
     assert held.count(PENDING) == size

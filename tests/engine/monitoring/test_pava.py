@@ -1,8 +1,6 @@
-"""Isotonic regression of groups, on the native and on the reference backend."""
+"""Isotonic regression of groups, against the definition."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.backends import core
-from abers.reference import pava
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from abers.reference.calibration_set import pool
 
 LARGE = 2**60  # products of two such take more than 64 bits
 
@@ -23,30 +18,28 @@ GROUPS = st.lists(
 ).map(lambda groups: [(zeros or 1, ones) for zeros, ones in groups])
 
 
-def pooled(module: ModuleType, groups: list[tuple[int, int]]) -> list[int]:
-    """Return the ends of the blocks."""
+def pooled(groups: list[tuple[int, int]]) -> list[int]:
+    """Return the ends of the blocks: each the number of groups up to it."""
     columns = np.array(groups, np.int64).reshape(-1, 2)
     ends = np.empty(len(groups), np.int64)
-    count = module.pooled(columns.sum(axis=1), np.ascontiguousarray(columns[:, 1]), ends)
+    count = core.pooled(columns.sum(axis=1), np.ascontiguousarray(columns[:, 1]), ends)
     found: list[int] = ends[:count].tolist()
     return found
 
 
-@pytest.mark.native
 @given(groups=GROUPS)
-def test_backends_agree(groups: list[tuple[int, int]]) -> None:
-    """Both find the same blocks, whatever the counts."""
-    assert pooled(core, groups) == pooled(pava, groups)
+def test_blocks_are_those_of_the_definition(groups: list[tuple[int, int]]) -> None:
+    """The blocks are those of the definition, however large the counts."""
+    blocks = pool((float(number), group) for number, group in enumerate(groups, 1))
+    assert pooled(groups) == [int(block.upper) for block in blocks]
 
 
-@pytest.mark.parametrize("module", [core, pava])
-def test_adjacent_violators_are_pooled(module: ModuleType) -> None:
+def test_adjacent_violators_are_pooled() -> None:
     """Groups whose shares fall or are equal become one block, and so do those below it."""
-    assert pooled(module, [(1, 0), (1, 2), (1, 2), (1, 1), (0, 1)]) == [1, 4, 5]
-    assert pooled(module, []) == []
+    assert pooled([(1, 0), (1, 2), (1, 2), (1, 1), (0, 1)]) == [1, 4, 5]
+    assert pooled([]) == []
 
 
-@pytest.mark.native
 def test_columns_of_different_lengths() -> None:
     """The core refuses columns of different lengths."""
     one, two = np.ones(1, np.int64), np.ones(2, np.int64)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from abers.reference.experts import mean
-from abers.reference.mixture import BaseAggregation
+from tests.oracles.experts import mean
+from tests.oracles.mixture import BaseAggregation
 
 if TYPE_CHECKING:
     from abers.arrays import Bytes, Floats, Integers

@@ -1,4 +1,4 @@
-"""Sums over forecasts and their labels, native and by the specification."""
+"""Sums over forecasts and their labels, against plain Python."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import tally
+from tests.oracles.tally import BINS, PARTS
 
 from abers.backends import core
-from abers.reference import tally
-from abers.reference.tally import BINS, PARTS
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -47,10 +47,9 @@ def grouped(tally: tally.Tally) -> tuple[Integers, Integers, Integers]:
     return groups  # type: ignore[return-value]
 
 
-@pytest.mark.native
 @given(batches=BATCHES)
-def test_backends_score_alike(batches: list[Pairs]) -> None:
-    """Both add the same terms in the same order, to the last bit."""
+def test_scores_equal_their_oracle(batches: list[Pairs]) -> None:
+    """The terms and their order are those of plain Python, to the last bit."""
     assert scored(core, batches) == scored(tally, batches)
 
 
@@ -75,12 +74,11 @@ def bet(
     return np.concatenate(found).tobytes(), counts.tobytes()
 
 
-@pytest.mark.native
 @given(case=BINS_BET_ON, capped=st.booleans(), at=st.integers(0, 30))
-def test_backends_bet_alike(
+def test_bets_equal_their_oracle(
     case: tuple[list[list[float]], list[float], list[float]], at: int, *, capped: bool
 ) -> None:
-    """Both bet the same, to the last bit, however labels are batched."""
+    """Bets are those of plain Python, to the last bit, however labels are batched."""
     rows, null, held = case
     shares = np.array(rows).reshape(len(rows), len(null))
     columns = (np.array(null), np.array(held))
@@ -100,10 +98,9 @@ def test_a_bet_on_bins(*, capped: bool) -> None:
     assert counts.tolist() == [(0.5 + 1) * 0.5 + 0.25, 1.5 * 0.5 + 0.75]
 
 
-@pytest.mark.native
 @given(terms=st.lists(st.floats(-1e9, 1e9), max_size=60), total=st.floats(0, 1e9))
-def test_backends_add_alike(terms: list[float], total: float) -> None:
-    """Both add one term after the other."""
+def test_sums_of_terms_equal_their_oracle(terms: list[float], total: float) -> None:
+    """Terms are added one after the other."""
     column = np.array(terms, float)
     assert core.added(total, column) == tally.added(total, column)
 
@@ -116,10 +113,9 @@ def test_terms_are_added_in_their_order(module: ModuleType) -> None:
     assert module.added(0.0, terms[:0]) == 0.0
 
 
-@pytest.mark.native
 @given(batches=BATCHES)
-def test_backends_count_alike(batches: list[Pairs]) -> None:
-    """Both round alike, and count alike."""
+def test_counts_equal_their_oracle(batches: list[Pairs]) -> None:
+    """Forecasts are rounded and counted as in plain Python."""
     native, plain = core.Tally(), tally.Tally()
     for pairs in batches:
         native.add(*columns(pairs))
@@ -166,7 +162,6 @@ def test_groups_are_added_to_what_is_there(module: ModuleType) -> None:
     assert [column.tolist() for column in grouped(tally)] == [[7, 2048], [5, 11], [2, 4]]
 
 
-@pytest.mark.native
 def test_columns_of_different_lengths() -> None:
     """The core refuses columns of different lengths."""
     one, two, whole = np.ones(1), np.ones(2), np.ones(2, np.int64)

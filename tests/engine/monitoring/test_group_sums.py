@@ -1,4 +1,4 @@
-"""Sums of groups of forecasts, native and by the specification."""
+"""Sums of groups of forecasts, against plain Python."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import group_sums, tally
 
 from abers.backends import core
-from abers.reference import group_sums, tally
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -51,17 +51,17 @@ def test_batches_make_no_difference(pairs: list[tuple[float, int]], cuts: list[i
     assert summed(core, pairs, cuts) == summed(core, pairs, [])
 
 
-@pytest.mark.native
 @given(pairs=PAIRS)
-def test_backends_add_alike(pairs: list[tuple[float, int]]) -> None:
-    """Both backends have the same sums, to the last bit."""
+def test_sums_equal_their_oracle(pairs: list[tuple[float, int]]) -> None:
+    """The sums are those of plain Python, to the last bit."""
     assert summed(core, pairs, []) == summed(group_sums, pairs, [])
 
 
-@pytest.mark.native
 @given(pairs=PAIRS, main=st.floats(0.01, 20.0), bins=st.floats(0.01, 20.0))
-def test_backends_decide_alike(pairs: list[tuple[float, int]], main: float, bins: float) -> None:
-    """Both backends say the same of what is undecided."""
+def test_decisions_equal_the_oracle(
+    pairs: list[tuple[float, int]], main: float, bins: float
+) -> None:
+    """What is undecided is so in plain Python, too."""
     found = []
     for module in (core, group_sums):
         groups = module.GroupSums(TOLERANCES)
@@ -105,10 +105,9 @@ def test_differences_of_losses(rows: list[tuple[float, float, int]], cut: int) -
     assert found[2] == clipped
 
 
-@pytest.mark.native
 @given(rows=TRIPLES, cut=st.integers(0, 60))
-def test_backends_find_the_same_differences(rows: list[tuple[float, float, int]], cut: int) -> None:
-    """Both backends have the same sums of differences, to the last bit."""
+def test_differences_equal_their_oracle(rows: list[tuple[float, float, int]], cut: int) -> None:
+    """The sums of differences are those of plain Python, to the last bit."""
     assert differences(core, rows, cut).tobytes() == differences(tally, rows, 0).tobytes()
 
 

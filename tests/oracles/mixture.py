@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from tests.oracles.elementary import logarithm
+from tests.oracles.experts import FixedShare
+from tests.oracles.lanes import Lanes
+
 from abers.arrays import EXPIRE, LEARN, PREDICT
-from abers.reference.elementary import logarithm
-from abers.reference.experts import FixedShare
-from abers.reference.lanes import Lanes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

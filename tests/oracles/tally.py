@@ -10,8 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from abers.reference.elementary import logarithm
+from tests.oracles.elementary import logarithm
 
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers

@@ -1,8 +1,8 @@
-"""Checks and numbers of a column of strings, native and by the specification."""
+"""Texts, and the checks and numbers of a column of them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
 
 import numpy as np
 import pytest
@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.backends import core
-from abers.reference import text_columns
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from abers.stream.name_columns import fits, is_text
 
 _SURROGATE = "a\ud800"
 
@@ -33,28 +30,31 @@ _ANYTHING = st.one_of(
 _MOST = st.integers(1, 12) | st.just(2**31 - 1)
 
 
-@pytest.mark.native
 @given(st.lists(_ANYTHING | st.text(st.sampled_from("aé日🐦"), max_size=6), max_size=8), _MOST)
-def test_backends_agree(texts: list[object], most: int) -> None:
-    """Both return the same for any list and any limit."""
-    assert core.are_names(texts, most) == text_columns.are_names(texts, most)
-    native, plain = np.zeros((2, len(texts)), np.uint32)
-    names = core.distinct(texts, native, most)
-    assert names == text_columns.distinct(texts, plain, most)
+def test_texts_are_those_of_the_definition(texts: list[object], most: int) -> None:
+    """A text is of the type str and of Unicode's characters; it fits if its UTF-8 does."""
+    are = [type(text) is str and re.search("[\ud800-\udfff]", text) is None for text in texts]
+    assert [is_text(text) for text in texts] == are
+    good = [text for text, valid in zip(texts, are, strict=True) if valid]
+    fit = [len(str(text).encode()) <= most for text in good]
+    assert [fits(str(text), most) for text in good] == fit
+    numbers = np.zeros(len(texts), np.uint32)
+    names = core.distinct(texts, numbers, most)
+    assert core.are_names(texts, most) is (all(are) and all(fit) and "" not in texts)
+    assert (names is not None) is (all(are) and all(fit))
     if names is not None:
-        np.testing.assert_array_equal(native, plain)
+        assert names == [*dict.fromkeys(texts)]
+        assert [names[number] for number in numbers] == texts
 
 
-@pytest.mark.parametrize("module", [core, text_columns])
-def test_distinct_gives_order_of_appearance(module: ModuleType) -> None:
+def test_distinct_gives_order_of_appearance() -> None:
     """Equal strings have one number, though they are different objects."""
     numbers = np.empty(5, np.uint32)
-    names = module.distinct(["b", str(b"a", "ascii"), "b", "c", "a"], numbers, 1)
+    names = core.distinct(["b", str(b"a", "ascii"), "b", "c", "a"], numbers, 1)
     assert names == ["b", "a", "c"]
     assert numbers.tolist() == [0, 1, 0, 2, 1]
 
 
-@pytest.mark.parametrize("module", [core, text_columns])
 @pytest.mark.parametrize(
     ("texts", "are"),
     [
@@ -66,34 +66,31 @@ def test_distinct_gives_order_of_appearance(module: ModuleType) -> None:
         ([b"a"], False),
     ],
 )
-def test_are_names(module: ModuleType, texts: list[object], *, are: bool) -> None:
+def test_are_names(texts: list[object], *, are: bool) -> None:
     """A name is a non-empty string of the type str, without a surrogate."""
-    assert module.are_names(texts, 100) is are
+    assert core.are_names(texts, 100) is are
 
 
-@pytest.mark.parametrize("module", [core, text_columns])
 @pytest.mark.parametrize(
     ("text", "size"),
     [("abc", 3), ("aé", 3), ("ß" * 9, 18), ("日本", 6), ("a日", 4), ("🐦", 4), ("é🐦", 6)],
 )
-def test_lengths_are_bytes(module: ModuleType, text: str, size: int) -> None:
+def test_lengths_are_bytes(text: str, size: int) -> None:
     """A string fits if its UTF-8 has at most that many bytes."""
     assert len(text.encode()) == size
-    for most, fits in ((size, True), (size - 1, False)):
-        assert module.are_names([text], most) is fits
-        assert (module.distinct([text], np.empty(1, np.uint32), most) is not None) is fits
+    for most, fit in ((size, True), (size - 1, False)):
+        assert core.are_names([text], most) is fit
+        assert (core.distinct([text], np.empty(1, np.uint32), most) is not None) is fit
 
 
-@pytest.mark.parametrize("module", [core, text_columns])
-def test_no_text_is_short(module: ModuleType) -> None:
+def test_no_text_is_short() -> None:
     """Every string of a list is measured, also one that follows itself."""
     texts, numbers = ["a", "a", "long", "long"], np.empty(4, np.uint32)
-    assert not module.are_names(texts, 3)
-    assert module.distinct(texts, numbers, 3) is None
-    assert module.distinct(texts, numbers, 4) == ["a", "long"]
+    assert not core.are_names(texts, 3)
+    assert core.distinct(texts, numbers, 3) is None
+    assert core.distinct(texts, numbers, 4) == ["a", "long"]
 
 
-@pytest.mark.native
 def test_lengths_must_agree() -> None:
     """Numbers of another length are refused before anything is written."""
     with pytest.raises(ValueError, match="differ in length"):

@@ -1,20 +1,18 @@
-"""Predictions that leave in order, and bets on them, on either backend."""
+"""Predictions that leave in order, and bets on them, against plain Python."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles.reorder_buffer import ReorderBuffer
 
-from abers import reference
 from abers.backends import core
-
-if TYPE_CHECKING:
-    from types import ModuleType
+from abers.reference import CalibrationSet
 
 PREDICTS, LEARNS, EXPIRES = range(3)
 FORECASTS = st.one_of(st.floats(0, 1), st.sampled_from((0.0, 0.5, 1.0, 0.25, 1 / 8192, 3 / 8192)))
@@ -41,13 +39,16 @@ def columns(life: Life) -> tuple[Any, ...]:
 
 
 class Bets:
-    """A buffer of one implementation, and its two sets of labels."""
+    """A buffer of the core or of the oracle, and its two sets of labels."""
 
-    def __init__(self, module: ModuleType, least: int, beside: int = 0) -> None:
+    def __init__(self, least: int, beside: int = 0, *, plain: bool = False) -> None:
         """Start empty; labels bring some more numbers."""
-        self.module, self.least, self.beside = module, least, beside
-        self.queue = module.ReorderBuffer(4 + beside, least)
-        self.sets = [module.CalibrationSet(0, 0.0, 0.0), module.CalibrationSet(5, 0.0, 0.0)]
+        self.least, self.beside, self.plain = least, beside, plain
+        buffer, kind = (
+            (ReorderBuffer, CalibrationSet) if plain else (core.ReorderBuffer, core.CalibrationSet)
+        )
+        self.queue: Any = buffer(4 + beside, least)
+        self.sets: list[Any] = [kind(0, 0.0, 0.0), kind(5, 0.0, 0.0)]
 
     def bet(self, part: tuple[Any, ...]) -> list[list[Any]]:
         """Bet on steps, and return the rows that left."""
@@ -72,7 +73,7 @@ class Bets:
 
     def moved(self) -> Bets:
         """Return another buffer with the same rows and sets."""
-        other, n = Bets(self.module, self.least, self.beside), self.queue.size()
+        other, n = Bets(self.least, self.beside, plain=self.plain), self.queue.size()
         rows: list[Any] = [np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.uint8)]
         rows.append(np.empty((n, 4 + self.beside)))
         self.queue.columns(*rows)
@@ -83,11 +84,10 @@ class Bets:
         return other
 
 
-@pytest.mark.native
 @given(life=LIVES, least=st.integers(0, 3), at=st.integers(0, 80), beside=st.integers(0, 2))
-def test_backends_bet_alike(life: Life, least: int, at: int, beside: int) -> None:
+def test_bets_equal_their_oracle(life: Life, least: int, at: int, beside: int) -> None:
     """Rows, factors and the steps at which they leave are equal, also from saved rows."""
-    ours, theirs = Bets(core, least, beside), Bets(reference, least, beside)
+    ours, theirs = Bets(least, beside), Bets(least, beside, plain=True)
     steps = columns(life)
     first, rest = (tuple(column[part] for column in steps) for part in (slice(at), slice(at, None)))
     found = ours.bet(first)
@@ -100,14 +100,13 @@ def test_backends_bet_alike(life: Life, least: int, at: int, beside: int) -> Non
     assert ours.held() == theirs.held()
 
 
-@pytest.mark.native
 @given(life=LIVES, least=st.integers(0, 3))
-def test_backends_wait_alike(life: Life, least: int) -> None:
-    """Rows leave in the order of the observations, from both."""
+def test_waiting_equals_its_oracle(life: Life, least: int) -> None:
+    """Rows leave as in plain Python, in the order of the observations."""
     kinds, numbers, times, values = columns(life)
     found = []
-    for module in (core, reference):
-        queue = module.ReorderBuffer(2, least)
+    for buffer in (core.ReorderBuffer, ReorderBuffer):
+        queue = buffer(2, least)
         count = queue.run(kinds, numbers, times, np.column_stack((numbers * 0.5, values)))
         out = *np.empty((3, count), np.int64), np.empty((count, 2))
         queue.settled(*out)
@@ -150,7 +149,7 @@ def test_order(life: Life) -> None:
 
 def test_a_row_that_is_none_is_named() -> None:
     """An invalid forecast or label is reported by its position, and nothing is done."""
-    bets = Bets(core, 0)
+    bets = Bets(0)
     numbers = np.arange(3)
     for kinds, values, at in (([0, 0, 0], [0.5, 1.5, 2.0], 1), ([0, 0, 1], [0.5, 1.0, 0.5], 2)):
         part = (np.array(kinds, np.uint8), numbers, numbers, np.array(values)[:, np.newaxis])

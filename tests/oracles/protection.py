@@ -13,9 +13,10 @@ from abers.arrays import EXPIRE, LEARN, ONE, PREDICT, REMOVE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tests.oracles.aggregation import Aggregation
+
     from abers.arrays import Bytes, Floats, Integers
-    from abers.reference.aggregation import Aggregation
-    from abers.reference.calibration_set import CalibrationSet
+    from abers.reference import CalibrationSet
 
 __all__ = ["Protection", "shrunk"]
 

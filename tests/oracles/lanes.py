@@ -12,9 +12,9 @@ import heapq
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from tests.oracles.experts import scale
 
 from abers.arrays import EXPIRE, LEARN, PREDICT
-from abers.reference.experts import scale
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
