@@ -117,7 +117,8 @@ class Config(Section):
             return values.multiclass(self.task.classes)
         if self.task.kind == "regression":
             return values.regression()
-        if self.calibrator.kind in registry.FOLDED:
+        kind = self.calibrator.kind
+        if kind is not None and registry.capabilities(kind, self.task.kind).score == "folds":
             return values.cross(self.input.pos_label)
         return values.binary(self.input.pos_label)
 
