@@ -9,15 +9,17 @@ import numpy as np
 
 from abers.exceptions import TimeError
 from abers.monitoring.base import consistency_bands
+from abers.monitoring.doubts import label_doubts, score_doubts
 from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.reliability_figure import reliability_figure
 from abers.monitoring.scores import PrequentialScores
 from abers.monitoring.verdict import Words
 from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.notebook.forecast_report import ForecastReport
-from abers.notebook.forecast_rows import forecast_rows, grouped
+from abers.notebook.forecast_rows import forecast_rows, grouped, known_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from numpy.typing import ArrayLike
@@ -95,6 +97,7 @@ class ForecastMonitor:
             verdict=verdict,
             needs=tuple(one for one in needs if one.more),
             figures=self._figures(),
+            notes=(*label_doubts(scores), *score_doubts(scores)),
         )
 
     def _figures(self) -> tuple[Figure, ...]:
@@ -165,7 +168,8 @@ def report(  # noqa: PLR0913 - the columns of a table
     Parameters
     ----------
     y
-        Array of shape (n,): labels, 0 or 1.
+        Array of shape (n,): labels, 0 or 1. None, NaN and other missing values are labels that are
+        not known yet: their rows are counted, and not scored.
     p
         Array of shape (n,): probabilities of label 1, as they were forecast before the label.
     time
@@ -208,14 +212,24 @@ def report(  # noqa: PLR0913 - the columns of a table
     2
     """
     whole = ForecastMonitor(tolerance)
-    rows = forecast_rows(y, p, time, 0)
+    labels, known = known_labels(y)
+    rows = forecast_rows(labels, p, time, 0)
+    rows = rows.take(np.flatnonzero(known[rows.order]))
     groups: dict[Group, Verdict] = {}
-    for name, part in grouped(rows, model, segment).items():
+    for name, part in grouped(rows, model, segment, len(known)).items():
         sequence = VerdictSequence("raw", tolerance, words=_WORDS)
         sequence.add(part.forecasts, part.labels, part.times)
         groups[name] = sequence.verdict()
     whole.update(rows.labels, rows.forecasts, rows.times)
-    return replace(whole.report(), verdicts=groups)
+    found, unlabelled = whole.report(), int((~known).sum())
+    notes = (*_unlabelled(unlabelled), *found.notes)
+    return replace(found, verdicts=groups, unlabelled=unlabelled, notes=notes)
+
+
+def _unlabelled(rows: int) -> Iterator[str]:
+    """Yield the sentence on rows without a label, if there are some."""
+    if rows:
+        yield f"Rows without a label yet, which are not scored: {rows:,}."
 
 
 def _many(value: ArrayLike) -> Any:  # noqa: ANN401 - what numpy can convert

@@ -47,6 +47,10 @@ class ForecastReport:
         How many labels allow which statement, roughly, while the verdict finds nothing.
     figures
         `abers.monitoring.Figure` objects; `plots` draws them.
+    unlabelled
+        Number of rows whose label is not known yet.
+    notes
+        Sentences about columns that may not be what they seem, and about rows without a label.
 
     Notes
     -----
@@ -72,6 +76,8 @@ class ForecastReport:
     verdicts: Mapping[Group, Verdict] = field(default_factory=dict)
     needs: tuple[LabelNeed, ...] = ()
     figures: tuple[Figure, ...] = ()
+    unlabelled: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> dict[str, str]:
@@ -149,7 +155,7 @@ class ForecastReport:
             lines.append(f"  {shown(name)}: {one.status} ({one.labels:,} labels)")
         if len(groups) > _MOST_GROUPS:
             lines.append(f"  and {len(groups) - _MOST_GROUPS:,} more in .verdicts")
-        return "\n".join([*lines, *(one.sentence for one in self.needs)])
+        return "\n".join([*lines, *(one.sentence for one in self.needs), *self.notes])
 
     def __repr__(self) -> str:
         """Return the number of labels, the status and the log loss, in a line."""
@@ -177,6 +183,7 @@ class ForecastReport:
             self.verdict,
             self.numbers,
             needs=self.needs,
+            notes=self.notes,
             verdicts=self.verdicts,
             figures=self.figures,
             plots=plots,
@@ -194,6 +201,8 @@ class ForecastReport:
             "verdict": _verdict(self.verdict),
             "verdicts": groups,
             "needs": [one._asdict() for one in self.needs],
+            "unlabelled": self.unlabelled,
+            "notes": self.notes,
             "figures": [one._asdict() for one in self.figures],
         }
         return msgspec.json.format(msgspec.json.encode(document), indent=1)

@@ -7,10 +7,13 @@ from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING
 
+from abers.exceptions import ParameterError
+from abers.validation import shown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ascend", "checked_real", "text"]
+__all__ = ["ascend", "checked_real", "require_choice", "text"]
 
 
 def text(value: object) -> str:
@@ -26,6 +29,14 @@ def checked_real(value: object) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError
     return float(value)
+
+
+def require_choice(name: str, value: object, known: Sequence[str | None]) -> None:
+    """Raise a ParameterError for the value of a setting that is none of those known."""
+    if value not in known:
+        names = ", ".join(repr(one) for one in known if one is not None)
+        msg = f"unknown {name} {shown(value)}; use one of {names}"
+        raise ParameterError(msg)
 
 
 def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:
