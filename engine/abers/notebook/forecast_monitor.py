@@ -11,17 +11,19 @@ from abers.arrays import unmasked
 from abers.exceptions import TimeError
 from abers.forecast_arrays import row_weights
 from abers.monitoring.base import consistency_bands
+from abers.monitoring.doubts import label_doubts, score_doubts
 from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.reliability_figure import reliability_figure
 from abers.monitoring.scores import PrequentialScores
 from abers.monitoring.verdict import Words
 from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.notebook.forecast_report import ForecastReport
-from abers.notebook.forecast_rows import forecast_rows, grouped
+from abers.notebook.forecast_rows import forecast_rows, grouped, known_labels
 from abers.notebook.weighted_forecasts import WeightedForecasts
 from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from numpy.typing import ArrayLike
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ForecastMonitor", "monitor", "report"]
 
+_UNWEIGHTED = (
+    "Weights are in the scores and the diagram. The verdict counts each label once; it holds if "
+    "neither a weight nor whether a row is there depends on the label."
+)
 _WORDS = Words("forecasts")
 
 
@@ -99,6 +105,7 @@ class ForecastMonitor(CopiedWhole):
             verdict=verdict,
             needs=tuple(one for one in needs if one.more),
             figures=self._figures(),
+            notes=(*label_doubts(scores), *score_doubts(scores)),
         )
 
     def _figures(self) -> tuple[Figure, ...]:
@@ -170,7 +177,8 @@ def report(  # noqa: PLR0913 - the columns of a table
     Parameters
     ----------
     y
-        Array of shape (n,): labels, 0 or 1.
+        Array of shape (n,): labels, 0 or 1. None, NaN and other missing values are labels that are
+        not known yet: their rows are counted, and not scored.
     p
         Array of shape (n,): probabilities of label 1, as they were forecast before the label.
     time
@@ -218,20 +226,25 @@ def report(  # noqa: PLR0913 - the columns of a table
     2
     """
     whole = ForecastMonitor(tolerance)
-    rows = forecast_rows(y, p, time, 0)
-    weighted, length = {}, len(rows.order)
-    if weight is not None and length:
-        units = row_weights(weight, length)[rows.order]
-        counted = np.flatnonzero(units)
-        rows = rows.take(counted)
+    labels, known = known_labels(y)
+    rows = forecast_rows(labels, p, time, 0)
+    weighted, counted = {}, known[rows.order]
+    if weight is not None and len(known):
+        units = row_weights(weight, len(known))[rows.order]
+        counted &= units > 0
+        rows = rows.take(np.flatnonzero(counted))
         weighted = _weighted(WeightedForecasts(rows, units[counted]))
+    else:
+        rows = rows.take(np.flatnonzero(counted))
     groups: dict[Group, Verdict] = {}
-    for name, part in grouped(rows, model, segment, length).items():
+    for name, part in grouped(rows, model, segment, len(known)).items():
         sequence = VerdictSequence("raw", tolerance, words=_WORDS)
         sequence.add(part.forecasts, part.labels, part.times)
         groups[name] = sequence.verdict()
     whole.update(rows.labels, rows.forecasts, rows.times)
-    return replace(whole.report(), verdicts=groups, **weighted)
+    found, unlabelled = whole.report(), int((~known).sum())
+    notes = (*_notes(unlabelled, weighted=bool(weighted)), *found.notes)
+    return replace(found, verdicts=groups, unlabelled=unlabelled, notes=notes, **weighted)
 
 
 def _weighted(forecasts: WeightedForecasts) -> dict[str, Any]:
@@ -243,6 +256,14 @@ def _weighted(forecasts: WeightedForecasts) -> dict[str, Any]:
         "ece": forecasts.ece,
         "figures": (forecasts.figure(),),
     }
+
+
+def _notes(unlabelled: int, *, weighted: bool) -> Iterator[str]:
+    """Yield what a report leaves out of its verdict."""
+    if unlabelled:
+        yield f"Rows without a label yet, which are not scored: {unlabelled:,}."
+    if weighted:
+        yield _UNWEIGHTED
 
 
 def _many(value: ArrayLike) -> Any:  # noqa: ANN401 - what numpy can convert

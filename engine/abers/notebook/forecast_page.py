@@ -37,6 +37,7 @@ def body(  # noqa: PLR0913 - what a report has
     verdict: Verdict,
     numbers: Mapping[str, str],
     *,
+    needs: Sequence[LabelNeed],
     notes: Sequence[str],
     verdicts: Mapping[Group, Verdict],
     figures: Sequence[Figure],
@@ -44,10 +45,10 @@ def body(  # noqa: PLR0913 - what a report has
 ) -> str:
     """Return the HTML of the parts of a report; only `plots` are HTML already."""
     head = f"<p><strong>{escape(verdict.sentence)}</strong></p>{_table((), numbers.items())}"
-    noted = "".join(map(note, notes))
+    needed = "".join(note(one) for one in (*(one.sentence for one in needs), *notes))
     rows = [(shown(name), f"{one.labels:,}", one.sentence) for name, one in verdicts.items()]
     groups = _table(("group", "labels", "verdict"), rows) if rows else ""
-    return f"<div>{head}{noted}{''.join(plots)}{_tables(figures)}{groups}</div>"
+    return f"<div>{head}{needed}{''.join(plots)}{_tables(figures)}{groups}</div>"
 
 
 def page(content: str) -> bytes:

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ForecastReport"]
 
-_UNWEIGHTED = (
-    "Weights are in the scores and the diagram. The verdict counts each label once; it holds if "
-    "neither a weight nor whether a row is there depends on the label."
-)
 _MOST_GROUPS = 20  # in a text; a page has all
 
 
@@ -53,6 +49,10 @@ class ForecastReport:
         `abers.monitoring.Figure` objects; `plots` draws them.
     weight
         Sum of the weights, which the scores and the figures are by; None without weights.
+    unlabelled
+        Number of rows whose label is not known yet.
+    notes
+        Sentences about columns that may not be what they seem, and about rows without a label.
 
     Notes
     -----
@@ -81,6 +81,8 @@ class ForecastReport:
     needs: tuple[LabelNeed, ...] = ()
     figures: tuple[Figure, ...] = ()
     weight: float | None = None
+    unlabelled: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def numbers(self) -> dict[str, str]:
@@ -95,12 +97,6 @@ class ForecastReport:
             "Brier score": f"{self.brier:.4f}",
             "ECE, 10 bins": f"{self.ece:.4f}",
         }
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the verdict does not count, and how many labels allow which statement."""
-        unweighted = () if self.weight is None else (_UNWEIGHTED,)
-        return (*unweighted, *(one.sentence for one in self.needs))
 
     def plots(self) -> list[PlotlyFigure]:
         """Draw all figures for which there are labels enough, with plotly.
@@ -166,7 +162,7 @@ class ForecastReport:
             lines.append(f"  {shown(name)}: {one.status} ({one.labels:,} labels)")
         if len(groups) > _MOST_GROUPS:
             lines.append(f"  and {len(groups) - _MOST_GROUPS:,} more in .verdicts")
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *(one.sentence for one in self.needs), *self.notes])
 
     def __repr__(self) -> str:
         """Return the number of labels, the status and the log loss, in a line."""
@@ -193,6 +189,7 @@ class ForecastReport:
         return body(
             self.verdict,
             self.numbers,
+            needs=self.needs,
             notes=self.notes,
             verdicts=self.verdicts,
             figures=self.figures,
@@ -212,6 +209,7 @@ class ForecastReport:
             "verdicts": groups,
             "needs": [one._asdict() for one in self.needs],
             "weight": self.weight,
+            "unlabelled": self.unlabelled,
             "notes": self.notes,
             "figures": [one._asdict() for one in self.figures],
         }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats, Integers
 
-__all__ = ["ForecastRows", "Group", "forecast_rows", "grouped"]
+__all__ = ["ForecastRows", "Group", "forecast_rows", "grouped", "known_labels"]
 
 Group: TypeAlias = "str | tuple[str, str]"
 """Name of a model or of a segment, or both."""
@@ -82,6 +82,21 @@ def forecast_rows(y: ArrayLike, p: ArrayLike, time: ArrayLike | None, first: int
     order = np.argsort(times, kind="stable")
     whole = np.floor(times).astype(np.int64)
     return ForecastRows(labels, forecasts, whole, np.arange(len(labels))).take(order)
+
+
+def known_labels(y: ArrayLike) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return labels, with 0 in place of those that are not known yet, and which ones are known.
+
+    Examples
+    --------
+    >>> known_labels([1.0, float("nan"), 0.0])
+    (array([1., 0., 0.]), array([ True, False,  True]))
+    """
+    given = column(y, "y")
+    if given.dtype.kind not in "fO":
+        return given, np.ones(len(given), bool)
+    known = np.fromiter((one is not None and not _is_missing(one) for one in given), bool)
+    return np.where(known, given, given.dtype.type(0) if given.dtype.kind == "f" else 0), known
 
 
 def grouped(
