@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from abers.monitoring import Figure, Verdict
+    from abers.monitoring import Figure, LabelNeed, Verdict
     from abers.notebook.forecast_rows import Group
 
 __all__ = ["body", "note", "page", "shown"]
