@@ -174,6 +174,7 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
 
 def _sentences(summary: Summary, delay: Lateness | None) -> Iterator[str]:
     """Yield the sentences below the table."""
+    yield from summary.notes
     if sentence := trusted(summary.experts):
         yield sentence
     for alarm in summary.alarms[:_ALARMS]:
@@ -213,6 +214,7 @@ def show_comparison(found: Mapping[str, Summary], title: str) -> None:
     columns = ["", *names.values(), "mean width", "events / s"]
     _show_rows(title, columns, rows, console(stderr=False))
     say(f"{first.observations:,} observations and {first.labels:,} labels for each.")
+    say_all(first.notes)
     for name, one in found.items():
         if sentence := trusted(one.experts):
             say(f"{name}: {sentence}")
@@ -230,6 +232,7 @@ def show_delays(found: Mapping[Lateness, Summary], title: str) -> None:
         cells = [score_cell(means, name, one.labels) for name, _ in names for means in shown]
         rows.append([str(delay), *cells])
     _show_rows(title, columns, rows, console(stderr=False))
+    say_all(first.notes)
 
 
 def show_models(processors: Collection[Processor]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import struct
 import threading
 from abc import ABC, abstractmethod
@@ -14,9 +15,17 @@ from abers.serialization import REMEDY, seal, unseal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Saveable"]
+__all__ = ["CopiedWhole", "Saveable"]
 
 _LOAD_ERRORS = (ValueError, TypeError, LookupError, OverflowError, struct.error)
+
+
+class CopiedWhole:
+    """Base of objects of which every copy is whole: what one learns later, the other does not."""
+
+    def __copy__(self) -> Self:
+        """Return a deep copy."""
+        return copy.deepcopy(self)
 
 
 class Saveable(ABC):

@@ -5,9 +5,7 @@
 - `fields`: by kind of table, names of fields. A dotted path is of a nested record; what is not
   named goes with the record that it is in, and a kind "a.b" has the names of "a" too. Null is a
   field that is no longer there;
-- `added`: by kind of table, in the names of now, lists of new fields, which are not compared; of
-  the kinds "metrics" and "lines" parts of lines that are not compared, of the kind "labels" labels
-  that all metrics have;
+- `counters`: the counters in their order, of which a changelog has only the numbers;
 - `values`: by kind of table, by old field, the values that have other names;
 - `digested`: by kind of table, by field, from the values of now to those of before, for fields of
   which the golden files have only digests;
@@ -122,31 +120,3 @@ class Names:
         """Rename the options of a command."""
         options = self.known.get("options", {})
         return [new for old in words for new in options.get(old, [old])]
-
-    def _is_new_line(self, line: Any) -> bool:  # noqa: ANN401 - JSON
-        added = self.known.get("added", {})
-        parts = [*added.get("metrics", []), *added.get("lines", [])]
-        return isinstance(line, str) and any(one in line for one in parts)
-
-    def _without_new_labels(self, line: str) -> str:
-        if not re.match(r"abers_\w+{", line):
-            return line
-        for one in self.known.get("added", {}).get("labels", []):
-            line = re.sub(rf'(?<=[{{,]){one}="[^"]*",?', "", line)
-        return line.replace(",}", "}").replace("{}", "")
-
-    def known_before(self, found: Any) -> Any:  # noqa: ANN401 - JSON
-        """Leave out of what is found now the fields that were added."""
-        if isinstance(found, list):
-            return [self.known_before(one) for one in found if not self._is_new_line(one)]
-        if isinstance(found, str):
-            return self._without_new_labels(found)
-        if not isinstance(found, dict):
-            return found
-        found = {name: self.known_before(one) for name, one in found.items()}
-        added = self.known.get("added", {}).get(found.get("kind"), [])
-        if added:
-            columns = {name: one for name, one in found["columns"].items() if name not in added}
-            shapes = [[name for name in one if name not in added] for one in found["shapes"]]
-            found |= {"shapes": shapes, "columns": columns}
-        return found

@@ -2,8 +2,9 @@
 
 `files` is written once, and never again: the cases of `cases.json` have the old names. `names.json`
 says what they are called now, and the tests compare what that makes of the old files with what the
-code says. Those of `more.json` came later, and have the names of then. To see what differs, write
-everything undigested from two checkouts, and compare the folders:
+code says; what is new since then is left out. Those of `more.json` came later, and have the names
+of then. To see what differs, write everything undigested from two checkouts, and compare the
+folders:
 
     python -m tests.golden.outputs --whole FOLDER
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 from csv import DictReader
 from hashlib import sha256
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.golden import product, tables
 from tests.golden.streams import START, lines, stream, tabulated
-from tests.golden.tables import NAMES, compact, flat, rounded, table
+from tests.golden.tables import NAMES, compact, compacted, flat, rounded, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -185,7 +187,7 @@ def _said(text: str, change: Callable[[Any], Any] | None = None) -> Any:  # noqa
         return table(
             "printed", [{"of": k, **one} for k, one in found.items()] if several else [found]
         )
-    rows = (" ".join(line.split()) for line in text.splitlines())
+    rows = (re.sub("─+", "─", " ".join(line.split())) for line in text.splitlines())
     return [row for row in rows if row and not row.startswith("events a second")]
 
 
@@ -258,7 +260,7 @@ def main() -> None:
     for name, one in outputs().items():
         path = folder / f"{name}.json"
         if given.whole or not path.exists():  # those that are there keep the old names
-            path.write_text(text(one), "utf-8")
+            path.write_text(text(compacted(one)), "utf-8")
     if given.write:
         sums = {one.name: sha256(one.read_bytes()).hexdigest() for one in sorted(FILES.iterdir())}
         sums.pop("sha256.json", None)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.golden.names import Names
 from tests.golden.outputs import renamed, text
-from tests.golden.tables import table
+from tests.golden.tables import compacted, named, table
 
 ALARMS: list[dict[str, Any]] = [
     {"model": "m", "line": 2.5, "sentence": "It rings.", "at": {"topic": "t", "offset": 3}},
@@ -17,8 +17,8 @@ ALARMS: list[dict[str, Any]] = [
 def same(known: dict[str, Any], kind: str, old: Any, new: Any) -> None:  # noqa: ANN401 - records
     """Require that a map makes of a table of old records that of new ones."""
     names = Names(known)
-    found = names.known_before(table(kind, new, names))
-    assert text(names.table(table(kind, old, names))) == text(found)
+    was = names.table(compacted(table(kind, old, names), names))
+    assert text(was) == text(compacted(named(table(kind, new, names), was), names))
 
 
 def test_an_empty_map_changes_nothing() -> None:
@@ -94,8 +94,8 @@ def test_codes() -> None:
 
 
 def test_fields_that_are_new_or_gone() -> None:
-    """A field may be declared as new, or as no longer there."""
-    known = {"fields": {"changelog": {"held": None}}, "added": {"changelog": ["rows"]}}
+    """A field may be new, or declared as no longer there."""
+    known = {"fields": {"changelog": {"held": None}}}
     same(known, "changelog", [{"ids": 1, "held": 2}], [{"rows": 0, "ids": 1}])
 
 
@@ -123,11 +123,37 @@ def test_metrics() -> None:
     }
 
 
-def test_labels_that_all_metrics_have_now() -> None:
-    """They are not compared, wherever they stand; all other labels are."""
-    names = Names({"added": {"labels": ["a", "p"]}})
-    now = ['abers_x{a="y",p="0"} 1.0', 'abers_y{a="y",m="1",p="0",v="2"} 1.0', '# {a="y"}']
-    assert names.known_before(now) == ["abers_x 1.0", 'abers_y{m="1",v="2"} 1.0', '# {a="y"}']
+def test_what_an_old_file_does_not_name() -> None:
+    """New fields, metrics, labels, lines and columns are not compared, wherever they stand."""
+    old = {
+        "alarms": table("alarm", [{"a": 1, "runs": [{"b": 1}]}, {"a": 2}]),
+        "metrics": ['abers_x{m="1"} 1.0', "abers_y 1.0"],
+        "stderr": ["model labels", "─", "m 12"],
+    }
+    now = {
+        "alarms": table("alarm", [{"n": 0, "a": 1, "runs": [{"n": 0, "b": 1}]}, {"a": 2}]),
+        "metrics": ['abers_x{m="1",p="0"} 1.0', 'abers_n{m="1"} 1.0', 'abers_y{p="0"} 1.0'],
+        "stderr": ["a new line", "model labels new", "─", "m 12 0.5"],
+        "topic": table("topic", [{"a": 1}]),
+    }
+    assert text(compacted(named(now, old))) == text(compacted(old))
+
+
+def test_what_an_old_file_names() -> None:
+    """Another value, a field or a row that is gone, and a line that is gone are seen."""
+    alarms, lines = table("alarm", [{"a": 1, "b": 1}, {"a": 2}]), ["m 12", "n 3"]
+    old = {"alarms": alarms, "stderr": lines, "metrics": ['abers_x{m="1"} 1.0']}
+    for other in (
+        {"alarms": table("alarm", [{"a": 1, "b": 1}, {"a": 3}])},
+        {"alarms": table("alarm", [{"a": 1}, {"a": 2, "b": 1}])},
+        {"alarms": table("alarm", [{"a": 1}, {"a": 2}])},
+        {"alarms": table("alarm", [{"a": 1, "b": 1}])},
+        {"stderr": ["m 12"]},
+        {"stderr": ["m 121", "n 3"]},
+        {"stderr": ["n 3", "m 12"]},
+        {"metrics": ['abers_x{m="2"} 1.0']},
+    ):
+        assert text(compacted(named(old | other, old))) != text(compacted(old))
 
 
 def test_options() -> None:

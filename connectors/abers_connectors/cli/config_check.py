@@ -178,7 +178,10 @@ def _mistake(origin: Origin, reason: str, detail: str) -> str:
 
 def _line(batch: Batch, row: int) -> str:
     awaited = batch.events.awaited
-    label = "" if awaited is None else f", label {awaited[row]}"
+    if awaited is None:
+        label = ""
+    else:
+        label = ", no label yet" if awaited[row] is None else f", label {awaited[row]}"
     return f"{batch.origin(row).where}: {_event_text(batch.events[row])}{label}"
 
 

@@ -109,6 +109,8 @@ class FinishedReplay(NamedTuple):
             "observations": summary.observations,
             "waiting": summary.waiting,
             "losses": summary.losses,
+            "unlabelled": summary.unlabelled,
+            "notes": summary.notes,
             "counters": dict(counters),
         }
 

@@ -18,8 +18,8 @@ class LabelledObservation(NamedTuple):
     """An observation of a historical stream with its label."""
 
     observation: stream.Observation
-    value: Any  # the label, which must not be used before it is released
-    time: int | None = None  # event time of the label; None if a delay decides
+    value: Any  # the label, which must not be used before it is released; None if not known yet
+    time: int | None = None  # of the label, else of the observation; None if a delay decides
 
 
 Row: TypeAlias = "stream.Event | LabelledObservation"

@@ -101,6 +101,8 @@ class BaseRun(ABC):
     ----------
     records
         Number of records read.
+    unlabelled
+        Number of those whose labels are not known yet.
     dead
         Numbers of dead letters by reason.
     alarms
@@ -112,7 +114,7 @@ class BaseRun(ABC):
     def __init__(
         self, sinks: Mapping[str, Sink], live: Collection[str], limit: DeadLetterLimit
     ) -> None:
-        self.records = 0
+        self.records = self.unlabelled = 0
         self.dead: Counter[str] = Counter()
         self.alarms: list[AlarmRecord] = []
         self.workers: Sequence[WorkerNumbers] = ()
@@ -221,6 +223,7 @@ class Run(BaseRun):
             self._process_batch(batch)
             self._read = batch.position
             self.records += batch.records
+            self.unlabelled += batch.unlabelled
             self._limit.require(self.dead, self.records)
             if self._state is not None and self.records - saved >= self._every:
                 self._save()

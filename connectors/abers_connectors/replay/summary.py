@@ -15,6 +15,7 @@ import msgspec
 from abers.monitoring import ALARM_TEST, experts
 from abers.stream import accounts
 from abers_connectors.replay.evidence_text import status_text
+from abers_connectors.replay.input_notes import input_notes
 from abers_connectors.replay.losses import loss_sentences
 from abers_connectors.replay.verdict_text import (
     loss_record,
@@ -68,12 +69,20 @@ class Summary(msgspec.Struct, frozen=True):
     label_needs: list[str] = []  # how many labels allow which statement, where few came
     workers: Sequence[WorkerNumbers] = ()  # what each did, if there were several
     losses: Sequence[str] = ()  # of labels and predictions, a sentence each, with the remedy
+    unlabelled: int = 0  # records whose labels are not known yet
+    notes: Sequence[str] = ()  # on the labels and scores of the input, a sentence each
 
 
 def summarize_run(run: BaseRun, events: int, seconds: float) -> Summary:
     """Return the summary of a run; see `summarize`."""
     summary = summarize(run.processors, run.records, run.dead, events, seconds)
-    return msgspec.structs.replace(summary, alarms=run.alarms, workers=run.workers)
+    return msgspec.structs.replace(
+        summary,
+        alarms=run.alarms,
+        workers=run.workers,
+        unlabelled=run.unlabelled,
+        notes=[*input_notes(run.records, run.unlabelled)],
+    )
 
 
 def summarize(

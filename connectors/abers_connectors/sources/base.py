@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from abers.stream import Events
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.mapper import Mapper, MapperFactory
     from abers_connectors.mapping.rows import Row
-    from abers_connectors.mapping.values import ValueReaders
 
 __all__ = [
     "BadRecord",
@@ -71,11 +71,12 @@ class BadRecord(NamedTuple):
 class Batch:
     """Consecutive events of a source, in its order."""
 
-    events: Events  # the labels of historical observations are `awaited`
+    events: Events  # the labels of historical observations are `awaited`, None if not known yet
     bad: Sequence[BadRecord]  # those among the events, in order
     position: Position  # after the batch
     records: int  # number of records read for the batch, without blank lines
     origin: Callable[[int], Origin]  # of the event of a row; it keeps the texts in memory
+    unlabelled: int = 0  # historical observations whose labels are not known yet
 
 
 class Source(Protocol):
@@ -110,7 +111,7 @@ class SourceOptions:
 
     fields: Fields = Fields()  # noqa: RUF009 - immutable
     kind: MapperFactory = mixed  # or `mapper.labels`, or `mapper.labelled`
-    readers: ValueReaders | None = None  # by default those of a binary task
+    readers: Readers | None = None  # by default those of a binary task
     format: str | None = None  # "csv", "jsonl" or "parquet", if the name of a file does not say it
     max_record_bytes: int = 1 << 20  # a larger record is bad; in Parquet, the columns that are read
     growing: bool = False  # whether an incomplete last line is left for the next run

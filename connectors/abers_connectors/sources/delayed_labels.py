@@ -15,8 +15,8 @@ import numpy as np
 
 from abers.exceptions import ParameterError
 from abers_connectors.sources.base import Batch, Origin, resume_point
-from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount
-from abers_connectors.sources.time_range import TimeRange
+from abers_connectors.sources.ordered import part_of, unordered
+from abers_connectors.sources.pending_labels import PendingByClock, PendingByCount, labelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,7 +37,7 @@ class DelayedLabels:
     one, so that it does not depend on other models; or `span` milliseconds of event time after its
     observation, with that time; or without either at its own time, which each record has. Labels
     that are pending at the end are released there. If the stream has grown when it is resumed, the
-    others follow.
+    others follow. An observation whose label is not known yet has none.
     """
 
     def __init__(
@@ -79,8 +79,12 @@ class DelayedLabels:
         self, since: int | None, until: int | None, models: Collection[str] = ()
     ) -> DelayedLabels:
         """Return the same for the observations in a range of time, or of some models."""
-        part = TimeRange(self._source, since, until, models)
+        part = part_of(self._source, since, until, models)
         return DelayedLabels(part, count=self._count, span=self._span)
+
+    def first(self) -> Batch | None:
+        """Return the first observations as they are read, with their labels; None if none is."""
+        return next(unordered(self._source).batches(), None)
 
     def fraction(self) -> float | None:
         """Return the share of the source that has been read."""
@@ -99,7 +103,8 @@ class DelayedLabels:
 
         after = [0, *(rows + 1).tolist()]
         moved = [one._replace(row=after[max(one.row - again, 0)]) for one in bad]
-        return Batch(found, moved, position, len(rows) + len(bad), origin)
+        unknown = int((~labelled(batch.events[again:])).sum())
+        return Batch(found, moved, position, len(rows) + len(bad), origin, unknown)
 
     def _origin_of_label(self, events: Events) -> Callable[[int], Origin]:
         """Return the origins of labels; the texts of their observations are no longer held."""

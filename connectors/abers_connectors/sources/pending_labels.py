@@ -1,14 +1,18 @@
-"""Labels that are not released yet, by a clock or by a count of observations."""
+"""Labels that are not released yet, by a clock or by a count of observations.
+
+An observation whose label is not known yet counts like any other, but no label of it is released.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from abers.stream import Events
+from abers.stream.columns import column
 from abers.stream.event_order import observations_before
 
 if TYPE_CHECKING:
@@ -17,8 +21,9 @@ if TYPE_CHECKING:
     from abers.stream.columns import Column
 
     Integers = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
 
-__all__ = ["PendingByClock", "PendingByCount", "PendingLabels"]
+__all__ = ["PendingByClock", "PendingByCount", "PendingLabels", "labelled"]
 
 _LONG_AGO = -(2**63)
 
@@ -42,7 +47,7 @@ class PendingLabels(ABC):
 
     def __len__(self) -> int:
         """Return the number of pending labels."""
-        return len(self._out)
+        return int(labelled(self._out).sum())
 
     def add(self, events: Events) -> Events:
         """Add observations; return them with the labels released among them."""
@@ -53,7 +58,7 @@ class PendingLabels(ABC):
         numbers = np.concatenate([self._numbers, self._added + np.arange(n)])
         self._added += n
         observed, order, times = self._released(pending, numbers, before)
-        out = np.flatnonzero(observed < n)
+        out = np.flatnonzero((observed < n) & labelled(pending))
         out = out[np.lexsort((order[out], observed[out]))]
         held = np.flatnonzero(observed >= n)
         held = held[np.argsort(order[held], kind="stable")]
@@ -64,17 +69,21 @@ class PendingLabels(ABC):
 
     def keep(self, count: int) -> None:
         """Drop all but the last labels: the others were released at an earlier end."""
-        last = slice(max(len(self._out) - count, 0), None)
+        known = np.flatnonzero(labelled(self._out))
+        last = slice(int(known[max(len(known) - count, 0)]) if count else len(self._out), None)
         self._out = self._out.take(last)
         self._order, self._numbers = self._order[last], self._numbers[last]
 
     def oldest(self, first: int = 0) -> int:
         """Return the number of the oldest observation among all labels but the first ones."""
-        return min(self._numbers[first:].tolist(), default=self._added)
+        return min(self._numbers[labelled(self._out)][first:].tolist(), default=self._added)
 
     def rest(self) -> Events:
         """Return the pending labels, as they are released at the end of the stream."""
-        return _labels(self._out, self._last_times(self._out))
+        known = np.flatnonzero(labelled(self._out))
+        if not known.size:
+            return Events.of([])
+        return _labels(self._out.take(known), self._last_times(self._out)[known])
 
     @abstractmethod
     def _released(
@@ -170,13 +179,22 @@ def _numbered(models: Column) -> Integers:
     return np.array([known.setdefault(one, len(known)) for one in models.tolist()], np.int64)
 
 
+def labelled(observations: Events) -> Mask:
+    """Return which observations have a label that is known."""
+    awaited = observations.awaited
+    if awaited is None or awaited.dtype != object:
+        return np.ones(len(observations), bool)
+    return np.not_equal(awaited, None).astype(bool)
+
+
 def _labels(observations: Events, times: Column) -> Events:
-    """Return the labels of observations."""
+    """Return the labels of observations, all of which are known."""
+    known = cast("Column", observations.awaited)  # of objects if others were not known yet
     return Events(
         np.ones(len(observations), bool),
         observations.ids,
         times,
         observations.models,
         observations.segments,
-        values=observations.awaited,
+        values=column(known.tolist()) if known.dtype == object else known,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from abers.stream.arrow_buffers import new_array
 from abers.stream.arrow_columns import numpy_column, plain_array
 from abers_connectors.extras import extra
 from abers_connectors.mapping.bad_record import BadRecordError, too_large
@@ -75,7 +76,7 @@ class RecordBatchMapper:
         """Return the rows as plain values, with nulls for those that are too large."""
         large = found > self._limit
         if large.any():
-            table = table.take(self._arrow.array(np.arange(len(found)), mask=large))
+            table = table.take(new_array(np.arange(len(found)), self._arrow.int64(), ~large))
         return self._plain(table)
 
     def _plain(self, table: pa.RecordBatch) -> pa.RecordBatch:
@@ -92,7 +93,7 @@ class RecordBatchMapper:
             row: (int(found[row]), self._head(table, row, first, found))
             for row in np.flatnonzero(found > self._limit).tolist()
         }
-        plain = self._plain(table.take(self._arrow.array(small)))
+        plain = self._plain(table.take(new_array(small, self._arrow.int64())))
         return self._row_by_row(plain, first, position, large)
 
     def _head(

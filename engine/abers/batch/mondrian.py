@@ -12,6 +12,7 @@ import numpy as np
 
 from abers.arrays import unmasked
 from abers.exceptions import InputError, ParameterError
+from abers.saveable import CopiedWhole
 from abers.validation import count, shown
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ _CATEGORIES = 10_000
 C = TypeVar("C", bound="Calibrator[Any, Any, Any, Any]")
 
 
-class Mondrian(Generic[C]):
+class Mondrian(CopiedWhole, Generic[C]):
     """Calibrate each category by itself, so that no group pays for another.
 
     Parameters

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from abers.arrays import Floats
 
-__all__ = ["Objects", "Scorer", "extended", "many", "scored"]
+__all__ = ["Objects", "Scorer", "extended", "many", "of_scores", "scored"]
 
 Objects: TypeAlias = "NDArray[Any]"
 """Objects along the first axis, whatever one of them is."""
@@ -44,6 +44,11 @@ class Scorer(Protocol):
 
     def __call__(self, objects: Objects, labels: NDArray[Any], /) -> Callable[[Objects], ArrayLike]:
         """Train on objects and labels of shape (n, ...) and (n,)."""
+
+
+def of_scores(_objects: Objects, _labels: NDArray[Any]) -> Callable[[Objects], ArrayLike]:
+    """Return the scorer of objects that are scores themselves."""
+    return np.asarray
 
 
 def many(objects: ArrayLike) -> Objects:

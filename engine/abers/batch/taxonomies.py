@@ -178,7 +178,7 @@ class IsotonicTaxonomy:
     [0, 1, 0, 1]
     """
 
-    def __init__(self, scorer: Scorer = lambda _objects, _labels: np.asarray) -> None:
+    def __init__(self, scorer: Scorer = scorers.of_scores) -> None:
         self._scorer = scorer
 
     def __call__(self, objects: Objects, labels: NDArray[Any]) -> Integers:

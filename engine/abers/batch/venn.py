@@ -15,6 +15,7 @@ import numpy as np
 from abers.batch import scorers
 from abers.calibration.intervals import VennInterval
 from abers.exceptions import LabelError, ParameterError
+from abers.saveable import CopiedWhole
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class VennPrediction(NamedTuple):
         return VennInterval(self.rows[0][1], self.rows[1][1])
 
 
-class VennPredictor:
+class VennPredictor(CopiedWhole):
     """Predict by the label frequencies in a category, for any taxonomy.
 
     Parameters

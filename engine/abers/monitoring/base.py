@@ -16,6 +16,7 @@ from abers.monitoring.measures import Number, means
 from abers.monitoring.verdict_numbers import VERDICTS, verdict_numbers
 from abers.monitoring.verdict_parts import verdict_parts
 from abers.monitoring.verdict_sequence import VerdictSequence
+from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -86,7 +87,7 @@ def consistency_bands(view: str, diagram: Diagram) -> Bands:
     return diagram.coarser(_BAND_POINTS).bands(BAND_LEVEL)
 
 
-class Monitor(ABC):
+class Monitor(CopiedWhole, ABC):
     """Additive state over scored predictions.
 
     Attributes
@@ -176,10 +177,10 @@ class Monitor(ABC):
             If it is not the state of such a monitor.
         """
 
-    def watch(self, mixture: Mixture) -> None:  # noqa: B027 - few monitors read one
+    def watch(self, mixture: Mixture) -> None:
         """Read a mixture that makes the predictions, beside the predictions themselves."""
 
-    def watch_tracker(self, tracker: Tracker) -> None:  # noqa: B027 - as above
+    def watch_tracker(self, tracker: Tracker) -> None:
         """Read a tracker that moves the intervals of predictions, beside the predictions."""
 
     def totals(self) -> tuple[Any, ...]:

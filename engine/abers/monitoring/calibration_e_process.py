@@ -7,7 +7,7 @@ factors are multiplied in the order of the observations, whenever labels come.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -109,6 +109,8 @@ class CalibrationEProcess(EProcess):
     since-start-tolerance 21.7 triggered
     change-tolerance 11.6 active
     """
+
+    _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer", "_sets"})
 
     def __init__(  # noqa: PLR0913 - each is a choice
         self,

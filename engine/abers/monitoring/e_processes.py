@@ -14,6 +14,7 @@ import numpy as np
 from abers.arrays import raw
 from abers.backends import core
 from abers.monitoring.loss_difference import LossDifference
+from abers.saveable import CopiedWhole
 from abers.serialization import column, count, require
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class OpenedIncident(NamedTuple):
     shift: Shift | None
 
 
-class EProcess(ABC):
+class EProcess(CopiedWhole, ABC):
     """Tests of the predictions of one calibrator, by betting on observations.
 
     Parameters
@@ -102,6 +103,8 @@ class EProcess(ABC):
         0: "miscalibrated, though about right on average",
     }
     """What is wrong with forecasts, by the direction of a shift."""
+    _of_core: ClassVar[frozenset[str]] = frozenset({"_buffer"})
+    """Attributes that the core keeps, which only `_core_state` can save."""
 
     def __init__(
         self, views: Sequence[TestedView], width: int, settled_width: int, grace_period: int
@@ -200,10 +203,8 @@ class EProcess(ABC):
         if not (buffer.came or buffer.skipped or buffer.size()):
             return None
         views = [view.state() for view in self.views]
-        waiting = [raw(column) for column in self._columns()]
         losses = None if self.losses is None else self.losses.state()
-        counts = (buffer.came, buffer.skipped, buffer.gap)
-        return (self._dump(), waiting, counts, views, losses)
+        return (*self._core_state(), views, losses)
 
     def load(self, state: Sequence[Any] | None) -> None:
         """Restore a state, before the first observation.
@@ -215,17 +216,43 @@ class EProcess(ABC):
         """
         if state is None:
             return
-        strategies, (numbers, times, waits, rows), (came, skipped, gap), views, losses = state
-        self._restore(strategies)
-        self._load_buffer(numbers, times, waits, rows)
-        self._buffer.came = count(came, "labels that came")
-        self._buffer.skipped = count(skipped, "observations without a label")
-        self._buffer.gap = count(gap, "observations without a label", skipped)
+        *core_state, views, losses = state
+        self._load_core(*core_state)
         require((losses is None) == (self.losses is None), "losses")
         if self.losses is not None:
             self.losses.load(losses)
         for view, one in zip(self.views, views, strict=True):
             view.load(one)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle and copy all attributes; the core's own by their state."""
+        kept = {name: one for name, one in vars(self).items() if name not in self._of_core}
+        strategies, waiting, counts = self._core_state()
+        return {**kept, "core": (strategies, [*map(bytes, waiting)], counts)}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        """Restore all attributes."""
+        core_state = saved.pop("core")
+        vars(self).update(saved)
+        self._buffer = core.ReorderBuffer(self._width, self.grace_period)
+        self._load_core(*core_state)
+
+    def _core_state(self) -> tuple[list[bytes], list[memoryview], tuple[int, int, int]]:
+        """Return the betting strategies, the columns of what waits, and counts."""
+        buffer = self._buffer
+        waiting = [raw(column) for column in self._columns()]
+        return self._dump(), waiting, (buffer.came, buffer.skipped, buffer.gap)
+
+    def _load_core(
+        self, strategies: Sequence[bytes], waiting: Sequence[Any], counts: Sequence[Any]
+    ) -> None:
+        """Restore what `_core_state` returned; a ValueError if it cannot be such."""
+        came, skipped, gap = counts
+        self._restore(strategies)
+        self._load_buffer(*waiting)
+        self._buffer.came = count(came, "labels that came")
+        self._buffer.skipped = count(skipped, "observations without a label")
+        self._buffer.gap = count(gap, "observations without a label", skipped)
 
     def _load_buffer(self, *saved: Any) -> None:  # noqa: ANN401 - columns, as they were saved
         """Restore the buffer: its first row waits for a label, and no row with a label waits."""

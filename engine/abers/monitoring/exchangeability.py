@@ -13,6 +13,7 @@ import numpy as np
 from abers import validation
 from abers.arrays import unmasked
 from abers.monitoring.tests import EDetector, Martingale
+from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ _JUMP = 0.01  # share of the wealth that is redistributed at each step
 _BETS = 3  # against large ranks, against none, and against small ranks
 
 
-class ExchangeabilityEProcess:
+class ExchangeabilityEProcess(CopiedWhole):
     """Test whether scores are exchangeable, by betting against their ranks.
 
     Parameters

@@ -182,6 +182,11 @@ class ForecastGroups:
         _check(*groups._parts())
         return groups
 
+    def __reduce__(self) -> tuple[object, tuple[tuple[float, bytes]]]:
+        """Pickle and copy the state."""
+        tolerance, sums = self.state()
+        return type(self).restore, ((tolerance, bytes(sums)),)
+
     @classmethod
     def total(cls, many: Iterable[Self]) -> Self:
         """Add up the sums of different forecasts of one tolerance; their cut is the mean."""

@@ -12,6 +12,7 @@ from abers.exceptions import ParameterError
 from abers.monitoring.confidence_sequence import ConfidenceSequence
 from abers.monitoring.forecast_groups import checked_rows
 from abers.monitoring.verdict import Estimate, period
+from abers.saveable import CopiedWhole
 from abers.serialization import count, number, require, whole
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _ROUNDED = 1.0 + 1e-9
 _LARGEST_TIME = (1 << 63) - 1
 
 
-class LossDifference:
+class LossDifference(CopiedWhole):
     """What calibration saved: the mean log loss of raw scores minus that of served probabilities.
 
     Parameters

@@ -123,6 +123,10 @@ class Reliability:
         whole._tally.load(numbers, counts, positives)
         return whole
 
+    def __reduce__(self) -> tuple[object, tuple[bytes]]:
+        """Pickle and copy the state."""
+        return type(self).restore, (self.state(),)
+
     @classmethod
     def total(cls, many: Iterable[Reliability]) -> Reliability:
         """Add up different forecasts."""

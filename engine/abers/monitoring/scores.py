@@ -19,6 +19,7 @@ from abers.monitoring.corp import probabilities
 from abers.monitoring.forecast_groups import BINS
 from abers.monitoring.measures import Measure, Number, means
 from abers.monitoring.reliability import Reliability
+from abers.saveable import CopiedWhole
 from abers.serialization import count, number, numbers, require, wholes
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from abers.arrays import Floats
+    from abers.arrays import Floats, Integers
 
 __all__ = ["BRIER", "ECE", "LARGEST_LOSS", "LOG_LOSS", "Bin", "PrequentialScores", "ViewScores"]
 
@@ -71,7 +72,7 @@ class Bin(NamedTuple):
     labels: int
 
 
-class ViewScores(ABC):
+class ViewScores(CopiedWhole, ABC):
     """Scores of the forecasts of one view, from sums that can be added up."""
 
     _sizes: ClassVar[tuple[int, int]]  # of the sums and of the tallies
@@ -174,10 +175,17 @@ class PrequentialScores(ViewScores):
 
     _sizes = (2 + BINS, 1 + 2 * BINS)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._forecasts = self.sums[2:]
-        self._counts, self._positives = self.tallies[1 : 1 + BINS], self.tallies[1 + BINS :]
+    @property
+    def _forecasts(self) -> Floats:
+        return self.sums[2:]
+
+    @property
+    def _counts(self) -> Integers:
+        return self.tallies[1 : 1 + BINS]
+
+    @property
+    def _positives(self) -> Integers:
+        return self.tallies[1 + BINS :]
 
     def update(self, forecast: float, label: int) -> None:
         """Score one forecast whose label came; see `update_many`."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.backends import core
+from abers.saveable import CopiedWhole
 from abers.serialization import count, number, numbers, whole
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Shift(NamedTuple):
         return 1 if gap > 0.0 else -1
 
 
-class ShiftEstimate:
+class ShiftEstimate(CopiedWhole):
     """Sums since the estimated beginning of a change.
 
     Parameters

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from abers.monitoring.shift import ShiftEstimate
+from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,7 @@ class OpenedTest(NamedTuple):
     shift: Shift | None
 
 
-class TestedView:
+class TestedView(CopiedWhole):
     """Tests of one view, the shift that its alarms report, and the verdicts on its forecasts.
 
     Parameters

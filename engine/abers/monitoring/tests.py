@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from abers.exceptions import ParameterError
 from abers.monitoring.event_time import duration
 from abers.monitoring.evidence import Evidence, Incident
+from abers.saveable import CopiedWhole
 from abers.serialization import count, number, require, whole
 from abers.validation import shown
 
@@ -49,7 +50,7 @@ def hypothesis_of(tolerance: float) -> str:
     return f"no odds are off by more than {tolerance:g} times" if tolerance > 1.0 else _RIGHT
 
 
-class SequentialTest(ABC):
+class SequentialTest(CopiedWhole, ABC):
     """Incidents of a test by betting.
 
     Attributes
@@ -110,7 +111,7 @@ class SequentialTest(ABC):
         """Whether an incident is open."""
         return self.last is not None and self.count - self._crossed < self.cooldown
 
-    def arm(self) -> None:  # noqa: B027 - most tests begin anew by themselves
+    def arm(self) -> None:
         """Begin anew if it was triggered and would stay so: what triggered it is over."""
 
     def _opens(self) -> bool:

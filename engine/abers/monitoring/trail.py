@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from abers.saveable import CopiedWhole
 from abers.serialization import require
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class _Point(Protocol):
 P = TypeVar("P", bound=_Point)
 
 
-class Trail(Generic[P]):
+class Trail(CopiedWhole, Generic[P]):
     """Points of a stream, at most one for each window of labels.
 
     Parameters

@@ -12,6 +12,7 @@ from abers.monitoring.held_verdict import HeldVerdict, saved_time
 from abers.monitoring.label_need import label_needs
 from abers.monitoring.level_sums import LevelSums
 from abers.monitoring.verdict import WORDS, Verdict, find_verdict
+from abers.saveable import CopiedWhole
 from abers.serialization import MAX_COUNT, count, require, whole
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _PATIENCE = 8  # a block in which only a half or a bin is outside grows by this 
 _MOST_COMBINATIONS = 500.0  # as a logarithm: levels stay above zero
 
 
-class VerdictSequence:
+class VerdictSequence(CopiedWhole):
     """Verdicts on the forecasts of one view: whether they can be trusted now, and how far.
 
     Parameters

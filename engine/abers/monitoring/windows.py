@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from abers.monitoring.trail import Trail
+from abers.saveable import CopiedWhole
 from abers.serialization import count, require
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Totals(NamedTuple):
     totals: Any
 
 
-class WindowedMonitor(Generic[M]):
+class WindowedMonitor(CopiedWhole, Generic[M]):
     """Totals of a monitor at the ends of consecutive windows: a window is what lies between two.
 
     So windows cost next to nothing while the monitor takes predictions.

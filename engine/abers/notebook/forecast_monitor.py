@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from abers.arrays import unmasked
 from abers.exceptions import TimeError
 from abers.monitoring.base import consistency_bands
 from abers.monitoring.findings import NOT_FOUND
@@ -16,6 +17,7 @@ from abers.monitoring.verdict import Words
 from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.notebook.forecast_report import ForecastReport
 from abers.notebook.forecast_rows import forecast_rows, grouped
+from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
     from typing import Any
@@ -31,7 +33,7 @@ __all__ = ["ForecastMonitor", "monitor", "report"]
 _WORDS = Words("forecasts")
 
 
-class ForecastMonitor:
+class ForecastMonitor(CopiedWhole):
     """Verdict and scores of forecasts that come one after the other; see `monitor`.
 
     Parameters
@@ -189,8 +191,8 @@ def report(  # noqa: PLR0913 - the columns of a table
 
     Notes
     -----
-    Columns are lists, numpy arrays, or columns of pandas, polars and other libraries that numpy can
-    convert. Datetimes without a timezone are in UTC.
+    Columns are lists, numpy arrays, or columns of pandas, polars, pyarrow and other libraries that
+    numpy can convert or that have the C interface of Arrow. Datetimes without a timezone are UTC.
 
     **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
     made, so that no forecast depends on its own label or a later one.
@@ -220,4 +222,5 @@ def report(  # noqa: PLR0913 - the columns of a table
 
 def _many(value: ArrayLike) -> Any:  # noqa: ANN401 - what numpy can convert
     """Return an array, also of a single value."""
-    return [value] if np.ndim(value) == 0 else value
+    given = unmasked(value)
+    return [given] if np.ndim(given) == 0 else given

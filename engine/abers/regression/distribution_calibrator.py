@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from abers import validation
-from abers.arrays import EXPIRE, PREDICT, unmasked
 from abers.exceptions import ParameterError
 from abers.regression.bounded_labels import BoundedCalibrator
 from abers.regression.distribution import PredictiveDistribution
 from abers.validation import shown
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from abers.arrays import Bytes, Floats, Integers
+    from abers.arrays import Floats, Integers
 
 __all__ = ["NO_LEVELS", "DistributionCalibrator", "Quantiles", "support_ends"]
 
@@ -55,14 +52,6 @@ class DistributionCalibrator(BoundedCalibrator[S, PredictiveDistribution, Quanti
         levels = columns.pop("levels", None)
         super()._extra(columns, length)
         return NO_LEVELS if levels is None else validation.level_list(levels)
-
-    def _step_labels(self, labels: ArrayLike, kinds: Bytes) -> Floats:
-        """Check the labels of a run; those of predictions and expiries are ignored."""
-        given = unmasked(labels)
-        column = np.array(given, dtype=None if np.asarray(given).dtype.kind in "fiub" else object)
-        if column.shape == kinds.shape:
-            column[(kinds == PREDICT) | (kinds == EXPIRE)] = np.clip(0.0, *self._ends)
-        return self._labels(column, len(kinds))
 
 
 def support_ends(support: tuple[float, float] | None) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from abers.stream.arrow_columns import require_pyarrow
+from abers.stream.arrow_buffers import new_array, repeated_array, require_pyarrow
 from abers.stream.dead_letter_record import TIMED_OUT, DeadLetterRecord
 from abers.stream.events import Alarm
 from abers.stream.row_columns import columns_of
@@ -93,20 +93,14 @@ class ArrowRows:
         """Return rows as a table."""
         return self._arrow.Table.from_batches([self.batch(rows)], self.schema)
 
-    def _array(
-        self, rows: Sequence[msgspec.Struct], column: RowColumn, kind: pa.DataType
-    ) -> pa.Array:
+    @staticmethod
+    def _array(rows: Sequence[msgspec.Struct], column: RowColumn, kind: pa.DataType) -> pa.Array:
         if column.is_constant(rows):
-            return self._repeated(column.default, kind, len(rows))
+            return repeated_array(column.default, kind, len(rows))
         values = column.values(rows)
         if column.name in REPEATED and len(only := {*values.tolist()}) == 1:
-            return self._repeated(only.pop(), kind, len(values))
-        return self._arrow.array(values, kind)
-
-    def _repeated(self, value: object, kind: pa.DataType, size: int) -> pa.Array:
-        if value is None:
-            return self._arrow.nulls(size, kind)
-        return self._arrow.repeat(self._arrow.scalar(value, kind), size)
+            return repeated_array(only.pop(), kind, len(values))
+        return new_array(values, kind)
 
 
 # Making one takes longer than a small batch.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from abers.stream.arrow_fields import FieldNames
 
-__all__ = ["Column", "Events", "Rows", "by_key", "column", "objects"]
+__all__ = ["Column", "Events", "Rows", "as_events", "by_key", "column", "objects"]
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -53,8 +53,8 @@ class Events(Sequence[Event]):
         Times of the records: int64 if every row has one, otherwise objects; None if no row has
         one.
     awaited
-        Labels of observations that are not yet released: nothing may read them before. None if
-        there are none.
+        Labels of observations that are not yet released: nothing may read them before; None where
+        none is known yet. None if there are none.
     awaited_times
         Event times of these labels; None if a delay decides.
 
@@ -307,6 +307,11 @@ class Rows(Sequence[T], Generic[T]):
         """Yield the objects."""
         names = self.kind.__struct_fields__[: len(self.columns)]
         return map(self.kind, *(self.columns[name].tolist() for name in names))
+
+
+def as_events(data: Events | object) -> Events:
+    """Return events as they are, and those of a table of Arrow or a data frame."""
+    return data if isinstance(data, Events) else Events.from_arrow(data)
 
 
 def by_key(keys: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:

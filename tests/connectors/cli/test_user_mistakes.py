@@ -49,7 +49,9 @@ REPLAYS = {
     ),
     "an empty file": Mistake("", "", "no observation", "scores.csv", "a row for each, with"),
     "a single column": Mistake("score\n0.5\n", "", "column, score", "scores.csv", "of labels"),
-    "a missing label": Mistake("score,label\n.5,\n", "", '"label"', "line 2", "drop the record"),
+    "a label without its time": Mistake(
+        "time,score,label,label_time\n5,.5,1,\n", "", '"label_time"', "line 2", "fill it in"
+    ),
     "semicolons": Mistake("score;label\n0.5;1\n", "", "score;label", "scores.csv", "write commas"),
     "UTF-16": Mistake(GOOD.encode("utf-16"), "", "UTF-16", "scores.csv", "write it in UTF-8"),
     "a missing column": Mistake("id,points\na,1\n", "", "id, points", "scores.csv", "--score"),

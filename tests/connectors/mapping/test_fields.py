@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream import Events, Label, Observation
+from abers.stream.schema_columns import Readers
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.mapping.mapper import labelled, labels, mixed
 from abers_connectors.mapping.rows import LabelledObservation, events_of
-from abers_connectors.mapping.values import binary
 
 TIME = 1_700_000_000_000
 OWN = {"id": "a1", "time": TIME, "model": "fraud", "score": 0.83}
@@ -116,7 +117,6 @@ def test_a_record_with_score_and_label_is_an_observation() -> None:
         (mixed, {"id": "a", "score": 1.0}, 'no "time"'),
         (labels, {"id": "a", "time": 5, "score": 1.0}, 'no "label"'),
         (labels, {"time": 5, "label": 1}, 'no "id"'),
-        (labelled, {"id": "a", "time": 5, "score": 1.0}, 'no "label"'),
         (labelled, {"id": "a", "time": 5, "label": 1}, 'no "score"'),
     ],
 )
@@ -126,6 +126,28 @@ def test_what_is_missing_is_named(kind: Any, record: dict[str, Any], detail: str
     assert reason == "missing-field"
     remedy = "fill it in, drop the record, or name the field that holds it in [input.fields]"
     assert message == f"the record has {detail}; {remedy}"
+
+
+@pytest.mark.parametrize("empty", [None, "", math.nan])
+def test_a_label_that_is_not_known_yet_is_awaited(empty: object) -> None:
+    """A record without a label is an observation, whatever stands for the time of the label."""
+    record = {**OWN, "label": empty}
+    observation = Observation("a1", TIME, "fraud", 0.83)
+    assert labelled(Fields()).row(record, 1) == LabelledObservation(observation, None)
+    row = labelled(Fields(label_time="seen")).row
+    for seen in (None, "", TIME + 5, "tomorrow"):
+        awaited = LabelledObservation(observation, None, TIME)
+        assert row({**record, "seen": seen}, 1) == awaited
+
+
+def test_a_label_without_its_time_is_refused() -> None:
+    """The message names both fields."""
+    reason, detail = refused(labelled, {**OWN, "label": 1, "seen": ""}, label_time="seen")
+    assert reason == "missing-field"
+    assert detail == (
+        'the record has a "label", but no "seen"; fill it in, or leave "label" empty until it is '
+        "known"
+    )
 
 
 @pytest.mark.parametrize(
@@ -148,7 +170,7 @@ def test_what_is_wrong_has_a_reason(change: dict[str, Any], reason: str) -> None
 
 def test_positive_values_mean_one() -> None:
     """Labels are read by the positive values."""
-    row: Any = labels(Fields(label="class"), binary(["fraud"])).row
+    row: Any = labels(Fields(label="class"), Readers.binary(["fraud"])).row
     found = [row({"id": "a", "time": 5, "class": value}, 1).value for value in ("fraud", "no", 1)]
     assert found == [1, 0, 0]
 

@@ -195,3 +195,58 @@ def test_a_stream_that_has_grown(
     assert len(found) == len(set(found)) == 2 * len(grown)
     for kind in "ol":
         assert [id_ for one, id_, _ in found if one == kind] == [f"a{n}" for n in range(len(grown))]
+
+
+@given(
+    TIMES,
+    st.lists(st.booleans(), min_size=60, max_size=60),
+    TIMES,
+    st.integers(0, 8),
+    st.sampled_from(["count", "span", "own"]),
+    st.integers(1, 7),
+)
+def test_labels_that_are_not_known_yet(  # noqa: PLR0913, PLR0917 - what is drawn
+    times: list[int],
+    known: list[bool],
+    later: list[int],
+    delay: int,
+    by: str,
+    size: int,
+) -> None:
+    """An observation without a label counts like any other, and no label of it is released."""
+    grown = times + later
+    delays = [delay] * len(grown)
+
+    def records(times: list[int]) -> list[LabelledObservation]:
+        made = timed_pairs(times, delays[: len(times)]) if by == "own" else pairs(times)
+        return [one if known[n] else one._replace(value=None) for n, one in enumerate(made)]
+
+    def source(times: list[int]) -> DelayedLabels:
+        late = {} if by == "own" else {by: delay}
+        return DelayedLabels(MemorySource(records(times), size=size), **late)
+
+    def without_unknown(found: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+        return [one for one in found if one[0] == "o" or known[int(one[1][1:])]]
+
+    everything = {
+        "own": by_own_time(times, delays[: len(times)]),
+        "count": by_count(times, delay, "x" * len(times)),
+        "span": by_span(times, delay),
+    }
+    expected = without_unknown(everything[by])
+    batches = list(source(times).batches())
+    found = kinds_ids_times([event for one in batches for event in one.events])
+    assert found == expected
+    assert sum(one.unlabelled for one in batches) == known[: len(times)].count(False)
+    done = 0
+    for batch in batches:
+        done += len(batch.events)
+        position = json.loads(json.dumps(batch.position))
+        rest = [event for one in source(times).batches(position) for event in one.events]
+        assert found[:done] + kinds_ids_times(rest) == expected
+    position = batches[-1].position if batches else None
+    after = [event for one in source(grown).batches(position) for event in one.events]
+    whole = found + kinds_ids_times(after)
+    assert [id_ for kind, id_, _ in whole if kind == "o"] == [f"a{n}" for n in range(len(grown))]
+    labels = [f"a{n}" for n in range(len(grown)) if known[n]]
+    assert sorted(id_ for kind, id_, _ in whole if kind == "l") == sorted(labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import fields
 from typing import Any
 
@@ -132,6 +133,29 @@ def test_a_row_that_is_no_event_is_a_dead_letter() -> None:
     assert outputs.to_arrow().dead_letters.num_rows == 5
 
 
+@pytest.mark.parametrize("frame", [True, False])
+def test_labels_that_are_not_known_yet(frame: bool) -> None:  # noqa: FBT001
+    """NaN, NaT and None of a data frame, and NaN of a table, are labels that are not known yet."""
+    columns: Any = {
+        "id": ["a", "b"],
+        "time": [1, 2],
+        "score": [0.5, 0.25],
+        "label": [1.0, np.nan],
+        "known": np.array([5, "NaT"], "datetime64[ms]"),
+    }
+    if frame:
+        data = pytest.importorskip("pandas").DataFrame(columns)
+        data["known"] = data["known"].dt.tz_localize("UTC")
+    else:
+        known = pa.array(columns["known"], pa.timestamp("ms", "UTC"))
+        data = pa.table({**columns, "label": pa.array([1.0, np.nan]), "known": known})
+    assert list(Events.from_arrow(data, {"label_time": "known"})) == [
+        Observation("a", 1, score=0.5),
+        Observation("b", 2, score=0.25),
+        Label("a", 5, value=1.0),
+    ]
+
+
 def test_rows_with_their_labels() -> None:
     """With label times a row is an observation and a label, released in the order of time."""
     table = pa.table(
@@ -207,6 +231,21 @@ def test_what_is_no_table() -> None:
     """Anything but a table is refused."""
     with pytest.raises(ParameterError, match="int is not a table of Arrow"):
         Events.from_arrow(3)
+
+
+def test_two_columns_of_one_name() -> None:
+    """Two columns of one name are an error, also in a frame of pandas; case makes two names."""
+    table = pa.table([["a"], [1], [0.25], [0.75]], names=["id", "time", "score", "score"])
+    tables: list[Any] = [table, table.to_batches()[0]]
+    if (pandas := importlib.util.find_spec("pandas")) is not None and pandas.loader:
+        frame = table.rename_columns(["id", "time", "score", "other"]).to_pandas()
+        frame.columns = table.column_names
+        tables.append(frame)
+    for one in tables:
+        with pytest.raises(ParameterError, match="two columns have the name score; rename one"):
+            Events.from_arrow(one)
+    (event,) = Events.from_arrow(table.rename_columns(["id", "time", "score", "Score"]))
+    assert event.score == 0.25  # type: ignore[union-attr]
 
 
 def test_no_rows() -> None:

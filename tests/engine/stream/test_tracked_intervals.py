@@ -387,7 +387,7 @@ def test_damaged_rows_are_refused() -> None:
     processor = Processor(TRACKED)
     processor.process_many([Observation(f"{n}", n, "m", 5.0) for n in range(4)])
     task = make_task(TRACKED)
-    rows = processor._state.calibration.rows[1:5, 1:].copy()  # noqa: SLF001
+    rows = processor._state.calibration.rows[1:5, 1:-1].copy()  # noqa: SLF001
     assert task.are_predictions(rows)
     for low, high, fine in (
         (math.inf, -math.inf, True),
@@ -399,5 +399,5 @@ def test_damaged_rows_are_refused() -> None:
         (-math.inf, math.inf, False),
     ):
         changed = rows.copy()
-        changed[2, -3:-1] = low, high
+        changed[2, -2:] = low, high
         assert task.are_predictions(changed) == fine

@@ -1,4 +1,4 @@
-"""Values of fields: the same from CSV, where all are strings, as from JSON and Parquet."""
+"""The meaning of a cell: the same as a text, as CSV has it, and as a number."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abers_connectors.mapping import values
-from abers_connectors.mapping.bad_record import BadRecordError
+from abers.stream.cells import BadRecordError
+from abers.stream.readers import (
+    ExtraReader,
+    FeaturesReader,
+    IdReader,
+    LabelReader,
+    ScoreReader,
+)
+from abers.stream.times import TimeReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +35,8 @@ def refused(read: Callable[[object], object], value: object) -> tuple[str, str]:
 @given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60))
 def test_a_score_is_any_finite_number(number: float) -> None:
     """A number and its string are the same score, always a float."""
-    assert values.score(number) == values.score(repr(number)) == float(number)
-    assert type(values.score(number)) is float
+    assert ScoreReader().one(number) == ScoreReader().one(repr(number)) == float(number)
+    assert type(ScoreReader().one(number)) is float
 
 
 @pytest.mark.parametrize(
@@ -39,7 +45,7 @@ def test_a_score_is_any_finite_number(number: float) -> None:
 )
 def test_bad_scores(value: object) -> None:
     """NaN, infinity, words and booleans are refused with a remedy."""
-    reason, detail = refused(values.score, value)
+    reason, detail = refused(ScoreReader().one, value)
     assert reason == "bad-score"
     assert detail.endswith("is not a finite number; drop the record or repair the model's output")
     assert len(detail) < 150
@@ -63,7 +69,7 @@ def test_bad_scores(value: object) -> None:
 )
 def test_ways_to_write_a_time(value: object, expected: int) -> None:
     """Whole milliseconds as number or string, small numbers, and RFC 3339 are times."""
-    time = values.time(value)
+    time = TimeReader().one(value)
     assert time == expected
     assert type(time) is int
 
@@ -92,32 +98,22 @@ def test_ways_to_write_a_time(value: object, expected: int) -> None:
 )
 def test_bad_times(value: object, hint: str) -> None:
     """Seconds, micro- and nanoseconds are recognized by their range."""
-    reason, detail = refused(values.time, value)
+    reason, detail = refused(TimeReader().one, value)
     assert reason == "bad-time"
     assert hint in detail
     assert "write whole milliseconds since 1970, or RFC 3339" in detail
 
 
-@given(st.integers(-(2**62), 2**62) | st.sampled_from([10**9, 10**11, 10**14, -(10**14)]))
-def test_a_column_of_times_is_checked_like_one(time: int) -> None:
-    """The check of a column agrees with the check of a single time."""
-    try:
-        single = values.time(time) == time
-    except BadRecordError:
-        single = False
-    assert values.are_plain_times(np.array([5, time], np.int64)) == single
-
-
 @pytest.mark.parametrize(("value", "expected"), [("a1", "a1"), (17, "17"), ("007", "007")])
 def test_an_id_is_a_text(value: object, expected: str) -> None:
     """A string is unchanged, and an integer becomes its digits."""
-    assert values.identity(value) == expected
+    assert IdReader().one(value) == expected
 
 
 @pytest.mark.parametrize("value", [1.5, True, ["a"], {"a": 1}, pytest.param(10**5000, id="huge")])
 def test_bad_ids(value: object) -> None:
     """Values without a unique text are refused."""
-    reason, detail = refused(values.identity, value)
+    reason, detail = refused(IdReader().one, value)
     assert reason == "bad-id"
     assert detail.endswith("is not a valid id; write a string or a whole number")
 
@@ -125,16 +121,16 @@ def test_bad_ids(value: object) -> None:
 @pytest.mark.parametrize("value", [1, True, 1.0, "1", "true", "TRUE", " 1 ", "1.0"])
 def test_ways_to_write_the_positive_label(value: object) -> None:
     """1 and true, as number, boolean or string in any case, are 1; also as positive values."""
-    assert values.label_reader([])(value) == 1
+    assert LabelReader([]).one(value) == 1
     for positive in (1, True, "1", "True"):
-        assert values.label_reader([positive])(value) == 1
+        assert LabelReader([positive]).one(value) == 1
 
 
 @pytest.mark.parametrize("value", [0, False, 0.0, -0.0, "0", "false", "FALSE"])
 def test_ways_to_write_the_negative_label(value: object) -> None:
     """0 and false, as number, boolean or string in any case, are 0."""
-    assert values.label_reader([])(value) == 0
-    assert values.label_reader([1])(value) == 0
+    assert LabelReader([]).one(value) == 0
+    assert LabelReader([1]).one(value) == 0
 
 
 @pytest.mark.parametrize(
@@ -142,14 +138,14 @@ def test_ways_to_write_the_negative_label(value: object) -> None:
 )
 def test_bad_labels(value: object) -> None:
     """Any other label is refused."""
-    reason, detail = refused(values.label_reader([]), value)
+    reason, detail = refused(LabelReader([]).one, value)
     assert reason == "bad-label"
     assert "is not a label; write 0 or 1, or false or true, or name the values" in detail
 
 
 def test_every_other_value_is_negative_once_the_positive_are_named() -> None:
     """With positive values all other strings, numbers and booleans mean 0; a list is refused."""
-    read = values.label_reader(["fraud", "chargeback", 3])
+    read = LabelReader(["fraud", "chargeback", 3]).one
     assert [read(value) for value in ("fraud", "chargeback", 3, "3", 3.0)] == [1] * 5
     assert [read(value) for value in ("genuine", "Fraud", 1, True, 2.5)] == [0] * 5
     assert refused(read, ["fraud"])[0] == "bad-label"
@@ -157,19 +153,19 @@ def test_every_other_value_is_negative_once_the_positive_are_named() -> None:
 
 def test_positive_may_be_what_is_usually_negative() -> None:
     """A positive value 0 means 1."""
-    read = values.label_reader([0])
+    read = LabelReader([0]).one
     assert [read(value) for value in ("0", False, 1)] == [1, 1, 0]
 
 
 def test_features_are_an_object() -> None:
     """Features are an object; anything else is refused."""
-    assert values.features({"a": [1]}) == {"a": [1]}
-    assert refused(values.features, [1])[0] == "bad-features"
+    assert FeaturesReader().one({"a": [1]}) == {"a": [1]}
+    assert refused(FeaturesReader().one, [1])[0] == "bad-features"
 
 
 def test_texts_that_read_as_numbers_are_such() -> None:
     """A CSV cell that parses as a number is one."""
-    found = [values.number_or_text(text) for text in ("5", "0.5", "nan", "x", "1e3")]
+    found = [ExtraReader().one(text) for text in ("5", "0.5", "nan", "x", "1e3")]
     assert found == [5, 0.5, "nan", "x", 1000.0]
 
 
@@ -179,6 +175,6 @@ def test_messages_stay_short() -> None:
     for _ in range(100_000):
         deep = [deep]
     for value in ("x" * 10**6, deep):
-        assert len(refused(values.score, value)[1]) < 200
+        assert len(refused(ScoreReader().one, value)[1]) < 200
     while deep:  # taken apart by hand, for its end would be as deep
         deep = deep.pop()  # type: ignore[assignment]
