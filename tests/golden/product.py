@@ -19,6 +19,7 @@ import numpy as np
 from tests.golden.names import Names
 from typer.testing import CliRunner
 
+from abers import registry
 from abers.stream import DeadLetter, Events, Label, Observation, Processor
 from abers.stream.join import COUNTERS
 from abers_connectors.cli.main import app
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from abers.stream import JournalEntry, Outputs
+    from abers.stream import JournalEntry, Outputs, Settings
     from abers_connectors.runtime.changelog import ChangelogRecord
     from abers_connectors.runtime.serializer import OutputRecords
 
@@ -250,7 +251,9 @@ def served(config: Mapping[str, Any], records: Sequence[Record], *, restart: boo
     assert again.checkpoint == task.checkpoint
     text, _ = exposition(registry_of(status), "")
     lines = text.decode().splitlines()
-    return Served(outgoing, [*map(_batch, batches)], [*filter(_is_ours, lines)])
+    settings = loaded.settings()
+    changes = [_batch(one, settings) for one in batches]
+    return Served(outgoing, changes, [*filter(_is_ours, lines)])
 
 
 def _is_ours(line: str) -> bool:
@@ -280,7 +283,7 @@ def _outgoing(records: Mapping[str, OutputRecords]) -> Iterator[Flat]:
             }
 
 
-def _batch(record: ChangelogRecord) -> Flat:
+def _batch(record: ChangelogRecord, settings: Settings) -> Flat:
     """Decode what the changelog says of a batch, but for versions and digests of settings."""
     found: Flat = {
         "number": record.number,
@@ -306,13 +309,21 @@ def _batch(record: ChangelogRecord) -> Flat:
         "keys": _column(entry.keys, "<u4"),
         "scores": _column(entry.scores, "<f8"),
         "values": _column(entry.values, "<f8"),
-        "answers": _column(entry.predictions, "<f8"),
+        "answers": _column(_answers(entry, settings), "<f8"),
         "held": _column(entry.n_labels, "<i8"),
         "features": entry.features,
         "extra": msgspec.json.decode(entry.extra) if entry.extra else None,
         "counters": [counters[name] for name in Names.read().known["counters"]],
         "retired": entry.retired,
     }
+
+
+def _answers(entry: JournalEntry, settings: Settings) -> bytes:
+    """Return the predictions of an entry, of intervals the ends: their merge came later."""
+    able = registry.capabilities(settings.calibrator_name, settings.task)
+    if able.answer != "interval":
+        return entry.predictions
+    return np.frombuffer(entry.predictions, "<f8").reshape(-1, 3)[:, :2].tobytes()
 
 
 def _column(raw: bytes, kind: str) -> list[Any]:

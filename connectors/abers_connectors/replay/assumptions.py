@@ -9,6 +9,7 @@ from abers_connectors.config.value_types import Lateness
 from abers_connectors.mapping.fields import Fields
 from abers_connectors.replay.defaults import columns_of
 from abers_connectors.sources.base import SourceOptions
+from abers_connectors.sources.delayed_labels import DelayedLabels
 from abers_connectors.sources.registry import is_dataset, is_rereadable, open_source
 
 if TYPE_CHECKING:
@@ -50,15 +51,13 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
 
 def _lacks_positives(job: Job) -> bool:
     """Return whether a file that can be read again begins with labels, and none of them is 1."""
-    if not is_rereadable(job.source.name):
+    if not isinstance(job.source, DelayedLabels) or not is_rereadable(job.source.name):
         return False
-    for batch in job.source.batches():
-        if batch.bad:  # the run says what is wrong
-            return False
-        labels, values = batch.events.labels, batch.events.values
-        if values is not None and labels.any():
-            return not (values[labels] == 1).any()
-    return False
+    first = job.source.first()
+    if first is None or first.bad or first.events.awaited is None:  # the run says what is wrong
+        return False
+    known = [one for one in first.events.awaited.tolist() if one is not None]
+    return bool(known) and 1 not in known
 
 
 def _without_positives(options: ReplayOptions, columns: Mapping[str, str]) -> str:

@@ -22,8 +22,8 @@ from abers_connectors.replay.job import Job, job_of_config
 from abers_connectors.replay.options import given, report_format, require_in_file
 from abers_connectors.replay.pace import Pace, parse_speed
 from abers_connectors.sources.delayed_labels import DelayedLabels
+from abers_connectors.sources.ordered import part_of
 from abers_connectors.sources.registry import is_read_once
-from abers_connectors.sources.time_range import TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +144,7 @@ def _within(source: Source, since: int | None, until: int | None, models: Sequen
     """Return the events of a source in a time range, and of some models, as a source."""
     if isinstance(source, DelayedLabels):  # which keeps the labels of the range's observations
         return source.part(since, until, models)
-    return TimeRange(source, since, until, models)
+    return part_of(source, since, until, models)
 
 
 def _stateless_job(options: ReplayOptions) -> Job:

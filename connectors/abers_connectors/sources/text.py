@@ -106,11 +106,16 @@ class TextSource:
         return self._share
 
     def first_fields(self) -> Sequence[str] | None:
-        """Return the fields of the first record, none if it is bad; None if there is no record."""
+        """Return the columns, or the fields of the first record; None if there is no record.
+
+        There are none if the first record of JSON is bad, or the header of CSV.
+        """
         options = SourceOptions(kind=lambda *_, **__: _UNMAPPED, format=self._format.format)
         source = TextSource(self._path, options)
         try:
             for batch in source.batches():
+                if batch.records and source._line_format.columns is not None:
+                    return list(dict.fromkeys(source._line_format.columns))
                 if batch.records:
                     return list(batch.events.x[0]) if batch.events.x is not None else ()
         except RecordError:
@@ -120,7 +125,7 @@ class TextSource:
     def _records(self, file: BinaryIO) -> Iterator[RawRecords]:
         """Yield some raw records at a time, at least one."""
         self._line_format: CsvFormat | JsonLinesFormat = (
-            CsvFormat(self.name, self._limit, self._keeps)
+            CsvFormat(self.name, self._limit, self._keeps, self._format.separator)
             if self._format.format == "csv"
             else JsonLinesFormat(self._mapper.typed)
         )

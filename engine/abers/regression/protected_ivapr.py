@@ -129,6 +129,7 @@ class ProtectedIVAPR(LaneMixture, DistributionCalibrator["Score"]):
         forgetting=(),
         stateful=True,
         columns=("levels",),
+        options=("base_weight",),
     )
     _magic: ClassVar[bytes] = b"abersPR\x01"
 

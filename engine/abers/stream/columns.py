@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from abers.stream.arrow_fields import FieldNames
 
-__all__ = ["Column", "Events", "Rows", "by_key", "column", "objects"]
+__all__ = ["Column", "Events", "Rows", "as_events", "by_key", "column", "objects"]
 
 _PLAIN, _PASSED = PlainReader(), PassedReader()
 
@@ -319,6 +319,11 @@ class Rows(Sequence[T], Generic[T]):
         """Yield the objects."""
         names = self.kind.__struct_fields__[: len(self.columns)]
         return map(self.kind, *(self.columns[name].tolist() for name in names))
+
+
+def as_events(data: Events | object) -> Events:
+    """Return events as they are, and those of a table of Arrow or a data frame."""
+    return data if isinstance(data, Events) else Events.from_arrow(data)
 
 
 def by_key(keys: NDArray[np.int64]) -> Iterator[tuple[int, Any]]:

@@ -7,9 +7,6 @@ for.
 
 A snapshot is a seal (see `abers.serialization`) around MessagePack: the settings, the position, the
 state, the learners and the histories. Columns are little-endian bytes.
-
-In format 1 the predictions of all keys were numbered together, and fewer ends were counted. It is
-still read: each key then numbers on from there, and what was not counted begins with 0.
 """
 
 from __future__ import annotations
@@ -21,13 +18,11 @@ import numpy as np
 
 from abers.arrays import raw
 from abers.exceptions import AbersError, SettingsError, StateError
-from abers.reference.pending_store import PENDING
 from abers.serialization import (
     MAX_COUNT,
     REMEDY,
     column,
     count,
-    is_keyed,
     require,
     seal_pieces,
     unseal,
@@ -35,9 +30,9 @@ from abers.serialization import (
 from abers.stream import saved_learners
 from abers.stream.alarms import SavedEProcesses  # noqa: TC001 - msgspec reads the annotations
 from abers.stream.history import SavedHistory  # noqa: TC001 - as above
-from abers.stream.join import COUNTERS
 from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
 from abers.stream.pending_distributions import SavedDistributions  # noqa: TC001 - as above
+from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import (
     STORES,
     SavedClock,
@@ -48,7 +43,7 @@ from abers.stream.saved_store import (
     load_store,
     parts,
 )
-from abers.stream.settings import OF_VALIDATION, Settings
+from abers.stream.settings import LARGEST_TIME, OF_VALIDATION, Settings
 from abers.stream.validation import require_limits
 from abers.validation import shown
 from abers.version import __version__
@@ -67,7 +62,6 @@ if TYPE_CHECKING:
 __all__ = ["SavedState", "Snapshot", "dump", "dump_state", "load", "read", "require_whole"]
 
 MAGIC = b"abersPS\x02"
-_MAGIC_BEFORE = b"abersPS\x01"
 _DESCRIPTION = "a snapshot of a processor"
 _INCONSISTENT = (
     *(ValueError, IndexError, KeyError, TypeError, OverflowError, AbersError),
@@ -195,8 +189,6 @@ def read(
     payload = _payload(blob, key, owner)
     try:
         whole = msgspec.msgpack.decode(payload, type=Snapshot)
-        if _magic(blob) == _MAGIC_BEFORE:
-            whole.state = _migrated(whole.state)
         saved = msgspec.msgpack.decode(whole.state, type=SavedState)
     except (msgspec.MsgspecError, ValueError, KeyError) as error:
         msg = f"snapshot is garbled ({error}); {REMEDY}"
@@ -205,30 +197,7 @@ def read(
 
 
 def _payload(blob: bytes, key: bytes | None, owner: str | None) -> memoryview:
-    return unseal(_magic(blob), bytes(blob), _DESCRIPTION, key, owner)
-
-
-def _magic(blob: bytes) -> bytes:
-    """Return the magic that a snapshot is to have: that of the format before if it says so."""
-    start = len(MAGIC) if is_keyed(blob) else 0
-    before = blob[start : start + len(MAGIC)] == _MAGIC_BEFORE
-    return _MAGIC_BEFORE if before else MAGIC
-
-
-def _migrated(state: msgspec.Raw) -> msgspec.Raw:
-    """Return a state of format 1 as one of format 2: each key numbers on from all predictions."""
-    decode = msgspec.msgpack.decode
-    fields = decode(state, type=dict[str, msgspec.Raw])
-    counters = dict.fromkeys(COUNTERS, 0) | decode(fields["counters"], type=dict[str, int])
-    predictions = counters["predictions"]
-    keys = len(decode(fields["calibrators"], type=list[msgspec.Raw]))
-    made = np.full(keys, count(predictions, "counter predictions"), "<i8")
-    fields["counters"] = msgspec.Raw(_encode_to_bytes(counters))
-    fields["made"] = msgspec.Raw(_encode_to_bytes(made.tobytes()))
-    if "e_processes" in fields:
-        _, *rest = decode(fields["e_processes"], type=list[msgspec.Raw])
-        fields["e_processes"] = msgspec.Raw(_encode_to_bytes(rest))
-    return msgspec.Raw(_encode_to_bytes(fields))
+    return unseal(MAGIC, bytes(blob), _DESCRIPTION, key, owner)
 
 
 def require_whole(blob: bytes, key: bytes | None = None, owner: str | None = None) -> None:
@@ -335,7 +304,9 @@ def _load_calibration(
     width = calibration.rows.shape[1]
     rows = column(saved.rows, "<f8", "rows", waiting * width).reshape(waiting, width)
     require(task.are_scores(rows[:, : task.score_width]), "scores that wait")
-    require(task.are_predictions(rows[:, task.score_width :]), "predictions that wait")
+    predictions = rows[:, task.score_width :][:, : task.prediction_width]
+    require(task.are_predictions(predictions), "predictions that wait")
+    require(not task.stateful or _are_numbers(rows[:, -1]), "numbers of predictions that wait")
     calibration.rows[1 : waiting + 1] = rows
     pending, e_processes = calibration.pending, calibration.e_processes
     require((saved.distributions is None) == (pending is None), "distributions")
@@ -344,3 +315,8 @@ def _load_calibration(
     if e_processes is not None and saved.e_processes is not None:
         loaded = e_processes.load(saved.e_processes, calibration.made)
         require(loaded == waiting, "e-processes")
+
+
+def _are_numbers(given: NDArray[np.float64]) -> bool:
+    """Return whether all are numbers of observations."""
+    return bool(((given >= 0.0) & (given < LARGEST_TIME) & (given == np.floor(given))).all())

@@ -185,7 +185,7 @@ def test_check_and_inspect(task: str, invoke: Callable[..., Ran], tmp_path: Path
         *(pytest.param(one, marks=pytest.mark.long) for one in TASKS if one != "regression"),
     ],
 )
-@pytest.mark.large(4_000, reference=200)
+@pytest.mark.large(4_000)
 def test_killed_and_started_again(task: str, tmp_path: Path, size: int) -> None:
     """A run that is killed and started again writes what one that was never stopped writes."""
     whole, killed = tmp_path / "whole", tmp_path / "killed"

@@ -469,28 +469,6 @@ def test_golden(path: Path) -> None:
     assert [*outputs, known] == expected["spoken"]
 
 
-def test_format_1_numbers_on() -> None:
-    """Each key of a state of format 1, sealed or not, numbers on from the predictions of all."""
-    before = b"abersPS\x01"
-    blob = (released.FOLDER / "snapshot-v1.bin").read_bytes()
-    payload = bytes(unseal(before, blob, "a snapshot"))
-    plain_one = Processor.restore(blob, released.SETTINGS)
-    sealed = Processor.restore(seal(before, payload, KEY), released.SETTINGS, key=KEY)
-    assert sealed.state_bytes() == plain_one.state_bytes()
-    made = plain_one._state.calibration.made.tolist()  # noqa: SLF001 - nothing public says it
-    assert made == [plain_one.counters["predictions"]] * len(plain_one.keys)
-
-
-def test_format_1_without_its_parts() -> None:
-    """A state of format 1 that lacks what it must have is refused."""
-    before = b"abersPS\x01"
-    blob = (released.FOLDER / "snapshot-v1.bin").read_bytes()
-    fields = msgspec.msgpack.decode(unseal(before, blob, "a snapshot"))
-    del fields["state"]["counters"]
-    with pytest.raises(StateError, match="garbled"):
-        Processor.restore(seal(before, msgspec.msgpack.encode(fields)), released.SETTINGS)
-
-
 def test_golden_formats() -> None:
     """There is a golden file of the present format."""
     assert released.present().exists()
