@@ -1,4 +1,4 @@
-"""What is wrong with a header of CSV, as a sentence that says how to mend it.
+"""What is wrong with a header of CSV, as a sentence that says how to fix it.
 
 Records that are all bad for one reason are an error of the file.
 """

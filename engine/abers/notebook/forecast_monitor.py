@@ -9,6 +9,7 @@ import numpy as np
 
 from abers.arrays import unmasked
 from abers.exceptions import TimeError
+from abers.forecast_arrays import row_weights
 from abers.monitoring.base import consistency_bands
 from abers.monitoring.findings import NOT_FOUND
 from abers.monitoring.reliability_figure import reliability_figure
@@ -17,6 +18,7 @@ from abers.monitoring.verdict import Words
 from abers.monitoring.verdict_sequence import VerdictSequence
 from abers.notebook.forecast_report import ForecastReport
 from abers.notebook.forecast_rows import forecast_rows, grouped
+from abers.notebook.weighted_forecasts import WeightedForecasts
 from abers.saveable import CopiedWhole
 
 if TYPE_CHECKING:
@@ -160,6 +162,7 @@ def report(  # noqa: PLR0913 - the columns of a table
     model: ArrayLike | None = None,
     segment: ArrayLike | None = None,
     *,
+    weight: ArrayLike | None = None,
     tolerance: float = 1.25,
 ) -> ForecastReport:
     """Return what labels say about forecasts: a verdict, numbers and figures.
@@ -176,6 +179,9 @@ def report(  # noqa: PLR0913 - the columns of a table
         are in the order in which forecasts were made, and their numbers are the times.
     model, segment
         Arrays of shape (n,): names by which there are verdicts beside that of all forecasts.
+    weight
+        Array of shape (n,): how much each row counts in the scores and in the diagram, 0 or more.
+        Verdicts count each label once, but those of weight 0, which are left out.
     tolerance
         Ratio of odds within which forecasts are right, at least 1.
 
@@ -186,7 +192,7 @@ def report(  # noqa: PLR0913 - the columns of a table
 
     Raises
     ------
-    LabelError, ScoreError, TimeError, ParameterError
+    LabelError, ScoreError, TimeError, WeightError, ParameterError
         Names the value that is wrong, its row and the remedy.
 
     Notes
@@ -195,7 +201,9 @@ def report(  # noqa: PLR0913 - the columns of a table
     numpy can convert or that have the C interface of Arrow. Datetimes without a timezone are UTC.
 
     **Guarantee.** See `ForecastReport`. It needs the forecasts in the order in which they were
-    made, so that no forecast depends on its own label or a later one.
+    made, so that no forecast depends on its own label or a later one. With weights it also needs
+    that neither a weight nor whether a row is there depends on the label: where labels 1 were kept
+    and labels 0 sampled, look at the scores and the diagram, and not at the verdict.
 
     Examples
     --------
@@ -211,13 +219,30 @@ def report(  # noqa: PLR0913 - the columns of a table
     """
     whole = ForecastMonitor(tolerance)
     rows = forecast_rows(y, p, time, 0)
+    weighted, length = {}, len(rows.order)
+    if weight is not None and length:
+        units = row_weights(weight, length)[rows.order]
+        counted = np.flatnonzero(units)
+        rows = rows.take(counted)
+        weighted = _weighted(WeightedForecasts(rows, units[counted]))
     groups: dict[Group, Verdict] = {}
-    for name, part in grouped(rows, model, segment).items():
+    for name, part in grouped(rows, model, segment, length).items():
         sequence = VerdictSequence("raw", tolerance, words=_WORDS)
         sequence.add(part.forecasts, part.labels, part.times)
         groups[name] = sequence.verdict()
     whole.update(rows.labels, rows.forecasts, rows.times)
-    return replace(whole.report(), verdicts=groups)
+    return replace(whole.report(), verdicts=groups, **weighted)
+
+
+def _weighted(forecasts: WeightedForecasts) -> dict[str, Any]:
+    """Return the fields of a report that weights change."""
+    return {
+        "weight": forecasts.weight,
+        "log_loss": forecasts.log_loss,
+        "brier": forecasts.brier,
+        "ece": forecasts.ece,
+        "figures": (forecasts.figure(),),
+    }
 
 
 def _many(value: ArrayLike) -> Any:  # noqa: ANN401 - what numpy can convert

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from abers.monitoring import Figure, LabelNeed, Verdict
+    from abers.monitoring import Figure, Verdict
     from abers.notebook.forecast_rows import Group
 
 __all__ = ["body", "note", "page", "shown"]
@@ -37,17 +37,17 @@ def body(  # noqa: PLR0913 - what a report has
     verdict: Verdict,
     numbers: Mapping[str, str],
     *,
-    needs: Sequence[LabelNeed],
+    notes: Sequence[str],
     verdicts: Mapping[Group, Verdict],
     figures: Sequence[Figure],
     plots: Sequence[str],
 ) -> str:
     """Return the HTML of the parts of a report; only `plots` are HTML already."""
     head = f"<p><strong>{escape(verdict.sentence)}</strong></p>{_table((), numbers.items())}"
-    needed = "".join(note(one.sentence) for one in needs)
+    noted = "".join(map(note, notes))
     rows = [(shown(name), f"{one.labels:,}", one.sentence) for name, one in verdicts.items()]
     groups = _table(("group", "labels", "verdict"), rows) if rows else ""
-    return f"<div>{head}{needed}{''.join(plots)}{_tables(figures)}{groups}</div>"
+    return f"<div>{head}{noted}{''.join(plots)}{_tables(figures)}{groups}</div>"
 
 
 def page(content: str) -> bytes:

@@ -85,9 +85,11 @@ def forecast_rows(y: ArrayLike, p: ArrayLike, time: ArrayLike | None, first: int
 
 
 def grouped(
-    rows: ForecastRows, model: ArrayLike | None, segment: ArrayLike | None
+    rows: ForecastRows, model: ArrayLike | None, segment: ArrayLike | None, length: int
 ) -> dict[Group, ForecastRows]:
     """Return the rows of each model, segment, or model and segment, sorted by name.
+
+    The columns have names for `length` rows, also for those that were left out.
 
     Raises
     ------
@@ -96,9 +98,7 @@ def grouped(
     """
     given = {"model": model, "segment": segment}
     columns = [
-        _names(column(one, name), name, len(rows.labels))
-        for name, one in given.items()
-        if one is not None
+        _names(column(one, name), name, length) for name, one in given.items() if one is not None
     ]
     if not columns:
         return {}

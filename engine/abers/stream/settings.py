@@ -15,7 +15,7 @@ from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.distribution_settings import require_distribution, require_support
 from abers.stream.name_columns import fits
-from abers.stream.setting_values import ascend, checked_real, text
+from abers.stream.setting_values import ascend, checked_real, require_forgetting, text
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ _MAX_ENTRIES = (1 << 31) - 1  # entries are numbered with 32 bits
 _MOST_FOLDS = 100
 # Kinds of scores that say probabilities, which are protected by default.
 _SAYING = {"binary": ("probability", "logit"), "multiclass": ("probability",)}
-_FORGETTING = ("window", "max_age", "half_life")
 _PROTECTED_CLASSES = 100  # time and memory of that grow with their square
 _PARTS = 10  # of the shortest span: one wrong time ages entries by no more
 _DAY = 24 * 3_600_000
@@ -286,9 +285,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             msg = f"probability={shown(self.probability)} is none of {known}"
             raise ParameterError(msg)
         kind, forms = self._named, registry.protected_forms(self.task)
-        able = (*forms, *forms.values())
-        if self.probability == "protected" and kind not in able:
-            which = f"the calibrators {', '.join(able)}" if able else "other tasks"
+        those = (*forms, *forms.values())
+        if self.probability == "protected" and kind not in those:
+            which = f"the calibrators {', '.join(those)}" if those else "other tasks"
             msg = f"probability='protected' is for {which}, not for {shown(kind)}; leave it out"
             raise ParameterError(msg)
         if self.probability == "merged" and kind in forms.values():
@@ -299,12 +298,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             )
             raise ParameterError(msg)
         name = self.calibrator_name
-        if self.scores == "probability" or registry.is_path(name):
+        if registry.is_path(name):  # not imported before it is made
             return
-        if registry.capabilities(name, self.task).of_probabilities:
+        able = registry.capabilities(name, self.task)
+        if able.of_probabilities and self.scores != "probability":
             key = "calibrator" if self.calibrator == name else "probability"
             msg = f"{key}={shown(name)} is for probabilities; set scores = 'probability'"
             raise ParameterError(msg)
+        require_forgetting(self, name, able)
 
     def _require_task(self) -> None:
         """Check the settings that depend on the task."""
@@ -314,7 +315,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         if self.calibrator is not None:
             registry.require(self.calibrator, self.task)
         self._require_probability()
-        self._refuse(*(_FORGETTING if self.calibrator == registry.NONE else ()))
         several = self.task == "multiclass"
         distinct = len({*self.classes}) == len(self.classes)
         if several and (len(self.classes) < 2 or not distinct):  # noqa: PLR2004 - makes a choice
@@ -356,21 +356,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ParameterError(msg)
         msgspec.structs.force_setattr(self, "tolerance", float(given))
 
-    def _refuse(self, *names: str) -> None:
-        """Refuse settings that the calibrator does not have."""
-        for name in names:
-            if getattr(self, name):
-                given, of = shown(getattr(self, name)), shown(self.calibrator)
-                msg = f"{name}={given} is not for {of}; leave it out"
-                raise ParameterError(msg)
-
     def _require_protection(self) -> None:
-        """Check that there is a support, no grid, and no rule of forgetting."""
+        """Check that there is a support, and no grid."""
         of = shown(self.calibrator)
         if not self.support:
             msg = f"calibrator={of} needs the ends of all labels; set support = (lowest, highest)"
             raise ParameterError(msg)
-        self._refuse("grid", *_FORGETTING)
+        if self.grid:
+            msg = f"grid={shown(self.grid)} is not for {of}; leave it out"
+            raise ParameterError(msg)
 
     def _require_unlabelled(self) -> None:
         """Check the label that is assumed: it must be one of the task, after some time."""
