@@ -35,7 +35,7 @@ class JsonColumns:
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(record).decode
 
     def many(self, texts: Sequence[bytes]) -> RawColumns:
-        """Return the columns of some texts, or raise if one of them is no object; see `one`."""
+        """Return the columns of some texts, or raise if `one` refuses one of them."""
         # One by one costs no more than as lines, and no text is ever taken for two objects.
         records = [*map(self._decode, texts)]
         if not all(map(bytes.isascii, texts)):

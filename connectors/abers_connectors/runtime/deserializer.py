@@ -43,6 +43,8 @@ _KEY, _TIMESTAMP, _HEADER = "record:key", "record:timestamp", "record:header:"
 
 _AT_ONCE = 1 << 19  # bytes of records that are decoded together: a byte may take 400 of memory
 
+_SKIPPED = -1  # instead of the number of an input
+
 _DeadRow: TypeAlias = tuple[int, str, str]  # row, reason, and a sentence
 _NO_KEY = BadRecordError(
     "null-key",
@@ -140,12 +142,12 @@ class Deserializer:
         if None in values:
             tombstones = [row for row, one in enumerate(values) if one is None]
         dead = [_row_of_error(row, error) for row, error in refused.items()]
-        good = np.ones(len(records), bool)
-        good[[*refused, *tombstones]] = False
         which = np.fromiter(inputs, np.int8, len(records))
+        if refused or tombstones:
+            which[[*refused, *tombstones]] = _SKIPPED
         parts: list[tuple[NDArray[np.int64], Events]] = []
         for number, one in enumerate(self._inputs):
-            some = _Records.of(records, values, good & (which == number))
+            some = _Records.of(records, values, which == number)
             parts.extend(one.read(some, dead))
         events, order = _in_order(parts)
         kept = records if len(order) == len(records) else [records[row] for row in order]
