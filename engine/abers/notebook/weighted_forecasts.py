@@ -13,9 +13,9 @@ import numpy as np
 
 from abers.arrays import ONE
 from abers.monitoring.corp import Diagram, drawn_bands
-from abers.monitoring.reliability import ForecastCounts
+from abers.monitoring.forecast_groups import BINS
+from abers.monitoring.reliability import PARTS, ForecastCounts
 from abers.monitoring.reliability_figure import reliability_figure
-from abers.reference.tally import BINS, EDGES, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WeightedForecasts"]
 
+_EDGES = np.arange(1, BINS) / BINS  # bins are closed on the left
 _COARSE = 64  # parts of [0, 1] that a band has a point for
 _RESAMPLES = 100  # of the labels, for a band
 
@@ -69,7 +70,7 @@ class WeightedForecasts:
     @property
     def ece(self) -> float:
         """Expected calibration error over ten bins of equal width, by weight."""
-        bins = np.searchsorted(EDGES, self._rows.forecasts, side="right")
+        bins = np.searchsorted(_EDGES, self._rows.forecasts, side="right")
         terms = self._weights * (self._rows.forecasts - self._rows.labels)
         gaps = [abs(math.fsum(terms[bins == one].tolist())) for one in range(BINS)]
         return math.fsum(gaps) / self.weight
