@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WeightedForecasts"]
 
-_EDGES = np.array([edge / BINS for edge in range(1, BINS)])
+_EDGES = np.arange(1, BINS) / BINS  # bins are closed on the left
 _COARSE = 64  # parts of [0, 1] that a band has a point for
 _RESAMPLES = 100  # of the labels, for a band
 
