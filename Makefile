@@ -104,7 +104,7 @@ soak: setup
 lock: setup
 	scripts/lock
 
-# Everything of a release but the upload; CONTRIBUTING.md has the section "Releasing".
+# Everything of a release but the upload; see docs/releasing.md.
 release-check:
 	scripts/release-check
 

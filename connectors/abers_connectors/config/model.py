@@ -116,7 +116,8 @@ class Config(Section):
             return Readers.multiclass(self.task.classes)
         if self.task.kind == "regression":
             return Readers.regression()
-        if self.calibrator.kind in registry.FOLDED:
+        kind = self.calibrator.kind
+        if kind is not None and registry.capabilities(kind, self.task.kind).score == "folds":
             return Readers.cross(self.input.pos_label)
         return Readers.binary(self.input.pos_label)
 

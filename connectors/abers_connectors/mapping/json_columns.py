@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from abers.stream.cells import BadRecordError, Cells
-from abers.stream.column_types import column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,7 +35,7 @@ class JsonColumns:
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(record).decode
 
     def many(self, texts: Sequence[bytes]) -> RawColumns:
-        """Return the columns of some texts, or raise if one of them is no object; see `one`."""
+        """Return the columns of some texts, or raise if `one` refuses one of them."""
         # One by one costs no more than as lines, and no text is ever taken for two objects.
         records = [*map(self._decode, texts)]
         if not all(map(bytes.isascii, texts)):
@@ -63,7 +62,7 @@ def columns_of(records: Sequence[Mapping[str, Any]], fields: Collection[str]) ->
 
 
 def _columns(found: Mapping[str, list[Any]]) -> RawColumns:
-    return {name: Cells(column(cells)) for name, cells in found.items() if _has_any(cells)}
+    return {name: Cells.of(cells) for name, cells in found.items() if _has_any(cells)}
 
 
 def _has_any(cells: list[Any]) -> bool:

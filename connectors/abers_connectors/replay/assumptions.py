@@ -38,6 +38,12 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
         yield f"Columns: {', '.join(columns)}."
         if options.scores is None and job.settings.scores == "probability":
             yield "Scores lie in [0, 1] and are taken as probabilities; if not, add --scores any."
+        elif options.scores is None and (ends := _ends_of_scores(options, job)) is not None:
+            low, high = (f"{end:g}" for end in ends)
+            yield (
+                f"Scores lie in [{low}, {high}], beyond [0, 1], and have no verdict of their own. "
+                "Are they logits? Add --scores logit. Are they per cent? Divide them by 100."
+            )
         if options.positive and _lacks_positives(job):
             yield _without_positives(options, found)
     if options.delay is None and (delay := lateness_of(options)) != Lateness():
@@ -47,6 +53,17 @@ def assumptions(options: ReplayOptions, job: Job) -> Iterator[str]:
             f"{'Set' if is_dataset(options.stream) else of_file} --delay to a count or a duration, "
             "or compare: --delays 0,50,500,5000."
         )
+
+
+def _ends_of_scores(options: ReplayOptions, job: Job) -> tuple[float, float] | None:
+    """Return the least and the largest of the first scores of a file of two classes, if known."""
+    if job.settings.task != "binary" or not is_rereadable(options.stream):
+        return None
+    first = job.source.first() if isinstance(job.source, DelayedLabels) else None
+    scores = None if first is None else first.events.scores
+    if scores is None or scores.dtype.kind != "f" or not len(scores):
+        return None
+    return float(scores.min()), float(scores.max())
 
 
 def _lacks_positives(job: Job) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -41,6 +42,8 @@ __all__ = ["DecodedBatch", "Deserializer"]
 _KEY, _TIMESTAMP, _HEADER = "record:key", "record:timestamp", "record:header:"
 
 _AT_ONCE = 1 << 19  # bytes of records that are decoded together: a byte may take 400 of memory
+
+_SKIPPED = -1  # instead of the number of an input
 
 _DeadRow: TypeAlias = tuple[int, str, str]  # row, reason, and a sentence
 _NO_KEY = BadRecordError(
@@ -139,19 +142,13 @@ class Deserializer:
         if None in values:
             tombstones = [row for row, one in enumerate(values) if one is None]
         dead = [_row_of_error(row, error) for row, error in refused.items()]
-        skipped = {*refused, *tombstones}
-        parts: list[tuple[Sequence[int], Events]] = []
-        for number in sorted({*inputs}):
-            some = _Records(range(len(records)), records, values)
-            if skipped or inputs.count(number) < len(inputs):
-                some = some.take(
-                    [
-                        row
-                        for row, which in enumerate(inputs)
-                        if which == number and row not in skipped
-                    ]
-                )
-            parts.extend(self._inputs[number].read(some, dead))
+        which = np.fromiter(inputs, np.int8, len(records))
+        if refused or tombstones:
+            which[[*refused, *tombstones]] = _SKIPPED
+        parts: list[tuple[NDArray[np.int64], Events]] = []
+        for number, one in enumerate(self._inputs):
+            some = _Records.of(records, values, which == number)
+            parts.extend(one.read(some, dead))
         events, order = _in_order(parts)
         kept = records if len(order) == len(records) else [records[row] for row in order]
         stamps = np.fromiter([one.timestamp for one in kept], np.int64, len(kept))
@@ -180,15 +177,18 @@ class Deserializer:
 class _Records(NamedTuple):
     """Some records of a batch, with their rows."""
 
-    rows: Sequence[int]
+    rows: NDArray[np.int64]
     records: Sequence[Record]
     values: Sequence[Any]
 
-    def take(self, rows: Sequence[int]) -> _Records:
-        """Return some rows of a whole batch."""
-        return _Records(
-            rows, [self.records[row] for row in rows], [self.values[row] for row in rows]
-        )
+    @classmethod
+    def of(cls, records: Sequence[Record], values: Sequence[Any], mask: NDArray[np.bool_]) -> Self:
+        """Return the records of a mask."""
+        rows = np.flatnonzero(mask)
+        if len(rows) == len(records):
+            return cls(rows, records, values)
+        kept = mask.tolist()
+        return cls(rows, [*compress(records, kept)], [*compress(values, kept)])
 
     def halves(self) -> tuple[_Records, _Records]:
         """Return the first and the second half."""
@@ -207,25 +207,25 @@ class _InputReader:
         self.prepare = reader.prepare
         self._parts = {path: _part(path) for path in sorted(schema.reads) if is_of_record(path)}
 
-    def read(self, some: _Records, dead: list[_DeadRow]) -> Iterator[tuple[Sequence[int], Events]]:
+    def read(
+        self, some: _Records, dead: list[_DeadRow]
+    ) -> Iterator[tuple[NDArray[np.int64], Events]]:
         """Yield the events of some records with their rows; append bad records to `dead`."""
         rows = some.rows
-        if not rows:
+        if not len(rows):
             return
         try:
             found = self._surely(some) if len(rows) == 1 else self._all(some)
         except BadRecordError as error:
-            dead.append(_row_of_error(rows[0], error))
+            dead.append(_row_of_error(int(rows[0]), error))
             return
         if found is None:
             for half in some.halves():
                 yield from self.read(half, dead)
             return
-        dead.extend((rows[row], reason, detail) for row, reason, detail in found.refused)
-        if found.refused:
-            rows = [rows[row] for row in found.rows.tolist()]
-        if rows:
-            yield rows, found.events
+        dead.extend((int(rows[row]), reason, detail) for row, reason, detail in found.refused)
+        if len(found.rows):
+            yield rows[found.rows], found.events
 
     def _all(self, some: _Records) -> Reading | None:
         """Read records; None if they are too large for one decoding, or it fails."""
@@ -287,12 +287,12 @@ def _text(raw: bytes | None, what: str) -> str | None:
         raise not_utf8(error, f" of the {what}") from None
 
 
-def _in_order(parts: Sequence[tuple[Sequence[int], Events]]) -> tuple[Events, Sequence[int]]:
+def _in_order(parts: Sequence[tuple[NDArray[np.int64], Events]]) -> tuple[Events, Sequence[int]]:
     """Concatenate events in the order of their rows."""
     if not parts:
         return Events.of([]), []
     if len(parts) == 1:
-        return parts[0][1], parts[0][0]
+        return parts[0][1], parts[0][0].tolist()
     rows = np.concatenate([part for part, _ in parts])
     order = np.argsort(rows)
     events = Events.joined([events for _, events in parts])

@@ -229,7 +229,7 @@ class _Late(NamedTuple):
     clock: int
 
     def __str__(self) -> str:
-        """Say in a sentence where it is, and how far behind."""
+        """Return a sentence on where it is, and how far behind."""
         where = self.batch.origin(self.row).where
         return f"{where} is of {event_time(self.time)}, after a row of {event_time(self.clock)}."
 

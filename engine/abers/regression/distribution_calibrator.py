@@ -15,9 +15,11 @@ from abers.validation import shown
 if TYPE_CHECKING:
     from abers.arrays import Floats, Integers
 
-__all__ = ["NO_LEVELS", "DistributionCalibrator", "Quantiles", "support_ends"]
+__all__ = ["NO_LEVELS", "DistributionCalibrator", "Quantiles", "require_range", "support_ends"]
 
 NO_LEVELS = np.empty(0)
+_FURTHEST = 1e290  # from 0: the sum of as many distances as there are labels is finite
+_NARROWEST = 1e-290  # width of a range: losses divided by it are finite, and exact
 
 S = TypeVar("S")  # a score
 
@@ -66,3 +68,14 @@ def support_ends(support: tuple[float, float] | None) -> tuple[float, float]:
         msg = f"support={shown(support)} is not a pair of finite ends in order; give (lo, hi)"
         raise ParameterError(msg)
     return lo + 0.0, hi + 0.0
+
+
+def require_range(ends: tuple[float, float]) -> None:
+    """Refuse a support that is no range, or so wide or narrow that sums or shares are infinite."""
+    low, high = ends
+    if max(-low, high) > _FURTHEST or high - low < _NARROWEST:
+        msg = (
+            f"support={ends} is not a declared range of labels; give support=(lowest, highest), at "
+            f"least {_NARROWEST} apart and from {-_FURTHEST} to {_FURTHEST}"
+        )
+        raise ParameterError(msg)

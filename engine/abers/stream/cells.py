@@ -24,11 +24,20 @@ from abers.stream.column_types import numbers, objects
 if TYPE_CHECKING:
     from abers.stream.column_types import Column
 
-__all__ = ["PLAIN", "BadRecordError", "Cells", "Mask", "RawColumns", "Refused", "plain"]
+__all__ = [
+    "_PLAIN",
+    "BadRecordError",
+    "Cells",
+    "Mask",
+    "RawColumns",
+    "Refused",
+    "plain",
+    "plain_nested",
+]
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-PLAIN = frozenset([str, int, float, bool, NoneType, dict, list, datetime])
+_PLAIN = frozenset([str, int, float, bool, NoneType, dict, list, datetime])
 
 
 class BadRecordError(RecordError):
@@ -125,9 +134,9 @@ def plain(cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
     >>> plain(np.int64(5)), plain(np.str_("a")), plain(Decimal("0.1")), plain([1])
     (5, 'a', 0.1, [1])
     """
-    if type(cell) in PLAIN:
+    if type(cell) in _PLAIN or isinstance(cell, np.datetime64 | np.timedelta64):
         return cell
-    if isinstance(cell, np.generic) and not isinstance(cell, np.datetime64 | np.timedelta64):
+    if isinstance(cell, np.generic):
         cell = cell.item()
     if isinstance(cell, str):
         return str.__str__(cell)
@@ -139,6 +148,25 @@ def plain(cell: Any) -> Any:  # noqa: ANN401 - whatever a column holds
         if isinstance(cell, datetime):  # such as a timestamp of pandas
             return datetime.combine(cell.date(), cell.timetz())
     return cell
+
+
+def plain_nested(cell: Any) -> Any:  # noqa: ANN401
+    """Return a cell, or objects and lists of cells, as `plain` does.
+
+    Examples
+    --------
+    >>> plain_nested({"a": [np.float32(0.5), "b"]})
+    {'a': [0.5, 'b']}
+    """
+    if type(cell) is dict:
+        return {plain(name): plain_nested(one) for name, one in cell.items()}
+    if type(cell) in {list, tuple}:
+        return [*map(plain_nested, cell)]
+    if isinstance(cell, np.ndarray):
+        return plain_nested(cell.tolist())
+    if isinstance(cell, datetime) and cell != cell:  # noqa: PLR0124 - NaT of pandas
+        return None
+    return plain(cell)
 
 
 def _are_given(cells: Sequence[Any]) -> Mask:

@@ -1,4 +1,4 @@
-"""Readers of the cells of a field: ids, names, scores, labels and features.
+"""Readers of the cells of a field: ids, names, scores and features.
 
 `CellReader.one` is the meaning of a cell. A text that parses as the value is the value, so that
 CSV, JSON and Parquet accept the same records. Everything else raises a BadRecordError that says
@@ -9,41 +9,47 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from datetime import datetime
 from itertools import chain
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import msgspec
 import numpy as np
 
-from abers.stream.cells import PLAIN, BadRecordError, Refused, plain
+from abers.exceptions import ParameterError
+from abers.stream.cells import BadRecordError, Refused, plain, plain_nested
 from abers.stream.column_types import Column, column, kind_of, numbers, objects, repeated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
 __all__ = [
+    "SCALARS",
     "CellReader",
-    "ClassReader",
     "ClassScoresReader",
     "ExtraReader",
     "FeaturesReader",
     "FoldScoresReader",
     "IdReader",
-    "LabelReader",
     "NameReader",
     "NumberReader",
+    "PassedReader",
     "PlainReader",
+    "RepeatedReader",
     "ScoreReader",
+    "are_scalars",
     "number",
     "shown",
     "text_numbers",
 ]
 
+SCALARS = frozenset([str, int, float, bool, NoneType, datetime])
 _INT_BOUND = 2**63
 _MAX_SHOWN_CHARACTERS = 60  # of a value in a message
-_BOOLEANS = {"true": "1", "false": "0"}
 
 
 class CellReader(ABC):
@@ -211,75 +217,6 @@ class ClassScoresReader(ScoreReader):
         return cells if _are_finite(chain.from_iterable(values)) else None
 
 
-class LabelReader(RepeatedReader):
-    """Reads a binary label as 0 or 1.
-
-    Parameters
-    ----------
-    positive
-        Values that mean 1; every other value then means 0. Without any, labels are 0 and 1, or
-        false and true. The number 1, the string "1" and "true" in any case are equal.
-
-    Examples
-    --------
-    >>> read = LabelReader(["fraud", 1]).one
-    >>> read("fraud"), read("1"), read(True), read("genuine")
-    (1, 1, 1, 0)
-    """
-
-    def __init__(self, positive: Collection[object] = ()) -> None:
-        self._named = bool(positive)
-        self._ones = frozenset(_form(value) for value in positive) or frozenset("1")
-
-    def one(self, cell: Any) -> int:  # noqa: ANN401
-        """Return the label, or raise a BadRecordError."""
-        form = _form(cell)
-        if form in self._ones:
-            return 1
-        if form == "0" or (self._named and form is not None):
-            return 0
-        allowed = "a string, a number or a boolean" if self._named else "0 or 1, or false or true"
-        hint = "" if self._named else ", or name the values that mean 1 in input.pos_label"
-        if not self._named and math.isfinite(number(cell)):
-            hint += '; for labels that are numbers, set task.kind = "regression"'
-        detail = f"{shown(plain(cell))} is not a label; write {allowed}{hint}"
-        raise BadRecordError("bad-label", detail)
-
-    def _whole(self, cells: Column, kind: type | None) -> Column | None:
-        del kind
-        if self._named or cells.dtype == object or not ((cells == 0) | (cells == 1)).all():
-            return None
-        return cells.astype(np.int64, copy=False)
-
-
-class ClassReader(RepeatedReader):
-    """Reads the label of a multi-class task as the name of a class.
-
-    The number 1, the string "1" and "true" in any case are equal, unless they name different
-    classes.
-
-    Examples
-    --------
-    >>> read = ClassReader(["cat", "7"]).one
-    >>> read("cat"), read(7), read("7.0")
-    ('cat', '7', '7')
-    """
-
-    def __init__(self, classes: Collection[str]) -> None:
-        self._classes = classes
-        self._forms = {_form(name): name for name in classes} | {name: name for name in classes}
-
-    def one(self, cell: Any) -> str:  # noqa: ANN401
-        """Return the class, or raise a BadRecordError."""
-        cell = plain(cell)
-        is_name = type(cell) is str and cell in self._forms
-        found = self._forms.get(cell if is_name else _form(cell))
-        if found is None:
-            detail = f"{shown(cell)} is not among the classes {shown(list(self._classes))}"
-            raise BadRecordError("bad-label", f"{detail}; add it to task.classes, or fix it")
-        return found
-
-
 class FeaturesReader(CellReader):
     """Reads features: an object of names and values."""
 
@@ -299,10 +236,32 @@ class PlainReader(CellReader):
 
     def one(self, cell: Any) -> Any:  # noqa: ANN401
         """Return the value."""
-        return plain(cell)
+        try:
+            return plain_nested(cell)
+        except RecursionError:
+            return cell
 
     def _whole(self, cells: Column, kind: type | None) -> Column | None:
-        return cells if cells.dtype != object or kind in PLAIN else None
+        if cells.dtype.kind == "M":
+            return cells.astype("datetime64[ms]").astype(np.int64)
+        if kind is dict:
+            return cells if all(map(are_scalars, cells.tolist())) else None
+        return cells if cells.dtype != object or kind in SCALARS else None
+
+
+class PassedReader(PlainReader):
+    """Reads the extra fields of an observation, which its prediction repeats."""
+
+    def one(self, cell: Any) -> Any:  # noqa: ANN401
+        """Return the fields; a ParameterError says that JSON cannot hold one of them."""
+        found = super().one(cell)
+        try:
+            msgspec.json.encode(found)
+        except (TypeError, ValueError, RecursionError) as error:
+            msg = f"extra fields {shown(cell)} cannot be encoded ({error}); pass through only what "
+            msg += "JSON can hold"
+            raise ParameterError(msg) from None
+        return found
 
 
 class ExtraReader(CellReader):
@@ -322,6 +281,11 @@ def _uniform(cells: Column) -> tuple[Column, type | None]:
     kind = kind_of(given)
     found = numbers(given, kind)
     return (cells if found is None else found), kind
+
+
+def are_scalars(fields: dict[Any, Any]) -> bool:
+    """Return whether all values of an object are plain texts, numbers or moments."""
+    return {*map(type, fields.values())} <= SCALARS
 
 
 def number(cell: Any) -> float:  # noqa: ANN401
@@ -374,23 +338,3 @@ def _rounded(value: int) -> float:
         return float(value)
     except OverflowError:
         return math.inf
-
-
-def _form(given: Any) -> str | None:  # noqa: ANN401
-    """Return the canonical form of a label, equal for equal meanings; None for no label."""
-    cell: Any = plain(given)
-    if type(cell) is str:
-        cell = cell.strip()
-        found = number(cell)
-        if not math.isfinite(found):
-            text: str = cell
-            return _BOOLEANS.get(text.lower(), text)
-        cell = found
-    if type(cell) is bool:
-        return "1" if cell else "0"
-    if type(cell) in {int, float}:
-        try:
-            return str(int(cell) if cell == int(cell) else cell)
-        except (ValueError, OverflowError):  # infinite, or thousands of digits
-            return None
-    return None

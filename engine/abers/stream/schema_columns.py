@@ -14,16 +14,15 @@ import numpy as np
 from abers.stream.cells import BadRecordError, Refused
 from abers.stream.column_types import column
 from abers.stream.fields import Fields, label_without_time, missing, root
+from abers.stream.label_readers import ClassReader, LabelReader
 from abers.stream.raw_rows import RawRows
 from abers.stream.readers import (
     CellReader,
-    ClassReader,
     ClassScoresReader,
     ExtraReader,
     FeaturesReader,
     FoldScoresReader,
     IdReader,
-    LabelReader,
     NameReader,
     NumberReader,
     PlainReader,

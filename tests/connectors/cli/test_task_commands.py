@@ -244,7 +244,6 @@ def test_a_file_of_numbers(invoke: Callable[..., Ran], tmp_path: Path) -> None:
         assert calibrated[f"coverage_{level}"] == pytest.approx(sum(covered) / 300)
 
 
-@pytest.mark.native
 @pytest.mark.parametrize(("name", "score"), [("TrumpApproval", "crps"), ("ImageSegments", "brier")])
 def test_bundled_streams_gain(invoke: Callable[..., Ran], name: str, score: str) -> None:
     """Numbers and several classes are calibrated end to end, for the better."""

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abers.stream import Label, Observation
-from abers.stream.readers import ClassReader, ClassScoresReader
+from abers.stream.label_readers import ClassReader
+from abers.stream.readers import ClassScoresReader
 from abers.stream.schema_columns import Readers
 from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.columns import FieldColumn

@@ -36,7 +36,7 @@ START = 1_772_323_200_000
 
 
 def remedy(raw: str) -> str:
-    """Return a remedy that can be told from others."""
+    """Return a remedy that names the row."""
     return f"Sort {json.loads(raw)['id']}."
 
 

@@ -6,28 +6,28 @@ from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from abers.stream.cells import BadRecordError
 from abers.stream.column_types import column, objects
+from abers.stream.label_readers import ClassReader, LabelReader
 from abers.stream.readers import (
     CellReader,
-    ClassReader,
     ClassScoresReader,
     ExtraReader,
     FeaturesReader,
     FoldScoresReader,
     IdReader,
-    LabelReader,
     NameReader,
     NumberReader,
     PlainReader,
     ScoreReader,
 )
 from abers.stream.times import TimeReader
+
+pd = pytest.importorskip("pandas")
 
 READERS: dict[str, CellReader] = {
     "id": IdReader(),

@@ -19,6 +19,7 @@ from abers.calibration.lane_mixture import LaneMixture
 from abers.monitoring import CalibrationEProcess, task_monitor
 from abers.serialization import require
 from abers.stream.columns import Rows, objects
+from abers.stream.setting_values import FORGETTING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 _OPTIONS = (
-    *("window", "max_age", "half_life", "folds", "classes", "max_classes", "refit"),
+    *(*FORGETTING, "folds", "classes", "max_classes", "refit"),
     *("grid", "support", "scores", "raw_weight", "base_weight", "members"),
 )
 
@@ -205,7 +206,7 @@ class Task(ABC):
         self._kind = registry.find(settings.calibrator_name, settings.task)
         self.stateful = self._kind.capabilities.stateful
         self.mixed = issubclass(self._kind, LaneMixture)
-        names = ("window", "max_age", "half_life", *self._kind.capabilities.options)
+        names = (*FORGETTING, *self._kind.capabilities.options)
         given = {name: getattr(settings, name) for name in names}
         self._options: dict[str, Any] = {n: one for n, one in given.items() if one is not None}
         options = ("tolerance", "average_run_length", "average_run_time", "cooldown")

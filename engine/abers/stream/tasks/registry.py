@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from abers import registry
 from abers.exceptions import ParameterError
+from abers.stream.setting_values import require_forgetting
 from abers.stream.tasks.binary import BinaryTask
 from abers.stream.tasks.cross import CrossTask
 from abers.stream.tasks.multiclass import MultiClassTask
@@ -44,7 +45,7 @@ def make_task(settings: Settings) -> Task:
     Raises
     ------
     ParameterError
-        If the calibrator is for another task, or for other scores.
+        If the calibrator is for another task or for other scores, or does not forget so.
 
     Examples
     --------
@@ -60,4 +61,5 @@ def make_task(settings: Settings) -> Task:
     if able.of_probabilities and settings.scores != "probability":
         msg = f"calibrator={name!r} is for scores that are probabilities"
         raise ParameterError(msg)
+    require_forgetting(settings, name, able)
     return TASKS["cross" if able.score == "folds" else task](settings)
