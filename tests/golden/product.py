@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from contextlib import chdir
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from unittest.mock import patch
 
@@ -35,12 +36,12 @@ from abers_connectors.runtime.task import StreamTask
 from abers_connectors.runtime.timestamp_merge import MergedRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from abers.stream import JournalEntry, Outputs, Settings
     from abers_connectors.runtime.changelog import ChangelogRecord
-    from abers_connectors.runtime.serializer import OutputRecord
+    from abers_connectors.runtime.serializer import OutputRecords
 
 Flat: TypeAlias = dict[str, Any]
 
@@ -235,7 +236,7 @@ def served(config: Mapping[str, Any], records: Sequence[Record], *, restart: boo
         some: list[Any] = [*records[start : start + SIZE]]
         taken = MergedRecords(some, [int(one.topic == "labels") for one in some])
         work = task.process(taken, deserializer, serializer)
-        outgoing += map(_outgoing, work.output_records)
+        outgoing += _outgoing(work.output_records)
         changelog += encode(work.changelog_record, LIMIT)
         status.batch_committed(task, work)
         status.transaction_committed(0.002 * (number % 9))
@@ -269,15 +270,17 @@ def _redone(task: StreamTask, changelog: Sequence[bytes]) -> list[ChangelogRecor
     return batches
 
 
-def _outgoing(one: OutputRecord) -> Flat:
-    return {
-        "sink": one.sink,
-        "key": None if one.key is None else one.key.decode(),
-        "timestamp": one.timestamp,
-        "headers": {name: (raw or b"").decode(errors="replace") for name, raw in one.headers},
-        "reason": one.reason,
-        "value": plain(one.value),
-    }
+def _outgoing(records: Mapping[str, OutputRecords]) -> Iterator[Flat]:
+    for sink, found in records.items():
+        for key, value, headers, timestamp, reason in zip_longest(*found):
+            yield {
+                "sink": sink,
+                "key": None if key is None else key.decode(),
+                "timestamp": timestamp,
+                "headers": {name: (raw or b"").decode(errors="replace") for name, raw in headers},
+                "reason": reason,
+                "value": plain(value),
+            }
 
 
 def _batch(record: ChangelogRecord, settings: Settings) -> Flat:

@@ -15,10 +15,9 @@ from rich.table import Table
 
 from abers.calibration import VennAbers
 from abers.exceptions import ParameterError, StateError
-from abers.reference.clock import NO_CLOCK
-from abers.reference.pending_store import ASSUMED
 from abers.serialization import is_keyed
 from abers.stream import Settings, accounts, make_task, snapshot
+from abers.stream.pending_store import ASSUMED, NO_CLOCK
 from abers.stream.saved_store import StoreColumns
 from abers_connectors.config.units import duration
 from abers_connectors.files.formats import SUFFIXES, suffix_of

@@ -153,9 +153,9 @@ def _are_probabilities(source: Source) -> bool:
 
     Nothing is read in advance of what can be read only once.
     """
-    if not is_rereadable(source.name):
+    if not isinstance(source, DelayedLabels) or not is_rereadable(source.name):
         return False
-    first = next(iter(source.batches()), None)
+    first = source.first()
     scores = None if first is None or first.bad else first.events.scores
     if scores is None or scores.dtype.kind != "f":
         return False

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from abers.stream import Events
+    from abers.stream.schema_columns import Readers
     from abers_connectors.mapping.mapper import Mapper, MapperFactory
     from abers_connectors.mapping.rows import Row
-    from abers_connectors.mapping.values import ValueReaders
 
 __all__ = [
     "BadRecord",
@@ -111,7 +111,7 @@ class SourceOptions:
 
     fields: Fields = Fields()  # noqa: RUF009 - immutable
     kind: MapperFactory = mixed  # or `mapper.labels`, or `mapper.labelled`
-    readers: ValueReaders | None = None  # by default those of a binary task
+    readers: Readers | None = None  # by default those of a binary task
     format: str | None = None  # "csv", "jsonl" or "parquet", if the name of a file does not say it
     max_record_bytes: int = 1 << 20  # a larger record is bad; in Parquet, the columns that are read
     growing: bool = False  # whether an incomplete last line is left for the next run

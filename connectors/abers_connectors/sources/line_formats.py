@@ -19,7 +19,8 @@ from abers_connectors.mapping.bad_record import BadRecordError
 from abers_connectors.mapping.columns import FieldColumn
 from abers_connectors.mapping.json_records import JsonReader
 from abers_connectors.mapping.rows import Row, events_of
-from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank
+from abers_connectors.sources.csv_header import SEPARATORS, require_fit, require_separator
+from abers_connectors.sources.lines import OversizedLine, RawLine, is_blank, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +35,7 @@ __all__ = ["UNREADABLE", "CsvFormat", "JsonLinesFormat", "RawRecords"]
 UNREADABLE = (*json_records.UNREADABLE, csv.Error)
 """What `events` of a format raises if the records must be read one by one."""
 
+_COMPARED = 1000  # records, with the header
 _FIELD_LIMIT = 2**31 - 1  # of the csv module; the size of records is checked before
 
 
@@ -82,14 +84,21 @@ class JsonLinesFormat(JsonReader):
 class CsvFormat:
     """Rows below a header with the names of the columns.
 
-    A record has at most `limit` bytes. `keeps` returns whether the lines of a quoted field that has
-    no end, the first of which it takes, count as records.
+    A record has at most `limit` bytes, and a `separator` between its fields. `keeps` returns
+    whether the lines of a quoted field that has no end, the first of which it takes, count as
+    records.
     """
 
     def __init__(
-        self, name: str, limit: int, keeps: Callable[[RawLine], bool] = lambda _: True
+        self,
+        name: str,
+        limit: int,
+        keeps: Callable[[RawLine], bool] = lambda _: True,
+        separator: str = ",",
     ) -> None:
         self.columns: Sequence[str] | None = None
+        self._separator, self._first = separator, ""
+        self._fits = False  # whether the header was compared with records
         self._name, self._limit, self._keeps = name, limit, keeps
         csv.field_size_limit(_FIELD_LIMIT)
 
@@ -111,7 +120,7 @@ class CsvFormat:
     def events(self, raws: Sequence[RawLine], mapper: Mapper, done: int) -> Events:
         """Return the events of raw records; see `JsonLinesFormat.events`."""
         columns = self.columns or ()
-        rows = _rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
+        rows = self._rows(raw.decode() for raw in raws)  # type: ignore[union-attr]
         if len(rows) != len(raws) or {len(row) for row in rows} != {len(columns)}:
             raise csv.Error
         texts = zip(columns, zip(*rows, strict=True), strict=True)
@@ -135,14 +144,14 @@ class CsvFormat:
         """Parse a line of CSV, or raise a BadRecordError."""
         columns = self.columns or ()
         try:
-            (row,) = _rows([raw.decode()])
+            (row,) = self._rows([raw.decode()])
         except (csv.Error, ValueError) as error:
             detail = f"{error}; see that every quote is closed"
             raise BadRecordError("bad-record", detail) from None
         if len(row) != len(columns):
             detail = (
                 f"{len(row)} of the header's {len(columns)} fields; "
-                "complete the line, or quote a field that holds a comma"
+                f"complete the line, or quote a field that holds a {SEPARATORS[self._separator]}"
             )
             raise BadRecordError("bad-record", detail)
         return dict(zip(columns, row, strict=True))
@@ -166,7 +175,7 @@ class CsvFormat:
 
     def _lines_of_record(self, rest: deque[RawLine], *, at_end: bool) -> int | None:
         """Return the number of lines of the first record; None if its end is missing."""
-        if not _opens(rest[0]):
+        if not self._opens(rest[0]):
             return 1
         parts: list[bytes] = []
         length = -1
@@ -183,7 +192,7 @@ class CsvFormat:
 
     def _is_row(self, raw: bytes) -> bool:
         try:
-            rows = _rows([raw.decode()])
+            rows = self._rows([raw.decode()])
         except (csv.Error, UnicodeDecodeError):
             return False
         return len(rows) == 1 and (self.columns is None or len(rows[0]) == len(self.columns))
@@ -196,34 +205,49 @@ class CsvFormat:
                 return
             self.columns = self._header(raws[start])
             numbers, raws = numbers[start + 1 :], raws[start + 1 :]
+        if not self._fits and (filled := [raw for raw in raws if not is_blank(raw)]):
+            self._fits = True
+            require_fit(self._name, self._first, self.columns, map(self._size, filled[:_COMPARED]))
         yield RawRecords(numbers, raws)
+
+    def _size(self, raw: RawLine) -> int | None:
+        """Return the number of fields of a record; None if it is unreadable."""
+        try:
+            (row,) = self._rows([raw.decode()])  # type: ignore[union-attr]
+        except (AttributeError, ValueError, csv.Error):
+            return None
+        return len(row)
 
     def _header(self, raw: RawLine) -> list[str]:
         try:
-            (header,) = _rows([raw.decode()])  # type: ignore[union-attr]
+            (header,) = self._rows([raw.decode()])  # type: ignore[union-attr]
         except (AttributeError, ValueError, csv.Error):
             msg = f"{self._name}: the first line is not a header; write the column names there"
             raise RecordError(msg) from None
+        self._first = shown(raw)
+        require_separator(self._name, self._first, header, self._separator)
         repeated = [column for column, count in Counter(header).items() if count > 1 and column]
         if repeated:
             msg = f"{self._name}: two columns have the name {repeated[0]}; rename one of them"
             raise RecordError(msg)
         return header
 
+    def _rows(self, texts: Iterable[str]) -> list[list[str]]:
+        return list(
+            csv.reader(texts, delimiter=self._separator, strict=True, skipinitialspace=True)
+        )
 
-def _rows(texts: Iterable[str]) -> list[list[str]]:
-    return list(csv.reader(texts, strict=True, skipinitialspace=True))
-
-
-def _opens(line: RawLine) -> bool:
-    """Return whether a quote is opened in a line and not closed."""
-    if isinstance(line, OversizedLine) or line.count(b'"') % 2 == 0:
+    def _opens(self, line: RawLine) -> bool:
+        """Return whether a quote is opened in a line and not closed."""
+        if isinstance(line, OversizedLine) or line.count(b'"') % 2 == 0:
+            return False
+        try:
+            self._rows(
+                [line.decode("latin-1")]
+            )  # bytes may be wrong; quotes are quotes all the same
+        except csv.Error as error:
+            return "unexpected end" in str(error)
         return False
-    try:
-        _rows([line.decode("latin-1")])  # bytes may be wrong; quotes are quotes all the same
-    except csv.Error as error:
-        return "unexpected end" in str(error)
-    return False
 
 
 def _joined(parts: list[RawLine]) -> RawLine:

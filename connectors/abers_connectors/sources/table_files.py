@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from abers.exceptions import ParameterError, RecordError
 from abers.stream.arrow_columns import is_text
+from abers.stream.schema_columns import DEFAULT_MODEL
 from abers_connectors.extras import extra
-from abers_connectors.files.formats import scheme_of
-from abers_connectors.mapping.values import DEFAULT_MODEL
+from abers_connectors.files.formats import local_path, scheme_of
 from abers_connectors.regular_files import irregular
 from abers_connectors.sources.data_files import DataFile, FileList, files_of_name, is_folder
 from abers_connectors.sources.file_columns import NamedColumns
@@ -67,13 +67,13 @@ def _in_path(file: DataFile, part: Part, model: str) -> bool:
 
 def _delta(name: str, part: Part, time: str, model: str, version: str | None) -> FileList:
     """List the files of a Delta Lake table by its log, whose statistics exclude some of them."""
-    root = _local(name)
+    root = local_path(name)
     for one in Path(root, "_delta_log").iterdir() if root is not None else ():
         _require_regular(str(one))
     lake = extra("deltalake", "Delta Lake", "delta")
     keys = extra("pyarrow.dataset", "Delta Lake").get_partition_keys
     try:
-        table = lake.DeltaTable(name, version=None if version is None else int(version))
+        table = lake.DeltaTable(root or name, version=None if version is None else int(version))
         dataset = table.to_pyarrow_dataset()
     except (lake.exceptions.DeltaError, OSError, ValueError) as error:
         msg = f"{name}: the Delta Lake table cannot be read ({error})"
@@ -104,13 +104,6 @@ def _delta_opener(fragment: Any, root: str | None) -> Callable[[], Any]:  # noqa
         return fragment.filesystem.open_input_file(fragment.path)
 
     return opened
-
-
-def _local(name: str) -> str | None:
-    """Return a path or URL as a path; None if it is not on this machine."""
-    if scheme_of(name) not in {None, "file"}:
-        return None
-    return name.removeprefix("file://")
 
 
 def _require_regular(path: str) -> None:
@@ -201,8 +194,8 @@ def _iceberg_values(table: Any, file: Any) -> dict[int, Any]:  # noqa: ANN401
 
 def _iceberg_opener(table: Any, path: str) -> Callable[[], Any]:  # noqa: ANN401
     def opened() -> Any:  # noqa: ANN401
-        if (local := _local(path)) is not None:
-            _require_regular(local)
+        if scheme_of(path) in {None, "file"}:
+            _require_regular(path.removeprefix("file://"))  # which PyIceberg does not quote
         return table.io.new_input(path).open()
 
     return opened

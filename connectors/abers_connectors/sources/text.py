@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from abers.exceptions import RecordError
 from abers.stream import Observation
+from abers.stream.fields import Fields
+from abers.stream.schema import Schema
 from abers_connectors.files.compression import DamagedError, chunks
 from abers_connectors.files.formats import STANDARD, file_format
 from abers_connectors.mapping.bad_record import BadRecordError, checked, too_large
@@ -45,6 +47,7 @@ _BATCH_RECORDS = 5000
 _UNMAPPED = Mapper(
     row=lambda record, number: Observation("", number, x=dict(record)),
     columns=lambda _columns: None,
+    schema=Schema(Fields()),
     typed=None,
     reads=frozenset(),
     needs=(),
@@ -103,11 +106,16 @@ class TextSource:
         return self._share
 
     def first_fields(self) -> Sequence[str] | None:
-        """Return the fields of the first record, none if it is bad; None if there is no record."""
+        """Return the columns, or the fields of the first record; None if there is no record.
+
+        There are none if the first record of JSON is bad, or the header of CSV.
+        """
         options = SourceOptions(kind=lambda *_, **__: _UNMAPPED, format=self._format.format)
         source = TextSource(self._path, options)
         try:
             for batch in source.batches():
+                if batch.records and source._line_format.columns is not None:
+                    return list(dict.fromkeys(source._line_format.columns))
                 if batch.records:
                     return list(batch.events.x[0]) if batch.events.x is not None else ()
         except RecordError:
@@ -117,7 +125,7 @@ class TextSource:
     def _records(self, file: BinaryIO) -> Iterator[RawRecords]:
         """Yield some raw records at a time, at least one."""
         self._line_format: CsvFormat | JsonLinesFormat = (
-            CsvFormat(self.name, self._limit, self._keeps)
+            CsvFormat(self.name, self._limit, self._keeps, self._format.separator)
             if self._format.format == "csv"
             else JsonLinesFormat(self._mapper.typed)
         )

@@ -5,7 +5,7 @@ The conversions of pyarrow import pandas wherever it is installed, which takes a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -103,20 +103,24 @@ def new_array(
     >>> new_array(np.array(["a", None], object), pa.string()).to_pylist()
     ['a', None]
     """
-    arrow, listed = require_pyarrow(), None
-    texts = arrow.types.is_string(kind)
-    if values.dtype.kind in "OU":
-        listed = values.tolist()
-        if None in listed:
-            valid = np.fromiter((one is not None for one in listed), bool, len(listed))
-            nothing = "" if texts else False
-            listed = [nothing if one is None else one for one in listed]
-    mask = None if valid is None else _packed(valid)
-    if texts:
-        buffers = _text_buffers(cast("list[str]", listed))
+    arrow = require_pyarrow()
+    if not len(values):
+        return arrow.nulls(0, kind)
+    if arrow.types.is_string(kind):
+        texts = values.tolist()
+        try:
+            joined = _SEPARATOR.join(texts)
+        except TypeError:  # some are None
+            valid = np.fromiter((one is not None for one in texts), bool, len(texts))
+            texts = ["" if one is None else one for one in texts]
+            joined = _SEPARATOR.join(texts)
+        buffers = _text_buffers(texts, joined)
     else:
-        found = values if listed is None else np.array(listed or values[:0].astype(bool))
-        buffers = [_number_buffer(found, kind)]
+        if values.dtype == object:
+            valid = np.not_equal(values, None).astype(bool)
+            values = np.array([False if one is None else one for one in values.tolist()])
+        buffers = [_number_buffer(values, kind)]
+    mask = None if valid is None or valid.all() else _packed(valid)
     return arrow.Array.from_buffers(kind, len(values), [mask, *buffers])
 
 
@@ -152,15 +156,14 @@ def _number_buffer(values: NDArray[Any], kind: pa.DataType) -> Any:  # noqa: ANN
     return arrow.py_buffer(np.ascontiguousarray(values.astype(dtype, casting="safe", copy=False)))
 
 
-def _text_buffers(texts: Sequence[str]) -> list[Any]:
-    """Return the offsets and the bytes of strings."""
-    arrow = require_pyarrow()
-    data = _SEPARATOR.join(texts).encode()
+def _text_buffers(texts: Sequence[str], joined: str) -> list[Any]:
+    """Return the offsets and the bytes of strings, which are joined by the separator."""
+    arrow, data = require_pyarrow(), joined.encode()
     cuts = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
     if len(cuts) == len(texts) - 1:
         data = data.replace(_SEPARATOR.encode(), b"")
         ends = np.append(cuts - np.arange(len(cuts)), len(data))
-    else:  # none, or some have the separator in them
+    else:  # some have the separator in them
         parts = [text.encode() for text in texts]
         data, ends = b"".join(parts), np.cumsum([len(part) for part in parts], dtype=np.int64)
     if len(data) > np.iinfo(np.int32).max:

@@ -52,8 +52,8 @@ def plain_array(array: pa.Array) -> pa.Array:
         return plain_array(array.dictionary_decode())
     if arrow.types.is_timestamp(kind) and kind.tz is not None:
         return _milliseconds(array)
-    if arrow.types.is_decimal(kind):
-        return array.cast(arrow.float64())
+    if arrow.types.is_decimal(kind):  # a cast to float64 is not always the nearest one
+        return array.cast(arrow.string()).cast(arrow.float64())
     if arrow.types.is_string_view(kind):
         return array.cast(arrow.large_string())
     return array

@@ -165,7 +165,7 @@ class _Table:
             msg = (
                 f"{type(data).__name__} is not a table of Arrow ({error}); pass a record batch, a "
             )
-            msg += "table, or an object that has __arrow_c_stream__"
+            msg += "table, a data frame that has __arrow_c_stream__, or Events.of(…)"
             raise ParameterError(msg) from None
         _require_distinct(self._table.column_names)
         self.listed = ", ".join(self._table.column_names)
@@ -297,11 +297,13 @@ def _require_distinct(names: Sequence[str]) -> None:
 
 
 def _table(data: Any) -> pa.Table:  # noqa: ANN401
-    """Return a table of what is one; pyarrow's own conversion of a batch would import pandas."""
+    """Return a table of what is one; pyarrow's other conversions would import pandas."""
     arrow = require_pyarrow()
     if isinstance(data, arrow.RecordBatch):
         return arrow.Table.from_batches([data])
-    return data if isinstance(data, arrow.Table) else arrow.table(data)
+    if isinstance(data, arrow.Table):
+        return data
+    return arrow.RecordBatchReader.from_stream(data).read_all()
 
 
 def _values(array: pa.Array) -> ArrowColumn:

@@ -80,9 +80,13 @@ class ArrowRows:
         self.schema: pa.Schema = arrow.schema(
             [(one.name, types[one.type]) for one in self._columns]
         )
+        nothing = [arrow.nulls(0, field.type) for field in self.schema]
+        self._empty = arrow.RecordBatch.from_arrays(nothing, schema=self.schema)
 
     def batch(self, rows: Sequence[msgspec.Struct]) -> pa.RecordBatch:
         """Return rows as a record batch."""
+        if not rows:
+            return self._empty
         arrays = [
             self._array(rows, column, field.type)
             for column, field in zip(self._columns, self.schema, strict=True)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.arrays import EXPIRE
-from abers.reference.clock import NO_CLOCK
-from abers.reference.pending_store import LATE
 from abers.stream.alarms import KeyedEProcesses, alarms
 from abers.stream.columns import by_key, objects
 from abers.stream.history import ModelHistory
 from abers.stream.outputs import Outputs, SettledBatch
 from abers.stream.pending_distributions import PendingDistributions, distribution_scores
+from abers.stream.pending_store import LATE, NO_CLOCK
 from abers.stream.tasks.base import CalibrationSteps, PredictionRows, SettledRows
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from abers.capabilities import Capabilities
 
-__all__ = ["FORGETTING", "ascend", "checked_real", "require_forgetting", "text"]
+__all__ = ["FORGETTING", "ascend", "checked_real", "require_choice", "require_forgetting", "text"]
 
 FORGETTING = ("window", "max_age", "half_life")
 """Settings that are rules of forgetting."""
@@ -34,6 +34,14 @@ def checked_real(value: object) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise TypeError
     return float(value)
+
+
+def require_choice(name: str, value: object, known: Sequence[str | None]) -> None:
+    """Raise a ParameterError for the value of a setting that is none of those known."""
+    if value not in known:
+        names = ", ".join(repr(one) for one in known if one is not None)
+        msg = f"unknown {name} {shown(value)}; use one of {names}"
+        raise ParameterError(msg)
 
 
 def ascend(values: Sequence[float], low: float = -math.inf, high: float = math.inf) -> bool:

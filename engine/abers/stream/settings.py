@@ -15,7 +15,13 @@ from abers import registry
 from abers.exceptions import ParameterError
 from abers.stream.distribution_settings import require_distribution, require_support
 from abers.stream.name_columns import fits
-from abers.stream.setting_values import ascend, checked_real, require_forgetting, text
+from abers.stream.setting_values import (
+    ascend,
+    checked_real,
+    require_choice,
+    require_forgetting,
+    text,
+)
 from abers.validation import shown
 
 if TYPE_CHECKING:
@@ -38,6 +44,12 @@ DISTRIBUTIONS = ("none", "scored", "full")
 """Uses of whole distributions, the default first."""
 PROBABILITIES = ("protected", "merged")
 """Ways to make one probability of an interval and a score."""
+_CHOICES: dict[str, tuple[str | None, ...]] = {
+    "task": tuple(CALIBRATORS),
+    "distributions": DISTRIBUTIONS,
+    "scores": ("probability", "logit", "any"),
+    "probability": (None, *PROBABILITIES),
+}
 QUANTILES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)
 """Levels that bound the central intervals of 95, 90, 80 and 50 per cent, and the median."""
 
@@ -214,6 +226,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def __post_init__(self) -> None:
         """Refuse settings that are out of range, or do not fit together."""
+        for name, known in _CHOICES.items():
+            require_choice(name, getattr(self, name), known)
         for name, (least, most) in _RANGES.items():
             value = getattr(self, name)
             if value is None and name in _OPTIONAL:
@@ -223,9 +237,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 raise ParameterError(msg)
         if sum(one is not None for one in (self.window, self.max_age, self.half_life)) > 1:
             msg = "window, max_age and half_life exclude each other; give at most one"
-            raise ParameterError(msg)
-        if self.distributions not in DISTRIBUTIONS:
-            msg = f"distributions={shown(self.distributions)} is none of {', '.join(DISTRIBUTIONS)}"
             raise ParameterError(msg)
         for name in ("raw_weight", "base_weight", "coverage"):
             share = getattr(self, name)
@@ -280,10 +291,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def _require_probability(self) -> None:
         """Check that the calibrator makes the probability that is asked for."""
-        if self.probability not in {None, *PROBABILITIES}:
-            known = ", ".join(PROBABILITIES)
-            msg = f"probability={shown(self.probability)} is none of {known}"
-            raise ParameterError(msg)
         kind, forms = self._named, registry.protected_forms(self.task)
         those = (*forms, *forms.values())
         if self.probability == "protected" and kind not in those:
@@ -309,9 +316,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def _require_task(self) -> None:
         """Check the settings that depend on the task."""
-        if self.task not in (tasks := tuple(CALIBRATORS)):
-            msg = f"task={shown(self.task)} is none of {', '.join(tasks)}"
-            raise ParameterError(msg)
         if self.calibrator is not None:
             registry.require(self.calibrator, self.task)
         self._require_probability()

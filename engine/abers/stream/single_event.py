@@ -22,22 +22,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from abers.arrays import EXPIRE, LEARN, PREDICT
-from abers.reference.clock import NO_CLOCK
-from abers.reference.pending_store import LATE
 from abers.stream.events import Label, Observation
 from abers.stream.joined_batch import ExpiredObservations, JoinedSteps
+from abers.stream.pending_store import LATE, NO_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from abers._core import PendingStore
     from abers.arrays import Integers
-    from abers.reference.pending_store import Unknown
     from abers.stream.calibration_step import CalibrationStep
     from abers.stream.events import Event, Output
     from abers.stream.join import Join
     from abers.stream.joined_batch import JoinedBatch
     from abers.stream.outputs import Outputs
+    from abers.stream.pending_store import Unknown
     from abers.stream.settings import Settings
     from abers.stream.tasks.base import Task
 

@@ -18,7 +18,6 @@ import numpy as np
 
 from abers.arrays import raw
 from abers.exceptions import AbersError, SettingsError, StateError
-from abers.reference.pending_store import PENDING
 from abers.serialization import (
     MAX_COUNT,
     REMEDY,
@@ -33,6 +32,7 @@ from abers.stream.alarms import SavedEProcesses  # noqa: TC001 - msgspec reads t
 from abers.stream.history import SavedHistory  # noqa: TC001 - as above
 from abers.stream.msgpack_encoder import BINARY, encode, encode_array, encode_struct, header
 from abers.stream.pending_distributions import SavedDistributions  # noqa: TC001 - as above
+from abers.stream.pending_store import PENDING
 from abers.stream.saved_store import (
     STORES,
     SavedClock,

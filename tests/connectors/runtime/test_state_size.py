@@ -58,7 +58,6 @@ def test_a_window_bounds_only_the_calibrator() -> None:
     assert sizes[0] - sizes[1] == 6 * 30
 
 
-@pytest.mark.native
 @pytest.mark.parametrize("labels", [1, 40])
 @pytest.mark.parametrize("kind", ["any", "merged", "protected"])
 def test_the_memory_of_many_models(kind: str, labels: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -118,6 +119,20 @@ def test_patterns_and_urls(tmp_path: Path) -> None:
         assert ids(one) == history()["id"].to_pylist()
 
 
+@pytest.mark.parametrize("folder", ["run [1]", "a*b", "what?", "100 %", "x::y"])
+def test_a_name_that_exists_is_no_pattern(tmp_path: Path, folder: str) -> None:
+    """Folders and files have the names that they have, alone, in a pattern and in a URL."""
+    name = write_parts(tmp_path / folder, [history().slice(0, 30), history().slice(30)])
+    (tmp_path / "run 1").mkdir()  # what the pattern would name
+    for one in (name, f"{name}/*-*.parquet", f"file://{quote(name)}", f"{name}/"):
+        assert ids(one) == history()["id"].to_pylist()
+    (tmp_path / folder / "part-[0].parquet").write_bytes(
+        (tmp_path / folder / "part-0.parquet").read_bytes()
+    )
+    for one in (f"{name}/part-[0].parquet", f"file://{quote(name)}/part-[0].parquet"):
+        assert len(ids(one)) == 30
+
+
 def test_the_same_id_in_two_files_is_a_duplicate(tmp_path: Path) -> None:
     """A second observation with an id is ignored and counted, as within one file."""
     one = history(10).select(["id", "time", "model", "score"])
@@ -162,21 +177,6 @@ def test_a_file_that_comes_later(tmp_path: Path) -> None:
     first = next(batches)
     pq.write_table(history(), tmp_path / "part-2.parquet")
     assert len(first.events) + sum(len(batch.events) for batch in batches) == 60
-
-
-def test_rows_out_of_order(tmp_path: Path) -> None:
-    """Rows of a file that go back in time, beside other files, are an error that names the row."""
-    table = history()
-    mixed = table.take(pa.array([0, 1, 5, 2, *range(6, 30)]))
-    message = r"part-0.parquet row 4: the event is 3000 ms behind an earlier one of its input; .*"
-    with pytest.raises(RecordError, match=message + "sorted by time"):
-        ids(write_parts(tmp_path, [mixed, table.slice(30)]))
-
-
-def test_one_file_may_be_out_of_order(tmp_path: Path) -> None:
-    """A data set of one file is read as the file by itself is."""
-    table = history().take(pa.array([3, 1, 2]))
-    assert ids(write_parts(tmp_path, [table])) == ["a3", "a1", "a2"]
 
 
 def test_too_many_files_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

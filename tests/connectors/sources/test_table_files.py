@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -56,6 +57,15 @@ def test_delta(tmp_path: Path, table: Any) -> None:  # noqa: ANN401
         assert [event.id for event in events_of(name)] == table["id"].to_pylist()
         assert wanted(name) == WANTED
     assert len(table_files(str(tmp_path), PART, "time", "model").files) == 2
+
+
+def test_delta_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    """A table is found in a folder with brackets, spaces and other signs, also by its URL."""
+    folder = tmp_path / "run [1] 100 %"
+    deltalake.write_deltalake(tmp_path / "plain", history(), partition_by=["model"])
+    (tmp_path / "plain").rename(folder)
+    for name in (str(folder), f"file://{quote(str(folder))}"):
+        assert [event.id for event in events_of(name)] == history()["id"].to_pylist()
 
 
 def test_delta_is_pinned(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tests.connectors.poison import POISON
 
 from abers import ParameterError, RecordError
 from abers.stream.events import Observation
+from abers_connectors.mapping.fields import Fields
 from abers_connectors.sources.base import SourceOptions
 from abers_connectors.sources.registry import open_source
 
@@ -305,6 +306,55 @@ def test_a_header_that_cannot_be_used(
     """An invalid header, or one without a needed column, is an error."""
     with pytest.raises(error, match=message):
         read(table, header + b"\na,5,0.5\n")
+
+
+def rows_of(separator: str) -> list[str]:
+    """Return three lines of good values, with a separator between them."""
+    return [separator.join([f"a{row}", str(5 + row), "0.5", "x, y"]) for row in range(3)]
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "tab", "TSV.gz"])
+def test_tabs_between_fields(tmp_path: Path, suffix: str) -> None:
+    """A file whose suffix says so has tabs between its fields, and commas within them."""
+    text = "\n".join(["id\ttime\tscore\tnote", *rows_of("\t"), 'a3\t8\t0.5\t"p\tq"']).encode()
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(gzip.compress(text) if suffix.endswith("gz") else text)
+    options = SourceOptions(fields=Fields(passthrough=["note"]))
+    events = [
+        event for batch in open_source(str(path), options).batches() for event in batch.events
+    ]
+    assert [event.extra for event in events] == [{"note": "x, y"}] * 3 + [{"note": "p\tq"}]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "separator", "message"),
+    [
+        ("a.csv", "id,time,score,note,more", ",", r"the first line has 5 names, .* 4 fields; remo"),
+        ("a.csv", "time,score,note", ",", r"the first line has 3 names, .* 4 fields; name every"),
+        ("a.csv", "# export", ",", r"'# export', has no names of columns, .* 4; remove the lines"),
+        ("a.csv", "# of day, hour", ",", r"'# of day, hour', has no names of columns, of which"),
+        ("a.csv", "id;time;score;note", ";", r"by semicolons, not by commas; .* before decimals"),
+        ("a.csv", "id\ttime\tscore", "\t", r"by tabs, not by commas; end the name .* in \.tsv"),
+        ("a.csv", "id|time|score", "|", r"by vertical bars, not by commas; write the file again"),
+        ("a.tsv", "id,time,score", ",", r"by commas, not by tabs; end the name .* in \.csv"),
+    ],
+)
+def test_a_header_that_no_record_fits(
+    tmp_path: Path, name: str, header: str, separator: str, message: str
+) -> None:
+    """What is wrong with all records of a file is an error of the file, with its remedy."""
+    lines = [line.replace("x, y", '"x, y"') for line in rows_of(separator)]
+    path = tmp_path / name
+    path.write_text("\n".join([header, *lines]))
+    with pytest.raises(RecordError, match=message):
+        list(open_source(str(path), SourceOptions()).batches())
+
+
+def test_one_good_record_shows_that_the_header_is_right(table: Path) -> None:
+    """Records that do not fit the header are bad as long as others do."""
+    batches = read(table, b"id,time,score\na,1\nb,2\nc,3,0.5\n")
+    found, bad = ids_and_bad(batches)
+    assert (found, [one.reason for one in bad]) == (["c"], ["bad-record"] * 2)
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

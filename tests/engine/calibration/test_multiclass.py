@@ -26,8 +26,8 @@ from abers import (
     VennAbers,
     WeightError,
 )
+from abers.arrays import LEARN, PREDICT, REMOVE
 from abers.calibration._coupling import PKPD
-from abers.reference import LEARN, PREDICT, REMOVE
 
 Calibrator = OneVsRest | OneVsOne
 KINDS: list[type[Calibrator]] = [OneVsRest, OneVsOne]

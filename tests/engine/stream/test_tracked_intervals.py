@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.stream.naive import ENTRY_BYTES
 
-from abers import ParameterError, StateError, backend
-from abers.reference.stored_entry import ENTRY_BYTES
+from abers import ParameterError, StateError
 from abers.regression import CoverageTracker, ProtectedIVAPR
 from abers.serialization import pack, unpack
 from abers.stream import (
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 WAIT = 500
 SLACK = 100.0
 SUPPORT = (0.0, 10.0)
-# The reference takes a hundred times as long for distributions: ten minutes, its time limit.
-OBSERVATIONS = 350 if backend() == "native" else 60
+OBSERVATIONS = 350
 TRACKED = Settings(
     task="regression",
     calibrator="protected",
