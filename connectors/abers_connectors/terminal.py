@@ -174,11 +174,11 @@ def show_summary(summary: Summary, title: str, delay: Lateness | None = None) ->
 
 def _sentences(summary: Summary, delay: Lateness | None) -> Iterator[str]:
     """Yield the sentences below the table."""
-    yield from summary.notes
     if sentence := trusted(summary.experts):
         yield sentence
     for alarm in summary.alarms[:_ALARMS]:
         yield f"Alarm: {alarm.message}"
+    yield from summary.notes
     yield from summary.losses
     yield from left_out(summary.calibrated or {}, summary.labels)
     if "crps" in (summary.calibrated or {}) and not summary.experts:

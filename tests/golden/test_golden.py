@@ -115,6 +115,7 @@ def test_services(name: str, restart: bool) -> None:  # noqa: FBT001 - a paramet
 
 
 @pytest.mark.once
+@pytest.mark.filterwarnings("ignore:.*are sorted by time")
 @pytest.mark.parametrize("name", REPLAYS)
 def test_replays(name: str, tmp_path: Path) -> None:
     """Files, reports, summaries and tables of commands are the same."""

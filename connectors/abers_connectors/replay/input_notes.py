@@ -42,7 +42,8 @@ def column_notes(monitor: TaskMonitor, settings: Settings) -> Iterator[str]:
         yield from label_doubts(monitor.calibrated)
         yield from () if monitor.raw is None else score_doubts(monitor.raw)
     if monitor.count and settings.task != "regression" and not settings.has_raw_view:
+        yield "The raw scores have no verdict, since they may be any numbers."
         yield (
-            "The raw scores have no verdict, since they may be any numbers. Are they probabilities "
-            "or logits? Then declare them, in scores. Are they per cent? Then divide them by 100."
+            "Are they probabilities or logits? Then declare them, in scores. Are they per cent? "
+            "Then divide them by 100."
         )

@@ -2,7 +2,7 @@
 
 A second input has labels only. Without one, the records of the first are observations with their
 labels if there is a delay or a field of the label's time, and otherwise observations and labels as
-they came. A file is in the order of time, or it is sorted.
+they came. Labelled observations, and each of two inputs, are in the order of time, or are sorted.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ def open_inputs(config: Config) -> Source:
         return DelayedLabels(ordered, count=delay.observations, span=delay.span)
     if second is not None:
         return MergedSource([_ordered(config, first), _ordered(config, second)])
-    source = open_input(config, first)
-    return source if is_read_once(source) else _ordered(config, first)  # records as they come
+    return open_input(config, first)
 
 
 def _ordered(config: Config, name: str) -> OrderedSource:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Invoke = Callable[..., Ran]
 
 UNDECLARED = (
-    "The raw scores have no verdict, since they may be any numbers. Are they probabilities or "
-    "logits? Then declare them, in scores. Are they per cent? Then divide them by 100."
+    "Are they probabilities or logits? Then declare them, in scores. Are they per cent? "
+    "Then divide them by 100."
 )
 BEYOND = (
     "beyond [0, 1], and have no verdict of their own. Are they logits? Add --scores logit. Are "
