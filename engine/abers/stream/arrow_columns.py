@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from abers.stream.column_types import Column
 
-__all__ = ["ArrowColumn", "is_text", "numpy_column", "plain_array"]
+__all__ = ["ArrowColumn", "is_text", "numpy_column", "plain_array", "value_type"]
 
 _TICKS = {"s": 1, "ms": 1, "us": 1_000, "ns": 1_000_000}  # of a unit in a millisecond
 _MOST_SECONDS = 2**53  # further from 1970 than any event: more would overflow as milliseconds
@@ -31,6 +31,12 @@ class ArrowColumn(NamedTuple):
 
     values: Column  # strings as objects, int64, float64 or bool
     valid: NDArray[np.bool_] | None = None  # rows that have a value; None if all have
+
+
+def value_type(array: pa.Array) -> pa.DataType:
+    """Return the type of the values of an array, which may be in a dictionary."""
+    kind = array.type
+    return kind.value_type if require_pyarrow().types.is_dictionary(kind) else kind
 
 
 def is_text(kind: pa.DataType) -> bool:

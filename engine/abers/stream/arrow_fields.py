@@ -15,7 +15,7 @@ import numpy as np
 
 from abers.exceptions import ParameterError
 from abers.stream.arrow_buffers import require_pyarrow
-from abers.stream.arrow_columns import ArrowColumn, is_text, numpy_column
+from abers.stream.arrow_columns import ArrowColumn, is_text, numpy_column, plain_array, value_type
 from abers.stream.column_types import objects, repeated
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class _Table:
         """Return a column of times in milliseconds, of objects if one is missing."""
         chunks = self._required(field)
         types = require_pyarrow().types
-        kind = chunks[0].type
+        kind = value_type(chunks[0])
         zoned = types.is_timestamp(kind) and kind.tz is not None
         if not (zoned or types.is_integer(kind) or types.is_null(kind)):
             msg = f"column {self._fields[field]} for {field} is of type {kind}; make it int64 in "
@@ -209,9 +209,9 @@ class _Table:
         if chunks is None:
             return repeated(default, self.rows)
         arrow = require_pyarrow()
-        kind = chunks[0].type
+        kind = value_type(chunks[0])
         if arrow.types.is_integer(kind):
-            chunks = [chunk.cast(arrow.string()) for chunk in chunks]
+            chunks = [plain_array(chunk).cast(arrow.string()) for chunk in chunks]
         elif not (is_text(kind) or arrow.types.is_null(kind)):
             msg = f"column {name} for {field} is of type {kind}; make it strings or integers"
             raise ParameterError(msg)

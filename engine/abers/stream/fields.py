@@ -48,7 +48,6 @@ class Fields:
     label: str = "label"
     label_time: str | None = None  # of a record that has an observation and its label
     passthrough: Sequence[str] = ()  # fields that are passed through to the prediction
-    recorded: str | None = None  # when the record was written
 
     @property
     def scored(self) -> tuple[str, ...]:

@@ -34,8 +34,6 @@ class RawRows:
         Their columns.
     numbers
         Number of each record.
-    keep
-        Whether no row is refused: its cells stay as they are, None where there is none.
 
     Attributes
     ----------
@@ -43,9 +41,9 @@ class RawRows:
         Every row.
     """
 
-    def __init__(self, raw: RawColumns, numbers: Sequence[int], *, keep: bool) -> None:
+    def __init__(self, raw: RawColumns, numbers: Sequence[int]) -> None:
         self.all = np.ones(len(numbers), bool)
-        self._raw, self._numbers, self._keep = raw, numbers, keep
+        self._raw, self._numbers = raw, numbers
         self._known: dict[str, tuple[Cells, Mask]] = {}
         self._refused: dict[int, Refused] = {}
 
@@ -82,7 +80,7 @@ class RawRows:
         cells = self._at(path)[0].values
         whole = bool(wanted.all())
         found, refused = reader.many(cells if whole else cells[wanted])
-        if refused and not self._keep:
+        if refused:
             numbers = np.flatnonzero(wanted)
             for row, reason, detail in refused:
                 at = int(numbers[row])
@@ -141,8 +139,7 @@ class RawRows:
 
     def refuse_one(self, row: int, error: BadRecordError) -> None:
         """Refuse a row if it is not refused yet."""
-        if not self._keep:
-            self._refused.setdefault(row, Refused(row, error.reason, error.detail))
+        self._refused.setdefault(row, Refused(row, error.reason, error.detail))
 
     def refused(self) -> list[Refused]:
         """Return the rows that are refused, in order."""

@@ -81,11 +81,6 @@ class Readers(NamedTuple):
         """Return the readers of a regression task."""
         return cls(NumberReader("label", "drop it, or repair its source"), ScoreReader())
 
-    @classmethod
-    def of_any_task(cls) -> Readers:
-        """Return the readers of events whose task is not known, which is to check the values."""
-        return cls(PlainReader(), PlainReader(), TimeReader(any_number=True))
-
 
 class SchemaColumns(NamedTuple):
     """The columns of `Events`, in their order."""
@@ -99,7 +94,7 @@ class SchemaColumns(NamedTuple):
     values: Column | None
     x: Column | None
     extra: Column | None
-    recorded: Column | None
+    recorded: None  # known to the transport alone
     awaited: Column | None  # None in a row without a label
     awaited_times: Column | None
 
@@ -119,9 +114,6 @@ class ColumnSchema:
         the label that is released later.
     text
         Whether all cells are text, as in CSV, so that features that parse as numbers are numbers.
-    keep
-        Whether a row that is refused stays among the events, with its cells as they came. The
-        processor makes a dead letter of it. Every kind may have label times then.
 
     Attributes
     ----------
@@ -138,11 +130,9 @@ class ColumnSchema:
         kind: Kind = "mixed",
         *,
         text: bool = False,
-        keep: bool = False,
     ) -> None:
         self.fields, self.kind = fields, kind
         self.readers = readers or Readers.binary()
-        self.keep = keep
         self._field = ExtraReader() if text else PlainReader()
         values: list[tuple[str, ...]] = [(*fields.scored, fields.label)]
         if kind == "labels":
@@ -154,7 +144,6 @@ class ColumnSchema:
         given = [fields.model, *fields.passthrough, *([fields.segment] if fields.segment else [])]
         names = [fields.model] if kind == "labels" else given
         paths = [*names, *chain.from_iterable(self.needs)]
-        paths += [fields.recorded] if fields.recorded else []
         self.reads = frozenset(name for path in paths for name in root(path))
 
     def columns(
@@ -164,7 +153,7 @@ class ColumnSchema:
 
         The records have these numbers, which the path "row" means.
         """
-        rows = RawRows(raw, numbers, keep=self.keep)
+        rows = RawRows(raw, numbers)
         fields, time, label = self.fields, self.readers.time, self.readers.label
         observed = self._observed(rows)
         labels = ~observed
@@ -177,8 +166,7 @@ class ColumnSchema:
         extra = rows.dicts({path: path for path in fields.passthrough}, self._field, observed)
         awaited, due = self._awaited(rows, observed, times)
         values = rows.required(fields.label, label, labels) if labels.any() else None
-        recorded = rows.optional_or_none(fields.recorded, time, rows.all)
-        columns = (ids, times, models, segments, scores, values, x, extra, recorded, awaited, due)
+        columns = (ids, times, models, segments, scores, values, x, extra, None, awaited, due)
         good = rows.good()
         return _kept(SchemaColumns(labels, *columns), good), good, rows.refused()
 
@@ -218,14 +206,12 @@ class ColumnSchema:
         """Return the labels of observations, None where none is known yet, and their times."""
         fields, readers = self.fields, self.readers
         timed = fields.label_time
-        if self.kind != "labelled" and not (self.keep and timed):
+        if self.kind != "labelled":
             return None, None
         known = observed & rows.any_present([fields.label]) & ~rows.nan(fields.label)
         awaited = rows.values(fields.label, readers.label, known, observed)
         if timed is None:
             return awaited, None
-        if self.keep:
-            return awaited, rows.optional(timed, readers.time, observed, None)
         late = known & ~rows.any_present([timed])
         rows.refuse(late, lambda: label_without_time(fields.label, timed))
         given = rows.optional(timed, readers.time, known, None)
@@ -263,7 +249,6 @@ def _kept(columns: SchemaColumns, good: Integers) -> SchemaColumns:
         values=_dense(kept.values, kept.labels) if kept.labels.any() else None,
         x=_if_any(kept.x, observed),
         extra=_if_any(kept.extra, observed),
-        recorded=_dense(_if_any(kept.recorded, every), every),
         awaited=_dense(kept.awaited, every),
         awaited_times=_dense(kept.awaited_times, every),
     )

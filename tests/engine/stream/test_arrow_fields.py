@@ -284,3 +284,20 @@ def test_models_and_times_of_rows() -> None:
     models, times = models_and_times(table, {"model": "m", "time": "at", "score": "nothing"})
     assert models.tolist() == ["7", "default"]
     assert times.tolist() == [None, 5]
+
+
+def test_ids_and_times_in_dictionaries() -> None:
+    """Integers and moments may be in dictionaries, as some writers have them."""
+    times = pa.array([5, 6], pa.timestamp("ms", "UTC"))
+    for column in (pa.array([5, 6]), times):
+        table = pa.table(
+            {
+                "id": pa.array([17, 18]).dictionary_encode(),
+                "time": column.dictionary_encode(),
+                "score": [0.5, 0.25],
+            }
+        )
+        assert list(Events.from_arrow(table)) == [
+            Observation("17", 5, score=0.5),
+            Observation("18", 6, score=0.25),
+        ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -60,6 +61,12 @@ def test_bad_scores(value: object) -> None:
         ("2023-11-14T22:13:20.123Z", 1_700_000_000_123),
         ("2023-11-14 23:13:20.1239+01:00", 1_700_000_000_123),
         (datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC), 1_700_000_000_000),
+        ("2026-03-01 00:00:00+00", 1_772_323_200_000),
+        ("2026-03-01 00:00:00 Z", 1_772_323_200_000),
+        ("2026-03-01T00:00Z", 1_772_323_200_000),
+        ("20260301T000000Z", 1_772_323_200_000),
+        ("1970-05-01T00:00:00Z", 10_368_000_000),
+        (datetime(1970, 5, 1, tzinfo=UTC), 10_368_000_000),
     ],
 )
 def test_ways_to_write_a_time(value: object, expected: int) -> None:
@@ -173,3 +180,10 @@ def test_messages_stay_short() -> None:
         assert len(refused(ScoreReader().one, value)[1]) < 200
     while deep:  # taken apart by hand, for its end would be as deep
         deep = deep.pop()  # type: ignore[assignment]
+
+
+def test_a_date_is_its_first_moment_in_the_zone() -> None:
+    """A date is read as in a text: with a zone its midnight there, without one it is refused."""
+    read = TimeReader(ZoneInfo("Europe/Berlin")).one
+    assert read(date(2026, 3, 1)) == read("2026-03-01") == 1_772_319_600_000
+    assert "has no UTC offset" in refused(TimeReader().one, date(2026, 3, 1))[1]
