@@ -126,7 +126,7 @@ class StateFile:
 
     def _position(self, blob: bytes) -> Any:  # noqa: ANN401 - whatever a snapshot holds
         try:
-            return snapshot.read(blob, self._key, _CONTEXT)[0].position
+            return snapshot.read(blob, self._key, _CONTEXT).position
         except StateError:
             return None
 

@@ -175,7 +175,7 @@ def records_of(state: Path) -> int:
     """Return how many records a saved state has read; none if there is no state yet."""
     if not state.exists():
         return 0
-    source = snapshot.read(state.read_bytes())[0].position["source"]
+    source = snapshot.read(state.read_bytes()).position["source"]
     return source["records"] if source else 0
 
 
