@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StateFile", "orphaned"]
 
-_LAYOUT = 2  # version of the position; the first one had no digest of the inputs
+_LAYOUT = 1  # version of the position
 _CONTEXT = "a run over files"  # the inputs and outputs are in the position; the file may be moved
 
 
